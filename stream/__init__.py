@@ -1,0 +1,1 @@
+"""Topics, records, logs and the loop that runs a stage on them."""

@@ -1,0 +1,57 @@
+"""What can go wrong on the log, and what the loop and the operator do about it."""
+
+from __future__ import annotations
+
+
+class StreamError(Exception):
+    """Any failure of the log or of a record on it.
+
+    `retriable` is for the stage loop: True means that the same batch may succeed when it is tried again.
+    """
+
+    retriable = False
+
+
+class Fenced(StreamError):
+    """Another member owns the partition now.
+
+    Nothing of the batch became visible. The loop drops its local state and joins anew; the operator does nothing.
+    """
+
+    retriable = True
+
+
+class LogUnavailable(StreamError):
+    """The broker is away, or the disk of the embedded log is full or locked.
+
+    Nothing of the batch became visible. The loop waits and tries again;
+    the operator brings the broker back or frees disk.
+    """
+
+    retriable = True
+
+
+class UnknownTopic(StreamError):
+    """A topic is used that was never created. The operator runs `farmwatch topics --create` with the same prefix."""
+
+
+class TopicMismatch(StreamError):
+    """A topic exists with another number of partitions than configured.
+
+    The number is chosen once: the operator restores the old setting, or starts a new topic prefix.
+    """
+
+
+class RecordTooLarge(StreamError):
+    """A record is above the log's cap; it goes to the dead letters in place of the topic."""
+
+
+class SchemaTooNew(StreamError):
+    """A record was written by a newer farmwatch.
+
+    The operator upgrades this process; the record waits in the dead letters.
+    """
+
+
+class BadRecord(StreamError):
+    """Bytes on a topic that are no record of its type; they go to the dead letters."""

@@ -1,0 +1,207 @@
+"""The Log contract: topics of partitions, consumer groups, and one atomic commit of outputs + state + offsets.
+
+Three logs keep it: `MemoryLog` (tests), `EmbeddedLog` (one machine, no server) and `KafkaLog`. Stages never know which.
+The same test suite (tests/stream) runs against all three.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import xxhash
+
+Headers = Mapping[str, str]
+NO_HEADERS: Headers = {}
+RECORD_CAP_BYTES = 4 * 1024 * 1024  # spec: record <= 4 MiB
+
+
+def partition_of(key: str | bytes, partitions: int) -> int:
+    """Stable partition of a site: xxh3-64 modulo the number of partitions. The same in every log and process."""
+    data = key.encode() if isinstance(key, str) else key
+    return xxhash.xxh3_64_intdigest(data) % partitions
+
+
+class Kept(enum.Enum):
+    """What retention does with old records of a topic."""
+
+    DELETE = "delete"  # after `retention_ms`, or beyond `retention_bytes` a partition
+    COMPACT = "compact"  # the newest of each key stays; a None value (tombstone) removes the key
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as it is created. `name` is without the log's prefix."""
+
+    name: str
+    partitions: int
+    kept: Kept = Kept.DELETE
+    retention_ms: int | None = None  # None = for ever
+    retention_bytes: int | None = None  # per partition; None = no cap
+
+
+class At(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A record as read. `value` is None for a tombstone."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes | None
+    headers: Headers
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A record to append. The partition is explicit: of the record's site, see `partition_of`."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes | None
+    headers: Headers = NO_HEADERS
+    timestamp_ms: int | None = None  # None = now, by the log's clock
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of keyed state: value None deletes the key. `due_at` (ms) enters the due index; None leaves it out."""
+
+    key: bytes
+    value: bytes | None
+    due_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What becomes visible together or not at all.
+
+    `offsets` are the next offsets to read; `state` maps partition -> changes, applied in order.
+    """
+
+    outputs: Sequence[Output] = ()
+    offsets: Mapping[At, int] = field(default_factory=dict)
+    state: Mapping[int, Sequence[Change]] = field(default_factory=dict)
+
+
+class StateReader(Protocol):
+    """Committed keyed state of one partition, restored and readable. Keys order as bytes."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of key, or None."""
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
+
+    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
+        """Up to `limit` (key, value, due_at) with due_at <= now_ms, oldest due first (ties by key); O(limit)."""
+
+    def next_due(self) -> int | None:
+        """The earliest due_at, or None; O(1)."""
+
+    def count(self) -> int:
+        """Number of keys."""
+
+
+class Member(Protocol):
+    """One member of a consumer group: what a stage's loop holds. Used from one thread only.
+
+    Of a group's topics with the same number of partitions, a member owns partition p of all of them or of none.
+    """
+
+    def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
+        """Next records of the owned, unpaused partitions; waits up to timeout_s for the first; may change the assignment.
+
+        Order holds within (topic, partition). Positions advance in memory only; `commit` makes them durable, `rewind`
+        takes them back. At least one record is returned when any is there, even above max_bytes.
+        Raises LogUnavailable.
+        """
+
+    def assignment(self) -> Mapping[int, int]:
+        """Owned partitions -> ownership epoch. A partition lost and won again has another epoch: drop what is cached.
+
+        Its state is restored before a partition appears here.
+        """
+
+    def state(self, partition: int) -> StateReader:
+        """Committed state of an owned partition (the group must have joined with a store). Raises Fenced if not owned."""
+
+    def commit(self, commit: Commit) -> None:
+        """Make outputs, offsets and state visible together; durable on return.
+
+        Raises Fenced (ownership of a named partition was lost), LogUnavailable, UnknownTopic, RecordTooLarge;
+        after any of them nothing is visible and the caller rewinds.
+        """
+
+    def rewind(self) -> None:
+        """Set the positions back to the committed offsets (start of the log where there are none)."""
+
+    def pause(self, partitions: Iterable[int] | None = None) -> None:
+        """Hold back records of these partitions (None: all, newly won ones included) while poll keeps membership alive."""
+
+    def resume(self) -> None:
+        """Take back every pause."""
+
+    def lag(self) -> Mapping[At, int]:
+        """Records between the committed offset and the end, per owned partition (Kafka: transaction markers included)."""
+
+    def close(self) -> None:
+        """Leave the group, so that others may take over at once."""
+
+
+class Log(Protocol):
+    """A log: created once a process, closed at its end. Methods are safe to call from several threads."""
+
+    def create(self, topics: Sequence[Topic]) -> None:
+        """Create the topics that are missing. Raises TopicMismatch where a partition count differs."""
+
+    def topics(self) -> Mapping[str, int]:
+        """Existing topics (without the prefix) -> number of partitions."""
+
+    def append(self, outputs: Sequence[Output]) -> None:
+        """Append outside of any group, all or nothing, durable on return. Raises as `Member.commit`."""
+
+    def join(self, group: str, topics: Sequence[str], *, member: str, store: str | None = None) -> Member:
+        """Join a consumer group under a stable member name. A second live member of that name fences the first.
+
+        `store` names the group's keyed state ("frontier", …): per partition, written by `commit` only. On Kafka its
+        changelog is the compacted topic "state.<store>", which must exist.
+        """
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        """Records with start <= offset < stop (default: the end when the call began), outside of any group."""
+
+    def beginning(self, topic: str) -> list[int]:
+        """First offset still kept, per partition."""
+
+    def end(self, topic: str) -> list[int]:
+        """Offset after the last visible record, per partition."""
+
+    def offset_at(self, topic: str, time_ms: int) -> list[int]:
+        """First offset whose timestamp is >= time_ms, per partition (the end if none)."""
+
+    def committed(self, group: str, topic: str) -> list[int | None]:
+        """Committed offsets of a group, per partition."""
+
+    def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
+        """Set a group's committed offsets. Raises StreamError while the group has live members."""
+
+    def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Committed state of a store in key order, outside of any group (audit, `farmwatch frontier`)."""
+
+    def expire(self, now_ms: int) -> int:
+        """Apply retention and compaction; returns the bytes freed (0 on Kafka, whose broker does it)."""
+
+    def close(self) -> None:
+        """Release files and connections."""

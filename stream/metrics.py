@@ -1,0 +1,138 @@
+"""All metrics of farmwatch in one table, and the meter that holds a batch's counts back until its commit.
+
+Labels are bounded: topics, stages, rules, outcomes; never a URL or a site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics import MetricWrapperBase
+
+
+class Spec(NamedTuple):
+    """A metric as documented in docs/metrics.md. `name` is without the prefix and without `_total`."""
+
+    kind: str  # counter | gauge | histogram
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_SHARE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+SPECS: tuple[Spec, ...] = (
+    Spec("gauge", "build_info", "Version of this process; always 1.", ("version",)),
+    Spec("gauge", "ruleset_info", "Ruleset in use; always 1.", ("ruleset", "digest")),
+    Spec("counter", "search_results", "Search results read, by outcome.", ("source", "outcome")),
+    Spec("counter", "fetch_requests", "HTTP requests ended, by kind and outcome.", ("kind", "outcome")),
+    Spec("histogram", "fetch_duration_seconds", "Time of one HTTP request.", ("kind",), _SECONDS),
+    Spec("counter", "fetch_response_bytes", "Decoded bytes received.", ("kind",)),
+    Spec("gauge", "fetch_inflight", "HTTP requests under way."),
+    Spec("gauge", "frontier_urls", "URLs in the frontier of this process.", ("state",)),
+    Spec("gauge", "frontier_sites", "Sites in the frontier of this process.", ("state",)),
+    Spec("histogram", "frontier_wait_seconds", "Time a site waited after it was due.", (), _SECONDS),
+    Spec("counter", "robots_lookups", "Decisions by robots.txt.", ("result",)),
+    Spec("counter", "log_records", "Records committed by this process.", ("topic", "direction")),
+    Spec("gauge", "log_lag_records", "Records behind the end of an input topic.", ("topic", "partition")),
+    Spec("gauge", "log_lag_seconds", "Age of the newest record that was read.", ("topic",)),
+    Spec("counter", "log_rebalances", "Changes of this process's assignment."),
+    Spec("counter", "dead_letters", "Records given up, by stage and error class.", ("stage", "reason")),
+    Spec("counter", "stage_records", "Records a stage has dealt with.", ("run", "ruleset", "stage", "result")),
+    Spec("histogram", "stage_duration_seconds", "Time of one committed batch.", ("stage",), _SECONDS),
+    Spec("counter", "rule_drops", "Pages on which a rule failed.", ("run", "ruleset", "rule")),
+    Spec("counter", "extract_attempts", "Extractions of a main text.", ("mode", "outcome")),
+    Spec("histogram", "page_duplicate_ratio", "Share of a page's bytes that repeat its site's earlier pages.", (), _SHARE),
+    Spec("gauge", "chunk_store_sites", "Sites whose chunks this process has in memory."),
+    Spec("gauge", "chunk_store_bytes", "Bytes of chunk identities in memory."),
+    Spec("histogram", "score_batch_duration_seconds", "Time to score one batch.", (), _SECONDS),
+    Spec("counter", "score_tokens", "Tokens given to the detector.", ("kind",)),
+    Spec("counter", "score_device_errors", "Errors of the scoring device.", ("kind",)),
+    Spec("histogram", "page_score", "Detector scores of articles.", ("run", "detector"), (*_SHARE[:-1], 0.95, 1.0)),
+    Spec("counter", "page_verdicts", "Page verdicts.", ("run", "ruleset", "verdict")),
+    Spec("gauge", "sites", "Sites by verdict, over the whole log.", ("run", "ruleset", "verdict")),
+    Spec("gauge", "farm_rate", "Share of llm among classifiable sites.", ("run", "ruleset", "source", "bound")),
+    Spec("histogram", "page_to_verdict_seconds", "Time from a heartbeat's start to TALLY.", ("run",), _SECONDS),
+    Spec("gauge", "heartbeat_timestamp_seconds", "Start of the last heartbeat that passed a stage.", ("stage",)),
+)
+
+_KINDS: dict[str, Callable[..., MetricWrapperBase]] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
+
+
+class Metrics:
+    """The metrics of one process, on a registry of its own; no globals."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        """Register every metric of SPECS."""
+        self.registry = registry or CollectorRegistry()
+        self._metrics: dict[str, MetricWrapperBase] = {}
+        for spec in SPECS:
+            extra = {"buckets": spec.buckets} if spec.buckets else {}
+            self._metrics[spec.name] = _KINDS[spec.kind](
+                f"farmwatch_{spec.name}", spec.help, spec.labels, registry=self.registry, **extra
+            )
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        """Add to a counter at once. For what belongs to a batch, use a Meter."""
+        metric = self._child(name, labels)
+        assert isinstance(metric, Counter)
+        metric.inc(amount)
+
+    def set(self, name: str, value: float, **labels: str) -> None:
+        """Set a gauge."""
+        metric = self._child(name, labels)
+        assert isinstance(metric, Gauge)
+        metric.set(value)
+
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        """Observe a value in a histogram at once."""
+        metric = self._child(name, labels)
+        assert isinstance(metric, Histogram)
+        metric.observe(value)
+
+    def clear(self, name: str) -> None:
+        """Forget all label sets of a gauge before it is set anew."""
+        self._metrics[name].clear()
+
+    def touch(self, name: str, **labels: str) -> None:
+        """Export a known label set as zero before anything happened."""
+        self._child(name, labels)
+
+    def _child(self, name: str, labels: dict[str, str]) -> MetricWrapperBase:
+        metric = self._metrics[name]
+        return metric.labels(**labels) if labels else metric
+
+
+class Meter:
+    """Counts and observations of one batch; `apply` after its commit, or drop it with a rollback."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._counts: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        self._observed: list[tuple[str, float, dict[str, str]]] = []
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        """Add to a counter when the batch is committed."""
+        key = (name, tuple(sorted(labels.items())))
+        self._counts[key] = self._counts.get(key, 0) + amount
+
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        """Observe a value when the batch is committed."""
+        self._observed.append((name, value, labels))
+
+    def merge(self, other: Meter) -> None:
+        """Take over another meter's counts."""
+        for key, amount in other._counts.items():
+            self._counts[key] = self._counts.get(key, 0) + amount
+        self._observed.extend(other._observed)
+
+    def apply(self, metrics: Metrics) -> None:
+        """Bring everything into the metrics."""
+        for (name, labels), amount in self._counts.items():
+            metrics.count(name, amount, **dict(labels))
+        for name, value, labels_ in self._observed:
+            metrics.observe(name, value, **labels_)

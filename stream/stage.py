@@ -1,0 +1,86 @@
+"""What a stage is: an object that turns records into outputs and state changes, and knows nothing of the log.
+
+The loop (stream.loop) owns polling, decoding, transactions, retries and dead letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from stream.log import NO_HEADERS, Headers, Output
+from stream.metrics import Meter
+from stream.records import Record, encode
+from stream.state import KeyedState
+
+
+class Context:
+    """What `process` and `tick` may touch, for one partition: its state, the outputs and the counters.
+
+    All three are staged: they take effect when the batch is committed, and vanish together when it is rolled back.
+    """
+
+    def __init__(self, partition: int, state: KeyedState | None, meter: Meter, now_ms: int) -> None:
+        """Stage on `state` (None for a stage without a store) at time `now_ms`."""
+        self.partition = partition
+        self.now_ms = now_ms
+        self.meter = meter
+        self.outputs: list[Output] = []
+        self._state = state
+
+    @property
+    def state(self) -> KeyedState:
+        """Keyed state of the partition."""
+        if self._state is None:
+            raise RuntimeError("this stage has no store")
+        return self._state
+
+    def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
+        """Append a record to `topic`, in the partition of the site at hand; `key` defaults to the record's site."""
+        name = (record.site if key is None else key).encode()
+        self.outputs.append(Output(topic, self.partition, name, encode(record), headers))
+
+    def tombstone(self, topic: str, key: str) -> None:
+        """Remove `key` from a compacted topic."""
+        self.outputs.append(Output(topic, self.partition, key.encode(), None))
+
+
+class Stage:
+    """Base of the stages. Subclasses say what they read and override `process`, and what else they need.
+
+    `process` and `tick` raise: an error whose class says `retriable = True` rolls the batch back and tries it again;
+    any other sends the record to the dead letters, with nothing staged for it.
+    """
+
+    name: ClassVar[str]
+    inputs: ClassVar[Mapping[str, type[Record]]]  # topic -> its records
+    forward: ClassVar[str | None] = None  # the topic on which heartbeats travel on
+    store: str | None = None  # name of the keyed state
+    poll_s: float = 0.5  # longest wait for input before the next tick
+
+    def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
+        """Slow work for a batch, without state; one result per record, an exception standing for that record's failure.
+
+        Runs in a thread while the loop keeps its membership alive.
+        """
+        return records
+
+    def process(self, record: Any, prepared: Any, ctx: Context) -> None:
+        """Turn one record into outputs and state changes on `ctx`, in the order of the partition."""
+        raise NotImplementedError
+
+    def tick(self, contexts: Mapping[int, Context]) -> None:
+        """Called once a cycle with a context per owned partition: timers, and results of work that runs beside the loop."""
+
+    def lost(self, partitions: Sequence[int]) -> None:
+        """Drop what is cached for these partitions: they went to another member, or their batch was rolled back."""
+
+    def committed(self) -> None:
+        """The batch is durable: caches that were updated with it are right."""
+
+    def ready(self) -> bool:
+        """True when the stage can work (model loaded, helpers started); part of /readyz."""
+        return True
+
+    def close(self) -> None:
+        """Stop helpers; the loop calls it once, after the last commit."""

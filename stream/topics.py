@@ -1,0 +1,44 @@
+"""The topics of farmwatch and how long each is kept (docs/topics.md shows this table)."""
+
+from __future__ import annotations
+
+from stream.log import Kept, Topic
+
+DEFAULT_PARTITIONS = 24  # chosen once, never changed
+_DAY_MS = 86_400_000
+PAGES_CAP_BYTES = 40 * 1024**3  # per partition
+
+HITS, PAGES, FEATURES, VERDICTS = "hits", "pages", "features", "verdicts"
+SCORE_REQUESTS, SCORES, SITES, DECISIONS = "score.requests", "scores", "sites", "decisions"
+CONTROL, DEAD_LETTERS = "control", "dead-letters"
+FRONTIER_STORE, TALLY_STORE = "frontier", "tally"
+
+
+def chunk_store(feature_epoch: str) -> str:
+    """Name of MEASURE's store: chunks of one feature epoch."""
+    return f"chunks.{feature_epoch}"
+
+
+def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
+    """Every topic of a live farmwatch, changelogs of the stores included."""
+
+    def kept_for(name: str, days: int, cap: int | None = None) -> Topic:
+        return Topic(name, partitions, Kept.DELETE, days * _DAY_MS, cap)
+
+    def compacted(name: str) -> Topic:
+        return Topic(name, partitions, Kept.COMPACT)
+
+    stores = (chunk_store(feature_epoch), FRONTIER_STORE, TALLY_STORE)
+    return [
+        kept_for(HITS, 90),
+        kept_for(PAGES, 30, PAGES_CAP_BYTES),
+        kept_for(FEATURES, 180),
+        kept_for(VERDICTS, 90),
+        kept_for(SCORE_REQUESTS, 30),
+        compacted(SCORES),
+        compacted(SITES),
+        compacted(DECISIONS),
+        *(compacted(f"state.{store}") for store in stores),
+        Topic(CONTROL, 1, Kept.COMPACT),
+        kept_for(DEAD_LETTERS, 30),
+    ]
