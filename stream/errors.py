@@ -46,12 +46,12 @@ class RecordTooLarge(StreamError):
     """A record is above the log's cap; it goes to the dead letters in place of the topic."""
 
 
-class SchemaTooNew(StreamError):
+class BadRecord(StreamError):
+    """Bytes on a topic that are no record of its type; they go to the dead letters."""
+
+
+class SchemaTooNew(BadRecord):
     """A record was written by a newer farmwatch.
 
     The operator upgrades this process; the record waits in the dead letters.
     """
-
-
-class BadRecord(StreamError):
-    """Bytes on a topic that are no record of its type; they go to the dead letters."""

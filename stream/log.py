@@ -121,11 +121,11 @@ class Member(Protocol):
     """
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        """Next records of the owned, unpaused partitions; waits up to timeout_s for the first; may change the assignment.
+        """Next records of the owned, unpaused partitions; waits up to timeout_s for the first.
 
-        Order holds within (topic, partition). Positions advance in memory only; `commit` makes them durable, `rewind`
-        takes them back. At least one record is returned when any is there, even above max_bytes.
-        Raises LogUnavailable.
+        May change the assignment. Order holds within (topic, partition). Positions advance in memory only; `commit`
+        makes them durable, `rewind` takes them back. At least one record is returned when any is there, even above
+        max_bytes. Raises LogUnavailable.
         """
 
     def assignment(self) -> Mapping[int, int]:
@@ -135,7 +135,7 @@ class Member(Protocol):
         """
 
     def state(self, partition: int) -> StateReader:
-        """Committed state of an owned partition (the group must have joined with a store). Raises Fenced if not owned."""
+        """Committed state of an owned partition; the group joined with a store. Raises Fenced if not owned."""
 
     def commit(self, commit: Commit) -> None:
         """Make outputs, offsets and state visible together; durable on return.
@@ -148,13 +148,13 @@ class Member(Protocol):
         """Set the positions back to the committed offsets (start of the log where there are none)."""
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
-        """Hold back records of these partitions (None: all, newly won ones included) while poll keeps membership alive."""
+        """Hold back these partitions (None: all, newly won ones included) while poll keeps the membership alive."""
 
     def resume(self) -> None:
         """Take back every pause."""
 
     def lag(self) -> Mapping[At, int]:
-        """Records between the committed offset and the end, per owned partition (Kafka: transaction markers included)."""
+        """Records between committed offset and end, per owned partition (Kafka: transaction markers included)."""
 
     def close(self) -> None:
         """Leave the group, so that others may take over at once."""

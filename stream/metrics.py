@@ -46,7 +46,7 @@ SPECS: tuple[Spec, ...] = (
     Spec("histogram", "stage_duration_seconds", "Time of one committed batch.", ("stage",), _SECONDS),
     Spec("counter", "rule_drops", "Pages on which a rule failed.", ("run", "ruleset", "rule")),
     Spec("counter", "extract_attempts", "Extractions of a main text.", ("mode", "outcome")),
-    Spec("histogram", "page_duplicate_ratio", "Share of a page's bytes that repeat its site's earlier pages.", (), _SHARE),
+    Spec("histogram", "page_duplicate_ratio", "Share of a page's bytes that repeat earlier pages.", (), _SHARE),
     Spec("gauge", "chunk_store_sites", "Sites whose chunks this process has in memory."),
     Spec("gauge", "chunk_store_bytes", "Bytes of chunk identities in memory."),
     Spec("histogram", "score_batch_duration_seconds", "Time to score one batch.", (), _SECONDS),

@@ -39,7 +39,7 @@ class Hit(Record, frozen=True, kw_only=True):
 
 
 class Page(Record, frozen=True, kw_only=True):
-    """One fetched URL, or one that was refused. `id` is the fetch id: digest of (url, visit), the same after a crash."""
+    """One fetched URL, or one that was refused. `id` is the fetch id: digest of (url, visit), stable over crashes."""
 
     page_id: str  # digest of the URL; the same on every visit
     url: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from stream.log import NO_HEADERS, Headers, Output
+from stream.errors import RecordTooLarge
+from stream.log import NO_HEADERS, RECORD_CAP_BYTES, Headers, Output
 from stream.metrics import Meter
 from stream.records import Record, encode
 from stream.state import KeyedState
@@ -36,9 +37,15 @@ class Context:
         return self._state
 
     def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
-        """Append a record to `topic`, in the partition of the site at hand; `key` defaults to the record's site."""
+        """Append a record to `topic`, in the partition of the site at hand; `key` defaults to the record's site.
+
+        Raises RecordTooLarge above the log's cap.
+        """
         name = (record.site if key is None else key).encode()
-        self.outputs.append(Output(topic, self.partition, name, encode(record), headers))
+        value = encode(record)
+        if len(value) > RECORD_CAP_BYTES:
+            raise RecordTooLarge(f"{type(record).__name__} of {len(value)} bytes for {topic}, cap {RECORD_CAP_BYTES}")
+        self.outputs.append(Output(topic, self.partition, name, value, headers))
 
     def tombstone(self, topic: str, key: str) -> None:
         """Remove `key` from a compacted topic."""
@@ -55,8 +62,10 @@ class Stage:
     name: ClassVar[str]
     inputs: ClassVar[Mapping[str, type[Record]]]  # topic -> its records
     forward: ClassVar[str | None] = None  # the topic on which heartbeats travel on
+    heartbeat_input: ClassVar[str | None] = None  # the one input whose heartbeats count; None = any
     store: str | None = None  # name of the keyed state
     poll_s: float = 0.5  # longest wait for input before the next tick
+    max_records: int = 1000  # of a batch; fewer for slow stages, since a crash repeats a batch
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
         """Slow work for a batch, without state; one result per record, an exception standing for that record's failure.
@@ -70,7 +79,7 @@ class Stage:
         raise NotImplementedError
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Called once a cycle with a context per owned partition: timers, and results of work that runs beside the loop."""
+        """Called once a cycle with a context per owned partition: timers, results of work that runs beside the loop."""
 
     def lost(self, partitions: Sequence[int]) -> None:
         """Drop what is cached for these partitions: they went to another member, or their batch was rolled back."""

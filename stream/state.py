@@ -1,6 +1,6 @@
 """Keyed state of one partition during a batch: committed state below, staged changes above.
 
-Reads see what the batch has staged. Nothing is written until the loop commits `changes()`; a rollback throws the object away.
+Reads see what the batch has staged. Nothing is written until the loop commits `changes()`; a rollback drops the object.
 """
 
 from __future__ import annotations
@@ -84,9 +84,7 @@ class KeyedState:
         """Number of committed keys, staged ones not counted."""
         return self._committed.count()
 
-    def _scan_committed(
-        self, prefix: bytes, limit: int, after: bytes | None
-    ) -> Iterator[tuple[bytes, bytes]]:
+    def _scan_committed(self, prefix: bytes, limit: int, after: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Committed rows without the staged keys, read on page by page where staged deletions thin them out."""
         while True:
             rows = self._committed.scan(prefix, limit, after)

@@ -1,0 +1,146 @@
+"""One batch of a stage in the making: records in, one `Commit` out, nothing visible in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stream import heartbeat
+from stream.dead_letters import dead_letter
+from stream.errors import BadRecord
+from stream.log import At, Commit, Member, Message, Output
+from stream.metrics import Meter
+from stream.records import Record, decode
+from stream.stage import Context, Stage
+from stream.state import KeyedState
+
+
+class Batch:
+    """Runs a stage over messages and gathers outputs, state changes, offsets and counts."""
+
+    def __init__(self, stage: Stage, member: Member, now_ms: int, attempt: int) -> None:
+        """Start empty; `attempt` counts from 1 how often these records were tried."""
+        self._stage = stage
+        self._member = member
+        self._now_ms = now_ms
+        self._attempt = attempt
+        self._states: dict[int, KeyedState] = {}
+        self._outputs: list[Output] = []
+        self._offsets: dict[At, int] = {}
+        self.meter = Meter()
+        self.died: list[bool] = []
+        self.heartbeats: list[int] = []  # their starts, ms
+        self.last_error: Exception | None = None
+
+    def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
+        """Process messages in order; `prepared` maps an index to prepare's result, or to the record's exception.
+
+        Raises the first retriable error; buries the record of any other.
+        """
+        for index, message in enumerate(messages):
+            self._offsets[At(message.topic, message.partition)] = message.offset + 1
+            self.meter.count("log_records", topic=message.topic, direction="in")
+            if heartbeat.is_heartbeat(message):
+                self._pass_on(message)
+            elif message.value is not None:
+                self._process_one(message, prepared[index])
+
+    def tick(self, partitions: Sequence[int]) -> None:
+        """Give the stage its tick, with a context per owned partition."""
+        contexts = {p: Context(p, self._state(p), self.meter, self._now_ms) for p in partitions}
+        self._stage.tick(contexts)
+        for context in contexts.values():
+            self._outputs.extend(context.outputs)
+
+    def commit(self) -> Commit | None:
+        """What is to become visible, or None if there is nothing."""
+        state = {p: changes for p, staged in self._states.items() if (changes := staged.changes())}
+        if not (self._outputs or self._offsets or state):
+            return None
+        for output in self._outputs:
+            self.meter.count("log_records", topic=output.topic, direction="out")
+        return Commit(self._outputs, self._offsets, state)
+
+    def _process_one(self, message: Message, prepared: Any) -> None:
+        state = self._state(message.partition)
+        staged = state.fork() if state is not None else None
+        context = Context(message.partition, staged, Meter(), self._now_ms)
+        try:
+            if isinstance(prepared, Exception):
+                raise prepared
+            record, result = prepared
+            self._stage.process(record, result, context)
+        except Exception as error:  # the error says itself whether it is transient; the rest is buried
+            if getattr(error, "retriable", False):
+                raise
+            self._bury(message, error)
+            return
+        self.died.append(False)
+        self._outputs.extend(context.outputs)
+        self.meter.merge(context.meter)
+        if state is not None and staged is not None:
+            state.merge(staged)
+
+    def _bury(self, message: Message, error: Exception) -> None:
+        self.died.append(True)
+        self.last_error = error
+        self._stage.lost([message.partition])  # what the stage cached for this record was not kept
+        self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt))
+        self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
+
+    def _pass_on(self, message: Message) -> None:
+        stage = self._stage
+        started = heartbeat.started_at(message)
+        if started is None or stage.heartbeat_input not in (None, message.topic):
+            return
+        self.heartbeats.append(started)
+        if stage.forward is not None:
+            self._outputs.append(heartbeat.travelling(stage.forward, message.partition, message.headers))
+
+    def _state(self, partition: int) -> KeyedState | None:
+        if self._stage.store is None:
+            return None
+        state = self._states.get(partition)
+        if state is None:
+            state = self._states[partition] = KeyedState(self._member.state(partition))
+        return state
+
+
+def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exception]:
+    """Records of the messages by index, heartbeats and tombstones left out; what is no record becomes its error."""
+    records: dict[int, Record | Exception] = {}
+    for index, message in enumerate(messages):
+        if message.value is None or heartbeat.is_heartbeat(message):
+            continue
+        try:
+            records[index] = decode(stage.inputs[message.topic], message.value)
+        except BadRecord as error:
+            records[index] = error
+    return records
+
+
+def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int, Any]:
+    """Run the stage's slow work: index -> (record, result) or the record's exception.
+
+    Where the whole call fails, each record is prepared alone, so that one of them cannot fail the others.
+    """
+    good = {index: record for index, record in records.items() if isinstance(record, Record)}
+    prepared: dict[int, Any] = {i: r for i, r in records.items() if isinstance(r, Exception)}
+    try:
+        results = list(stage.prepare(list(good.values())))
+    except Exception as error:
+        if getattr(error, "retriable", False):
+            raise
+        results = [_prepare_alone(stage, record) for record in good.values()]
+    for (index, record), result in zip(good.items(), results, strict=True):
+        prepared[index] = result if isinstance(result, Exception) else (record, result)
+    return prepared
+
+
+def _prepare_alone(stage: Stage, record: Record) -> Any:
+    try:
+        return stage.prepare([record])[0]
+    except Exception as error:
+        if getattr(error, "retriable", False):
+            raise
+        return error

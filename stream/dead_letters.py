@@ -1,0 +1,86 @@
+"""Records that cannot be processed: where they go, and when too many of them stop the stage."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from stream.errors import StreamError
+from stream.log import Message, Output
+from stream.topics import DEAD_LETTERS
+
+_ERROR_CHARS = 500  # of an error's text; it may quote crawled content
+
+
+class BreakerOpen(StreamError):
+    """So many records fail that the fault is hardly theirs: the stage waits in place of emptying its input.
+
+    Nothing of the batch became visible. The operator reads the cause, mends the stage or its setting, and restarts it.
+    """
+
+    retriable = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A dead letter as read back: where the record came from and why it was given up."""
+
+    topic: str
+    partition: int
+    offset: int
+    stage: str
+    error: str
+    attempts: int
+    key: bytes
+    value: bytes | None
+
+    @classmethod
+    def read(cls, message: Message) -> DeadLetter:
+        """Read a record of the dead-letters topic."""
+        headers = message.headers
+        return cls(
+            headers["origin-topic"],
+            int(headers["origin-partition"]),
+            int(headers["origin-offset"]),
+            headers["stage"],
+            headers["error"],
+            int(headers["attempts"]),
+            message.key,
+            message.value,
+        )
+
+
+def dead_letter(message: Message, stage: str, error: Exception, attempts: int) -> Output:
+    """The output that buries `message`: its own key and value, its origin and the error in the headers."""
+    text = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
+    headers = {
+        **message.headers,
+        "origin-topic": message.topic,
+        "origin-partition": str(message.partition),
+        "origin-offset": str(message.offset),
+        "stage": stage,
+        "error": text[:_ERROR_CHARS],
+        "attempts": str(attempts),
+    }
+    return Output(DEAD_LETTERS, message.partition, message.key, message.value, headers)
+
+
+class Breaker:
+    """Opens when more than `share` of the last `window` records died (and at least `least` of them)."""
+
+    def __init__(self, *, window: int, share: float, least: int) -> None:
+        """Start closed."""
+        self._outcomes: deque[bool] = deque(maxlen=window)
+        self._share = share
+        self._least = least
+
+    def check(self, died: list[bool]) -> None:
+        """Raise BreakerOpen if the records seen so far and these of an open batch died too often."""
+        recent = [*self._outcomes, *died][-(self._outcomes.maxlen or 0) :]
+        dead = sum(recent)
+        if dead >= self._least and dead > self._share * len(recent):
+            raise BreakerOpen(f"{dead} of the last {len(recent)} records failed: the stage waits, see the last error")
+
+    def committed(self, died: list[bool]) -> None:
+        """Remember a committed batch."""
+        self._outcomes.extend(died)

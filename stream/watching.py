@@ -1,0 +1,66 @@
+"""Is a stage alive, and does it make progress? Written by its loop, read by /healthz and /readyz."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`ok`: the loop ticks and makes progress. `ready`: it owns partitions, restored, and its stage can work."""
+
+    ok: bool
+    ready: bool
+    detail: str
+
+
+class Watchdog:
+    """Unhealthy when the loop stands still, or when it has had input and committed nothing for `limit_s`."""
+
+    def __init__(self, limit_s: float, monotonic: Callable[[], float]) -> None:
+        """Start healthy and not ready."""
+        self._limit_s = limit_s
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        now = monotonic()
+        self._ticked_at = now
+        self._progress_at = now
+        self._ready = False
+        self._trouble = ""
+
+    def ticked(self) -> None:
+        """The loop is alive."""
+        with self._lock:
+            self._ticked_at = self._monotonic()
+
+    def progressed(self, *, idle: bool = False) -> None:
+        """A batch was committed, or there was nothing to do."""
+        with self._lock:
+            self._progress_at = self._monotonic()
+            if not idle:
+                self._trouble = ""
+
+    def troubled(self, trouble: str) -> None:
+        """A batch was rolled back for this reason."""
+        with self._lock:
+            self._trouble = trouble
+
+    def set_ready(self, ready: bool) -> None:
+        """Whether partitions are held and the stage can work."""
+        with self._lock:
+            self._ready = ready
+
+    def health(self) -> Health:
+        """The state now."""
+        with self._lock:
+            now = self._monotonic()
+            silent_s, stalled_s = now - self._ticked_at, now - self._progress_at
+            if silent_s > self._limit_s:
+                return Health(False, self._ready, f"the loop has not ticked for {silent_s:.0f} s")
+            if stalled_s > self._limit_s:
+                return Health(
+                    False, self._ready, f"input waits, nothing committed for {stalled_s:.0f} s. {self._trouble}"
+                )
+            return Health(True, self._ready, self._trouble or "ok")
