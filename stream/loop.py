@@ -122,7 +122,9 @@ class StageLoop:
         batch.tick(list(self._owned))
         commit = batch.commit()
         if commit is not None:
+            started_cpu = time.thread_time()
             self._member.commit(commit)
+            self._metrics.count("log_cpu_seconds", time.thread_time() - started_cpu, operation="commit")
             self._after_commit(batch, messages, self._monotonic() - started)
         else:
             self._watchdog.progressed(idle=True)
@@ -137,7 +139,7 @@ class StageLoop:
         epochs: list[int] = []
         until, wait_s = 0.0, self._stage.poll_s
         while len(messages) < limit and room > 0 and wait_s > 0:
-            more = self._member.poll(wait_s, limit - len(messages), room)
+            more = self._poll(wait_s, limit - len(messages), room)
             if not more:
                 break
             if not messages:
@@ -148,6 +150,12 @@ class StageLoop:
             room -= sum(len(m.value or b"") + len(m.key) for m in more)
             wait_s = until - self._monotonic()
         return messages, epochs
+
+    def _poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
+        started_cpu = time.thread_time()
+        messages = self._member.poll(timeout_s, max_records, max_bytes)
+        self._metrics.count("log_cpu_seconds", time.thread_time() - started_cpu, operation="poll")
+        return messages
 
     def _prepare(self, messages: Sequence[Message], stop: threading.Event) -> dict[int, Any] | None:
         records = decoded(self._stage, messages)

@@ -1,0 +1,62 @@
+# Everything a user or CI needs; each target sets up what it lacks. No address of a registry is named here:
+# pip and mvn use what the machine is configured with.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.lock-$(shell sha256sum requirements.lock | cut -c1-16)
+DEMO_VENV := .venv-demo
+BROKER := .broker/libs
+RUN_TESTS := $(BIN)/python -m pytest
+
+.PHONY: demo test test-quick lint bench chaos real lock clean
+
+demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this machine, with the base install
+	$(DEMO_VENV)/bin/farmwatch demo
+
+test: lint $(BROKER)                 ## all checks and tests, a real Apache Kafka broker included
+	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m "not chaos and not bench"
+
+test-quick: $(STAMP)                 ## what needs no broker and kills no process
+	$(RUN_TESTS) -m "not kafka and not kill and not chaos and not bench"
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP) $(BROKER)            ## measures beside the named peers; prints ratios, asserts nothing
+	for bench in tests/bench/bench_*.py; do $(BIN)/python -m tests.bench.$$(basename $$bench .py) || exit 1; done
+
+real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web through all stages, on both logs
+	$(BIN)/python -m tests.e2e.real_run
+
+chaos: $(STAMP) $(BROKER)            ## the long form of the kill tests: 50 kills a log
+	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s
+
+lock:                                ## resolve the dependencies anew
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes --python-version 3.11 -q \
+		--custom-compile-command "make lock" -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --python-version 3.11 -q \
+		-c requirements.lock --custom-compile-command "make lock" -o requirements-base.lock
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "farmwatch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	rm -f $(VENV)/.lock-* && touch $@
+
+$(DEMO_VENV)/.ready: requirements-base.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "farmwatch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(DEMO_VENV)
+	$(DEMO_VENV)/bin/python -m pip install -q --require-hashes -r requirements-base.lock
+	$(DEMO_VENV)/bin/python -m pip install -q --no-deps -e .
+	touch $@
+
+$(BROKER): tests/broker/pom.xml tests/broker/install.sh
+	tests/broker/install.sh
+
+clean:
+	rm -rf $(VENV) $(DEMO_VENV) .broker .mypy_cache .ruff_cache .pytest_cache .hypothesis

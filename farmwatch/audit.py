@@ -1,0 +1,259 @@
+"""`farmwatch audit`: conservation, proved from the log itself, partition by partition.
+
+Each hit is fetched or refused with a reason, each fetched page has one features record, each features record one
+verdict, each article one score or one reason, each site of the hits one row that agrees with its verdicts. What a stage
+has not read yet is `waiting`; what retention took is `expired`; a dead letter is a reason. Anything else is broken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import msgspec
+
+from crawler.frontier import queued_urls
+from crawler.urls import page_id
+from stream.dead_letters import DeadLetter
+from stream.errors import BadRecord
+from stream.heartbeat import is_heartbeat
+from stream.log import Log
+from stream.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode
+from stream.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
+
+R = TypeVar("R", bound=Record)
+
+_NEVER_MS = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """One id that breaks a step, and how: missing, twice, or disagrees."""
+
+    step: str
+    id: str
+    site: str
+    how: str
+
+
+@dataclass(slots=True)
+class Step:
+    """Counts of one step: every record that went in is done, dead, waiting, expired or broken."""
+
+    name: str
+    records: int = 0
+    done: int = 0
+    dead: int = 0
+    waiting: int = 0
+    expired: int = 0
+    broken: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)  # of what is done without a page or a score
+
+
+@dataclass(slots=True)
+class AuditReport:
+    """The counts per step and what breaks them."""
+
+    steps: dict[str, Step]
+    broken: list[Broken] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is lost, doubled or in disagreement."""
+        return not self.broken
+
+    @property
+    def settled(self) -> bool:
+        """Nothing waits."""
+        return all(step.waiting == 0 for step in self.steps.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[R]):
+    """A record with where and when it stands on its topic."""
+
+    record: R
+    offset: int
+    timestamp_ms: int
+
+
+STEPS = ("hits -> pages", "pages -> features", "features -> verdicts", "articles -> scores", "sites -> rows")
+
+
+def audit(log: Log) -> AuditReport:
+    """Read the whole log and account for every record. Memory: the ids of one partition at a time."""
+    report = AuditReport({name: Step(name) for name in STEPS})
+    for partition in range(log.topics()[HITS]):
+        _Partition(log, partition, report).audit()
+    return report
+
+
+class _Partition:
+    """All of some sites: their hits, pages, features, verdicts, scores and rows share a partition number."""
+
+    def __init__(self, log: Log, partition: int, report: AuditReport) -> None:
+        self._log = log
+        self._partition = partition
+        self._report = report
+        letters = [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition)]
+        self._dead = {(letter.topic, letter.offset) for letter in letters}
+        self._dead_stages = {letter.stage for letter in letters}
+        self._committed: dict[tuple[str, str], int] = {}
+        self._since: dict[str, int] = {}
+        self._last: dict[str, int] = {}  # topic -> offset of its last record
+
+    def audit(self) -> None:
+        hits = list(self._read(HITS, Hit))
+        pages = list(self._read(PAGES, Page))
+        features = list(self._read(FEATURES, Features))
+        verdicts = list(self._read(VERDICTS, Verdict))
+        self._hits_to_pages(hits, pages)
+        self._one_to_one(
+            "pages -> features", PAGES, "measure", [p for p in pages if p.record.outcome == "fetched"], FEATURES, features
+        )
+        self._one_to_one("features -> verdicts", FEATURES, "judge", features, VERDICTS, verdicts)
+        articles = [v for v in verdicts if v.record.verdict == "article"]
+        self._articles_to_scores(articles)
+        self._sites_to_rows({h.record.site for h in hits}, verdicts)
+
+    def _hits_to_pages(self, hits: list[_Kept[Hit]], pages: list[_Kept[Page]]) -> None:
+        step = self._report.steps["hits -> pages"]
+        by_page = {p.record.page_id: p.record for p in pages}
+        self._refuse_twice(step.name, pages)
+        queued = queued_urls(self._log, self._partition)
+        seen: set[str] = set()
+        for hit in hits:
+            wanted = page_id(hit.record.url)
+            if wanted in seen:
+                continue
+            seen.add(wanted)
+            page = by_page.get(wanted)
+            if page is not None and page.outcome != "fetched":
+                step.reasons[page.reason] += 1
+            waiting = wanted in queued or self._unread("crawl", HITS, hit.offset)
+            self._account(step, HITS, hit, done=page is not None, waiting=waiting, downstream=PAGES)
+
+    def _one_to_one(
+        self,
+        name: str,
+        topic: str,
+        group: str,
+        upstream: Iterable[_Kept[Page]] | Iterable[_Kept[Features]],
+        downstream: str,
+        results: list[_Kept[Features]] | list[_Kept[Verdict]],
+    ) -> None:
+        step = self._report.steps[name]
+        done = {r.record.id for r in results}
+        self._refuse_twice(name, results)
+        sources = set()
+        for source in upstream:
+            sources.add(source.record.id)
+            waiting = self._unread(group, topic, source.offset)
+            self._account(step, topic, source, source.record.id in done, waiting, downstream)
+        if self._log.beginning(topic)[self._partition] == 0:
+            for result in results:
+                if result.record.id not in sources:
+                    self._break(name, result.record, f"{downstream} has it, {topic} does not")
+
+    def _articles_to_scores(self, articles: list[_Kept[Verdict]]) -> None:
+        step = self._report.steps["articles -> scores"]
+        scores = list(self._read(SCORES, Score))
+        scored = {s.record.text_digest: s.record for s in scores}
+        self._refuse_twice(step.name, scores, by_fetch=True)
+        requests = {r.record.id: r for r in self._read(SCORE_REQUESTS, ScoreRequest)}
+        for article in articles:
+            score = scored.get(article.record.text_digest)
+            if score is not None and score.abstain:
+                step.reasons[score.abstain] += 1
+            request = requests.get(article.record.id)
+            if request is None:  # written in one transaction with the verdict, and kept for a shorter time
+                self._account(step, VERDICTS, article, score is not None, False, SCORE_REQUESTS)
+            else:
+                waiting = self._unread("score", SCORE_REQUESTS, request.offset)
+                self._account(step, SCORE_REQUESTS, request, score is not None, waiting, SCORES)
+
+    def _sites_to_rows(self, sites: set[str], verdicts: list[_Kept[Verdict]]) -> None:
+        step = self._report.steps["sites -> rows"]
+        rows = {r.record.site: r.record for r in self._read(SITES, SiteState)}
+        behind = any(self._unread("tally", kept_topic, last) for kept_topic, last in self._last.items())
+        latest: dict[str, dict[str, bool]] = {}
+        for verdict in verdicts:
+            latest.setdefault(verdict.record.site, {})[verdict.record.page_id] = verdict.record.verdict == "article"
+        expired = self._log.beginning(VERDICTS)[self._partition] > 0
+        for site in sorted(sites):
+            step.records += 1
+            row, pages = rows.get(site), latest.get(site, {})
+            if row is not None and (expired or (row.pages, row.articles) == (len(pages), sum(pages.values()))):
+                step.done += 1
+            elif behind:
+                step.waiting += 1
+            elif "tally" in self._dead_stages:
+                step.dead += 1
+            else:
+                how = "no row" if row is None else f"row says {row.pages} pages, {row.articles} articles; "
+                how += "" if row is None else f"the verdicts say {len(pages)}, {sum(pages.values())}"
+                step.broken += 1
+                self._report.broken.append(Broken(step.name, site, site, how))
+
+    def _account(
+        self, step: Step, topic: str, kept: _Kept[R], done: bool, waiting: bool, downstream: str
+    ) -> None:
+        step.records += 1
+        if done:
+            step.done += 1
+        elif (topic, kept.offset) in self._dead:
+            step.dead += 1
+        elif waiting:
+            step.waiting += 1
+        elif kept.timestamp_ms < self._kept_since(downstream):
+            step.expired += 1
+        else:
+            step.broken += 1
+            self._report.broken.append(Broken(step.name, kept.record.id, kept.record.site, f"nothing in {downstream}"))
+
+    def _refuse_twice(self, step: str, results: Iterable[_Kept[R]], *, by_fetch: bool = False) -> None:
+        seen: Counter[str] = Counter()
+        for result in results:
+            record = result.record
+            key = f"{record.fetch_id}:{record.detector}" if by_fetch and isinstance(record, Score) else record.id
+            seen[key] += 1
+            if seen[key] == 2:
+                self._break(step, record, "written twice")
+
+    def _break(self, step: str, record: Record, how: str) -> None:
+        self._report.steps[step].broken += 1
+        self._report.broken.append(Broken(step, record.id, record.site, how))
+
+    def _unread(self, group: str, topic: str, offset: int) -> bool:
+        """True where the group's committed offset has not passed this record."""
+        key = (group, topic)
+        if key not in self._committed:
+            self._committed[key] = self._log.committed(group, topic)[self._partition] or 0
+        return offset >= self._committed[key]
+
+    def _kept_since(self, topic: str) -> int:
+        """Records older than this (ms) may have left the topic by retention; 0 where nothing has left."""
+        if topic not in self._since:
+            first = self._log.beginning(topic)[self._partition]
+            oldest = next(iter(self._log.read(topic, self._partition, first)), None) if first else None
+            self._since[topic] = 0 if first == 0 else _NEVER_MS if oldest is None else oldest.timestamp_ms
+        return self._since[topic]
+
+    def _read(self, topic: str, kind: type[R]) -> Iterator[_Kept[R]]:
+        """The records of a topic, without bodies, texts and blocks: the audit needs none of them in memory."""
+        for message in self._log.read(topic, self._partition):
+            self._last[topic] = message.offset
+            if message.value is None or is_heartbeat(message):
+                continue
+            try:
+                record = decode(kind, message.value)
+            except BadRecord:
+                continue  # the stage that read it has buried it: it counts as a dead letter there
+            yield _Kept(_slim(record), message.offset, message.timestamp_ms)
+
+
+def _slim(record: R) -> R:
+    heavy = {name: type(value)() for name in ("body", "text", "blocks") if (value := getattr(record, name, None))}
+    return msgspec.structs.replace(record, **heavy) if heavy else record

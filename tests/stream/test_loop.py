@@ -1,0 +1,306 @@
+"""The stage loop on the in-memory log: what is committed, what is rolled back, what is buried, and when it stops."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from stream import heartbeat
+from stream.dead_letters import DeadLetter
+from stream.errors import Fenced, LogUnavailable
+from stream.log import At, Commit, Log, Message, Output, Topic, partition_of
+from stream.loop import LoopSettings, StageLoop
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import Decision, Hit, Record, decode, encode
+from stream.stage import Context, Stage
+
+PARTITIONS = 2
+FAST = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_least=3, breaker_window=20)
+
+
+class Transient(Exception):
+    """A fault that passes."""
+
+    retriable = True
+
+
+class Counting(Stage):
+    """Counts the hits of a site in its state and says so on `out`; does as told when a URL asks for trouble."""
+
+    name = "counting"
+    inputs: ClassVar[Mapping[str, type[Record]]] = {"in": Hit}
+    forward = "out"
+    store = "counts"
+    poll_s = 0.01
+
+    def __init__(self) -> None:
+        self.transient_faults = 0
+        self.lost_partitions: list[int] = []
+        self.closed = False
+
+    def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
+        count = int(ctx.state.get(record.site.encode()) or b"0") + 1
+        ctx.state.put(record.site.encode(), str(count).encode())
+        ctx.meter.count("search_results", source="test", outcome="read")
+        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason=str(count)))
+        if record.url == "poison":
+            raise ValueError("cannot be processed")
+        if record.url == "transient" and self.transient_faults:
+            self.transient_faults -= 1
+            raise Transient("comes back later")
+
+    def lost(self, partitions: Sequence[int]) -> None:
+        self.lost_partitions += partitions
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Preparing(Counting):
+    """Fails in its slow work for some records."""
+
+    max_records = 10
+
+    def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
+        if any(isinstance(r, Hit) and r.url == "poison" for r in records):
+            raise ValueError("the batch cannot be prepared")
+        return [f"prepared {r.id}" for r in records]
+
+    def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
+        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason=prepared))
+
+
+@pytest.fixture
+def memory() -> MemoryLog:
+    log = MemoryLog()
+    log.create([Topic(name, PARTITIONS) for name in ("in", "out", "hits", "dead-letters", "state.counts")])
+    return log
+
+
+def put(log: Log, *hits: tuple[str, str]) -> None:
+    """Append (site, url) hits; ids count up."""
+    log.append(
+        [
+            Output("in", partition_of(site, PARTITIONS), site.encode(), encode(Hit(id=str(n), site=site, url=url)))
+            for n, (site, url) in enumerate(hits)
+        ]
+    )
+
+
+def out(log: Log) -> list[Decision]:
+    return [
+        decode(Decision, m.value)
+        for p in range(PARTITIONS)
+        for m in log.read("out", p)
+        if m.value and not heartbeat.is_heartbeat(m)
+    ]
+
+
+def loop_on(log: Log, stage: Stage, metrics: Metrics | None = None, settings: LoopSettings = FAST) -> StageLoop:
+    member = log.join("group", list(stage.inputs), member="one", store=stage.store)
+    return StageLoop(stage, member, metrics=metrics or Metrics(), settings=settings)
+
+
+def cycle(loop: StageLoop, times: int = 12) -> None:
+    stop = threading.Event()
+    for _ in range(times):
+        loop.cycle(stop)
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float:
+    return metrics.registry.get_sample_value(f"farmwatch_{name}", labels) or 0.0
+
+
+def test_each_record_takes_effect_once(memory: MemoryLog) -> None:
+    """Outputs, state and counts of a batch appear once per record, in the order of the site."""
+    put(memory, *[("a.example", "x"), ("b.example", "x"), ("a.example", "x")])
+    metrics = Metrics()
+    cycle(loop_on(memory, Counting(), metrics))
+    assert sorted((d.site, d.reason) for d in out(memory)) == [
+        ("a.example", "1"),
+        ("a.example", "2"),
+        ("b.example", "1"),
+    ]
+    assert value(metrics, "search_results_total", source="test", outcome="read") == 3
+    assert value(metrics, "log_records_total", topic="in", direction="in") == 3
+
+
+def test_a_transient_error_is_rolled_back_and_tried_again(memory: MemoryLog) -> None:
+    """After a transient error nothing of the batch counts; when it has passed, each record counts once."""
+    put(memory, ("a.example", "x"), ("a.example", "transient"))
+    stage, metrics = Counting(), Metrics()
+    stage.transient_faults = 2
+    cycle(loop_on(memory, stage, metrics))
+    assert [d.reason for d in out(memory)] == ["1", "2"]
+    assert value(metrics, "search_results_total", source="test", outcome="read") == 2
+    assert stage.lost_partitions, "the stage was told to drop what it cached"
+
+
+def test_a_poison_record_is_buried_with_its_origin(memory: MemoryLog) -> None:
+    """A record that cannot be processed goes to the dead letters, leaves no state, and its neighbours go on."""
+    put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "x"))
+    cycle(loop_on(memory, Counting()))
+    assert [d.reason for d in out(memory)] == ["1", "2"]
+    (letter,) = [DeadLetter.read(m) for p in range(PARTITIONS) for m in memory.read("dead-letters", p)]
+    assert (letter.topic, letter.offset, letter.stage) == ("in", 1, "counting")
+    assert "cannot be processed" in letter.error
+
+
+def test_a_newer_schema_is_buried_by_name(memory: MemoryLog) -> None:
+    """A record of a newer schema becomes a dead letter whose error names both versions."""
+    record = encode(Hit(id="1", site="a.example", url="x", v=7))
+    memory.append([Output("in", partition_of("a.example", PARTITIONS), b"a.example", record)])
+    cycle(loop_on(memory, Counting()))
+    (letter,) = [DeadLetter.read(m) for p in range(PARTITIONS) for m in memory.read("dead-letters", p)]
+    assert "schema 7" in letter.error
+    assert "up to 1" in letter.error
+
+
+def test_the_breaker_stops_a_stage_that_buries_everything(memory: MemoryLog) -> None:
+    """When most records fail, the stage waits in place of emptying its input into the dead letters."""
+    put(memory, *[("a.example", "poison")] * 10)
+    loop = loop_on(memory, Counting())
+    cycle(loop, 4)
+    assert [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)] == []
+    assert memory.committed("group", "in") == [None, None]
+    assert "BreakerOpen" in loop.health().detail
+
+
+def test_one_record_that_cannot_be_prepared_does_not_fail_its_batch(memory: MemoryLog) -> None:
+    """Where prepare fails for a batch, its records are prepared alone and only the guilty one is buried."""
+    put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "y"))
+    cycle(loop_on(memory, Preparing()))
+    assert [d.reason for d in out(memory)] == ["prepared 0", "prepared 2"]
+
+
+def test_a_heartbeat_travels_on(memory: MemoryLog) -> None:
+    """A heartbeat is passed to the next topic with its start, and no stage sees it."""
+    memory.append([heartbeat.travelling("in", 1, {heartbeat.HEADER: "12345"})])
+    metrics = Metrics()
+    cycle(loop_on(memory, Counting(), metrics))
+    (message,) = list(memory.read("out", 1))
+    assert heartbeat.started_at(message) == 12345
+    assert value(metrics, "heartbeat_timestamp_seconds", stage="counting") == 12.345
+
+
+def test_a_fenced_commit_shows_nothing_and_the_records_come_again(memory: MemoryLog) -> None:
+    """When ownership is lost at the commit, nothing is visible; the loop reads the records again."""
+    put(memory, ("a.example", "x"))
+    stage = Counting()
+    member = memory.join("group", ["in"], member="one", store="counts")
+    faults = [Fenced("another member owns it"), LogUnavailable("the broker is away")]
+
+    class Faulty:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(member, name)
+
+        def commit(self, commit: Commit) -> None:
+            if faults:
+                raise faults.pop()
+            member.commit(commit)
+
+    metrics = Metrics()
+    loop = StageLoop(stage, Faulty(), metrics=metrics, settings=FAST)  # type: ignore[arg-type]  # stands for a member
+    cycle(loop)
+    assert [d.reason for d in out(memory)] == ["1"]
+    assert value(metrics, "search_results_total", source="test", outcome="read") == 1
+
+
+def test_stop_commits_what_is_under_way(memory: MemoryLog) -> None:
+    """Told to stop while slow work runs, the loop commits that batch, leaves the group and closes the stage."""
+    started = threading.Event()
+
+    class Slow(Preparing):
+        def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
+            started.set()
+            time.sleep(0.4)
+            return super().prepare(records)
+
+    put(memory, ("a.example", "x"))
+    stage, stop = Slow(), threading.Event()
+    thread = threading.Thread(target=loop_on(memory, stage).run, args=(stop,))
+    thread.start()
+    assert started.wait(5)
+    stop.set()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert len(out(memory)) == 1
+    assert stage.closed
+
+
+def test_slow_work_past_the_drain_is_given_up_uncommitted(memory: MemoryLog) -> None:
+    """Work that outlasts the drain is not committed and will be done again."""
+    started, release = threading.Event(), threading.Event()
+
+    class Stuck(Preparing):
+        def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
+            started.set()
+            release.wait(20)
+            return super().prepare(records)
+
+    put(memory, ("a.example", "x"))
+    stop = threading.Event()
+    settings = LoopSettings(drain_s=0.1, linger_s=0.0)
+    thread = threading.Thread(target=loop_on(memory, Stuck(), settings=settings).run, args=(stop,))
+    thread.start()
+    assert started.wait(5)
+    stop.set()
+    thread.join(10)
+    assert not thread.is_alive()
+    release.set()
+    assert out(memory) == []
+    assert memory.committed("group", "in") == [None, None]
+
+
+def test_a_stage_that_stands_still_is_unhealthy(memory: MemoryLog) -> None:
+    """With input and no commit for longer than the watchdog's limit the health turns bad and says why."""
+    now = [0.0]
+    put(memory, ("a.example", "transient"))
+    stage = Counting()
+    stage.transient_faults = 10**6
+    member = memory.join("group", ["in"], member="one", store="counts")
+
+    def monotonic() -> float:
+        now[0] += 5.0
+        return now[0]
+
+    loop = StageLoop(stage, member, metrics=Metrics(), settings=FAST, monotonic=monotonic)
+    cycle(loop, 40)
+    health = loop.health()
+    assert not health.ok
+    assert "comes back later" in health.detail
+
+
+def test_a_record_lost_with_its_partition_is_left_to_the_new_owner(memory: MemoryLog) -> None:
+    """Records of a partition that moves away during slow work are not processed here."""
+    put(memory, *[(f"{n}.example", "x") for n in range(20)])
+    others: list[Any] = []
+
+    class Stolen(Preparing):
+        max_records = 100
+
+        def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
+            if not others:
+                others.append(memory.join("group", ["in"], member="two", store="counts"))
+                for _ in range(20):
+                    others[0].poll(0.05, 1, 1)
+                    if others[0].assignment():
+                        break
+            return super().prepare(records)
+
+    loop = loop_on(memory, Stolen())
+    cycle(loop, 3)
+    theirs: list[Message] = []
+    for _ in range(10):
+        theirs += others[0].poll(0.01, 100, 10**6)
+    keys = {m.key.decode() for m in theirs}
+    assert keys, "the second member took a partition over"
+    assert not keys & {d.site for d in out(memory)}
+    assert len(keys) + len(out(memory)) == 20
+    assert memory.committed("group", "in").count(None) == 1
+    assert At("in", 0).partition == 0
