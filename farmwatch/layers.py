@@ -1,0 +1,203 @@
+"""A tree of frozen structs, filled from layers: flag > environment > file > default, and where each value came from.
+
+A path is the dotted way to one setting, such as crawl.delay_s; its environment variable is FARMWATCH_CRAWL_DELAY_S.
+Unknown keys and wrong types are errors that name the path and its origin, because a setting that is silently ignored
+is found out months later.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+import msgspec
+
+from farmwatch.errors import ConfigError
+
+ENV_PREFIX = "FARMWATCH_"
+_NOT_SETTINGS = ("FARMWATCH_TEST_", "FARMWATCH_REQUIRE_")  # read by the test suite
+SECRET = msgspec.Meta(extra={"secret": True})  # Annotated[str, SECRET]: shown masked
+MASK = "********"
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: `path`, its type, default and owner. `secret` values are masked wherever they are shown."""
+
+    path: str
+    type: Any
+    default: Any
+    secret: bool
+    owner: type[msgspec.Struct]
+
+    @property
+    def env(self) -> str:
+        """Name of the environment variable."""
+        return ENV_PREFIX + self.path.replace(".", "_").upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Raw values by path. `origin` says where they are from; `text` marks values that are strings to be parsed."""
+
+    origin: Mapping[str, str]
+    values: Mapping[str, Any]
+    text: bool
+
+
+def settings_of(kind: type[msgspec.Struct], prefix: str = "") -> dict[str, Setting]:
+    """Every setting below `kind` by path, in the order of declaration."""
+    found: dict[str, Setting] = {}
+    for field in msgspec.structs.fields(kind):
+        path = prefix + field.name
+        if _is_struct(field.type):
+            found.update(settings_of(field.type, path + "."))
+            continue
+        default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        found[path] = Setting(path, field.type, default, _is_secret(field.type), kind)
+    return found
+
+
+def from_document(kind: type[msgspec.Struct], document: Mapping[str, Any], origin: str) -> Layer:
+    """The layer of a parsed TOML file. Raises ConfigError on an unknown key."""
+    values = dict(_walk(kind, document, "", origin))
+    return Layer(dict.fromkeys(values, origin), values, text=False)
+
+
+def from_environment(kind: type[msgspec.Struct], environment: Mapping[str, str]) -> tuple[Layer, list[str]]:
+    """The layer of FARMWATCH_ variables, and a warning for each that is no setting."""
+    by_name = {setting.env: path for path, setting in settings_of(kind).items()}
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    warnings = []
+    for name in sorted(environment):
+        if not name.startswith(ENV_PREFIX) or name.startswith(_NOT_SETTINGS):
+            continue
+        path = by_name.get(name)
+        if path is None:
+            warnings.append(f"{name}: no such setting{_suggest(name, by_name)}")
+            continue
+        values[path] = environment[name]
+        origins[path] = f"env {name}"
+    return Layer(origins, values, text=True), warnings
+
+
+def from_flags(kind: type[msgspec.Struct], assignments: Sequence[str]) -> Layer:
+    """The layer of `path=value` flags. Raises ConfigError on an unknown path or a missing '='."""
+    known = settings_of(kind)
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        path, equals, value = assignment.partition("=")
+        path = path.strip()
+        if not equals:
+            raise ConfigError(f"--set {assignment!r}: expected PATH=VALUE, such as crawl.delay_s=5")
+        if path not in known:
+            raise ConfigError(f"{path}: unknown key (from --set){_suggest(path, known)}")
+        values[path] = value
+    return Layer(dict.fromkeys(values, "flag"), values, text=True)
+
+
+def resolve(kind: type[S], layers: Sequence[Layer]) -> tuple[S, dict[str, str]]:
+    """Build `kind` from layers, the first one strongest; also where each value came from.
+
+    Raises ConfigError naming the path and the origin of a value that does not fit.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for path, setting in settings_of(kind).items():
+        for layer in layers:
+            if path in layer.values:
+                raw = layer.values[path]
+                values[path] = _convert(setting, raw, layer.origin[path], layer.text)
+                origins[path] = layer.origin[path]
+                break
+        else:
+            origins[path] = "default"
+    return _build(kind, values, ""), origins
+
+
+def _build(kind: type[S], values: Mapping[str, Any], prefix: str) -> S:
+    arguments = {}
+    for field in msgspec.structs.fields(kind):
+        path = prefix + field.name
+        if _is_struct(field.type):
+            arguments[field.name] = _build(field.type, values, path + ".")
+        elif path in values:
+            arguments[field.name] = values[path]
+    try:
+        return kind(**arguments)
+    except (TypeError, ValueError) as error:  # a __post_init__ that refuses a combination
+        raise ConfigError(f"{prefix.rstrip('.') or 'configuration'}: {error}") from error
+
+
+def _walk(
+    kind: type[msgspec.Struct], document: Mapping[str, Any], prefix: str, origin: str
+) -> Iterator[tuple[str, Any]]:
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    for key, value in document.items():
+        path = prefix + key
+        field = fields.get(key)
+        if field is None:
+            raise ConfigError(f"{path}: unknown key (in {origin}){_suggest(key, fields)}")
+        if not _is_struct(field.type):
+            yield path, value
+        elif isinstance(value, dict):
+            yield from _walk(field.type, value, path + ".", origin)
+        else:
+            raise ConfigError(f"{path}: expected a table [{path}], got {type(value).__name__} (in {origin})")
+
+
+def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
+    value = _parse(setting.type, raw) if text else raw
+    try:
+        return msgspec.convert(value, setting.type, strict=not text)
+    except (msgspec.ValidationError, ValueError, TypeError) as error:
+        reason = str(error).replace("Expected", "expected").replace("`", "")
+        shown = "" if setting.secret else f", the value is {raw!r}"
+        raise ConfigError(f"{setting.path}: {reason} (from {origin}{shown})") from error
+
+
+def _parse(kind: Any, raw: str) -> Any:
+    """Lists and tables in text are JSON, or for lists plain words between commas."""
+    if _is_text(kind):
+        return raw
+    stripped = raw.strip()
+    if stripped[:1] in ("[", "{"):
+        try:
+            return json.loads(stripped)
+        except json.JSONDecodeError:
+            return raw
+    if _is_list(kind):
+        return [part.strip() for part in stripped.split(",") if part.strip()]
+    return raw
+
+
+def _bare(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def _is_text(kind: Any) -> bool:
+    return _bare(kind) is str
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(_bare(kind)) in (list, tuple, set, frozenset) or _bare(kind) in (list, tuple)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _is_secret(kind: Any) -> bool:
+    metas = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
+    return any(isinstance(meta, msgspec.Meta) and (meta.extra or {}).get("secret") is True for meta in metas)
+
+
+def _suggest(name: str, known: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

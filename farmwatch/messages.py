@@ -1,0 +1,101 @@
+"""What commands say: data on stdout (tables or JSON), messages and logs on stderr.
+
+Colour and bars only on a terminal, and never with NO_COLOR (rich and structlog are told so here).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def message(text: str) -> None:
+    """One line to the operator, on stderr."""
+    print(text, file=sys.stderr)  # noqa: T201 - this is the CLI's mouth
+
+
+def put(text: str) -> None:
+    """One line of data, on stdout."""
+    print(text)  # noqa: T201 - this is the CLI's mouth
+
+
+def put_json(value: Any) -> None:
+    """One JSON document on one line of stdout. NaN and infinities are refused: they are no JSON."""
+    put(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def put_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
+    """A table on stdout: boxed and folded to the width of a terminal, else tab-separated and whole."""
+    if not sys.stdout.isatty():
+        if title:
+            put(f"# {title}")
+        put("\t".join(headings))
+        for row in rows:
+            put("\t".join(_one_line(cell) for cell in row))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", header_style="bold")
+    for heading in headings:
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(*(Text(_one_line(cell)) for cell in row))  # Text: page data is never read as markup
+    _console().print(table)
+
+
+def error_console() -> Console:
+    """A rich console on stderr, for progress bars; check `is_terminal` before drawing one."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def start_logging(level: str = "info", **bound: str) -> None:
+    """structlog to stderr: readable on a terminal, logfmt elsewhere. `bound` goes with every event (the role)."""
+    import logging
+
+    import structlog
+
+    def add_bound(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
+        return {**bound, **event}  # not by contextvars: those do not reach the process's other threads
+
+    on_terminal = sys.stderr.isatty()
+    colours = on_terminal and not os.environ.get("NO_COLOR")
+    renderer: structlog.types.Processor
+    if on_terminal:
+        renderer = structlog.dev.ConsoleRenderer(colors=colours)
+    else:
+        renderer = structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], bool_as_flag=False)
+    structlog.configure(
+        processors=[
+            add_bound,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console()
+
+
+def _one_line(cell: Any) -> str:
+    """A cell as text without control characters: page data must not steer the operator's terminal."""
+    if cell is None:
+        return "-"
+    text = f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+    return "".join(character if character.isprintable() else " " for character in text)

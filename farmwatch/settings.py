@@ -1,0 +1,37 @@
+"""Settings of the front door itself: where the log is, how processes are looked after, where metrics are served."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+
+class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the log is and how it is laid out."""
+
+    url: str = "sqlite:farmwatch-data"  # sqlite:FOLDER (no server) or kafka:HOST:PORT[,HOST:PORT]
+    prefix: str = ""  # put before every topic and group name, so that several farmwatches share one broker
+    partitions: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 24  # of every topic; chosen once, never changed
+    state_folder: str = "farmwatch-state"  # local copies of keyed state, on Kafka only; may be lost at any time
+
+
+class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where /metrics, /healthz and /readyz are served."""
+
+    host: str = "127.0.0.1"  # address to bind
+    # of the first role; the others follow in the order crawl, measure, judge, score, tally. 0 = any free port
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_000)] = 9464
+
+
+class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How `farmwatch up` looks after its processes and the log."""
+
+    drain_s: Annotated[float, msgspec.Meta(ge=0)] = (
+        30.0  # seconds a process gets to finish its batch before it is killed
+    )
+    restart_min_s: Annotated[float, msgspec.Meta(gt=0)] = 0.5  # seconds before the first restart; doubles with each
+    restart_max_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0  # longest wait between restarts, seconds
+    heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0  # seconds between heartbeats through all stages
+    retention_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0  # seconds between rounds of retention
+    overview_s: Annotated[float, msgspec.Meta(gt=0)] = 15.0  # seconds between looks at the sites and the rate

@@ -1,0 +1,80 @@
+"""/metrics, /healthz and /readyz over real HTTP."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from farmwatch.endpoints import Endpoints
+from farmwatch.errors import ConfigError
+from stream.metrics import Metrics
+from stream.watching import Health
+
+
+class _Says:
+    def __init__(self) -> None:
+        self.health = Health(True, True, "ok")
+
+
+@pytest.fixture
+def says() -> _Says:
+    """What the loop says of itself."""
+    return _Says()
+
+
+@pytest.fixture
+def served(says: _Says) -> Iterator[Endpoints]:
+    """Endpoints on a free port."""
+    metrics = Metrics()
+    metrics.count("dead_letters", 3, stage="judge", reason="BadRecord")
+    endpoints = Endpoints(metrics.registry, lambda: says.health, "127.0.0.1", 0)
+    endpoints.start()
+    yield endpoints
+    endpoints.close()
+
+
+def _get(endpoints: Endpoints, path: str) -> tuple[int, str, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{endpoints.port}{path}", timeout=10) as answer:
+            return answer.status, answer.headers["Content-Type"], answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+def test_metrics_are_exposed(served: Endpoints) -> None:
+    """/metrics shows the process's registry in the text format of Prometheus."""
+    status, content_type, body = _get(served, "/metrics")
+    assert status == 200
+    assert content_type.startswith("text/plain; version=")
+    assert 'farmwatch_dead_letters_total{reason="BadRecord",stage="judge"} 3.0' in body
+
+
+def test_health_and_readiness_are_told_apart(served: Endpoints, says: _Says) -> None:
+    """A loop that ticks but holds no partition is healthy and not ready; the page says why."""
+    assert _get(served, "/readyz")[0] == 200
+    says.health = Health(True, False, "no partitions")
+    assert _get(served, "/healthz")[0] == 200
+    assert _get(served, "/readyz")[::2] == (503, "not ok: no partitions\n")
+
+
+def test_a_stalled_loop_is_unhealthy(served: Endpoints, says: _Says) -> None:
+    """/healthz answers 503 with the loop's own words."""
+    says.health = Health(False, True, "input waits")
+    assert _get(served, "/healthz")[::2] == (503, "not ok: input waits\n")
+
+
+def test_other_paths_are_not_found(served: Endpoints) -> None:
+    """Anything else is 404 and names what there is."""
+    status, _, body = _get(served, "/etc/passwd")
+    assert status == 404
+    assert "/metrics" in body
+
+
+def test_a_taken_port_is_a_clear_error(served: Endpoints) -> None:
+    """A second process on the same port learns which setting to change."""
+    second = Endpoints(Metrics().registry, lambda: Health(True, True, ""), "127.0.0.1", served.port)
+    with pytest.raises(ConfigError, match=r"metrics\.port"):
+        second.start()
