@@ -70,7 +70,7 @@ class Output:
     partition: int
     key: bytes
     value: bytes | None
-    headers: Headers = NO_HEADERS
+    headers: Headers = field(default_factory=lambda: NO_HEADERS)
     timestamp_ms: int | None = None  # None = now, by the log's clock
 
 
