@@ -1,0 +1,128 @@
+"""Consumer groups of the embedded log: members with a heartbeat, and leases on partitions with an epoch.
+
+All that happens here happens within a write transaction, so members see each other's steps one after the other. An
+epoch is never given twice within a group: a lease that was lost and won again has another.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from stream.embedded_commit import write_offsets
+from stream.errors import Fenced, StreamError
+from stream.shares import next_step
+
+
+class View(NamedTuple):
+    """What a member sees of its group."""
+
+    version: int
+    leases: Mapping[int, int]  # own partitions -> epoch
+
+
+def join(database: sqlite3.Connection, group: str, member: str, expires_at: int) -> int:
+    """Enter the group; leases held under this name stay with it under new epochs, so its former holder is fenced.
+
+    Returns the epoch of the membership.
+    """
+    database.execute("INSERT INTO groups VALUES (?, 0, 0) ON CONFLICT DO NOTHING", (group,))
+    epoch = _next_epoch(database, group)
+    database.execute(
+        "INSERT INTO members VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET epoch = excluded.epoch, expires_at = excluded.expires_at",
+        (group, member, epoch, expires_at),
+    )
+    held = database.execute("SELECT partition FROM leases WHERE grp = ? AND member = ?", (group, member)).fetchall()
+    _grant(database, group, member, [partition for (partition,) in held])
+    _touch(database, group)
+    return epoch
+
+
+def take_step(
+    database: sqlite3.Connection, group: str, member: str, epoch: int, partitions: int, now_ms: int, expires_at: int
+) -> View:
+    """Renew the membership, remove the expired, and take one step towards a fair share. Raises Fenced."""
+    row = database.execute("SELECT epoch FROM members WHERE grp = ? AND name = ?", (group, member)).fetchone()
+    if row is not None and row[0] != epoch:
+        raise Fenced(
+            f"another process joined group {group!r} as member {member!r}: give each process a name of its own"
+        )
+    database.execute(
+        "INSERT INTO members VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at",
+        (group, member, epoch, expires_at),
+    )
+    changed = remove_expired(database, group, now_ms) > 0 or row is None
+    members = [name for (name,) in database.execute("SELECT name FROM members WHERE grp = ?", (group,))]
+    owners = dict(database.execute("SELECT partition, member FROM leases WHERE grp = ?", (group,)).fetchall())
+    step = next_step(member, members, owners, partitions)
+    database.executemany(
+        "DELETE FROM leases WHERE grp = ? AND partition = ?", [(group, partition) for partition in step.give_up]
+    )
+    _grant(database, group, member, step.take)
+    if changed or step.give_up or step.take:
+        _touch(database, group)
+    return view(database, group, member)
+
+
+def view(database: sqlite3.Connection, group: str, member: str) -> View:
+    """The group's version and the leases of a member."""
+    (version,) = database.execute("SELECT version FROM groups WHERE name = ?", (group,)).fetchone()
+    leases = database.execute("SELECT partition, epoch FROM leases WHERE grp = ? AND member = ?", (group, member))
+    return View(version, dict(leases.fetchall()))
+
+
+def beat(database: sqlite3.Connection, members: Sequence[tuple[str, str, int]], expires_at: int) -> None:
+    """Renew memberships given as (group, member, epoch), unless they were fenced or removed."""
+    database.executemany(
+        "UPDATE members SET expires_at = ? WHERE grp = ? AND name = ? AND epoch = ?",
+        [(expires_at, *member) for member in members],
+    )
+
+
+def leave(database: sqlite3.Connection, group: str, member: str, epoch: int) -> None:
+    """Give up membership and leases, unless another has joined under this name."""
+    gone = database.execute(
+        "DELETE FROM members WHERE grp = ? AND name = ? AND epoch = ?", (group, member, epoch)
+    ).rowcount
+    if gone:
+        database.execute("DELETE FROM leases WHERE grp = ? AND member = ?", (group, member))
+        _touch(database, group)
+
+
+def remove_expired(database: sqlite3.Connection, group: str, now_ms: int) -> int:
+    """Remove members that missed their heartbeat, and their leases; returns how many."""
+    names = database.execute("SELECT name FROM members WHERE grp = ? AND expires_at < ?", (group, now_ms)).fetchall()
+    database.executemany("DELETE FROM leases WHERE grp = ? AND member = ?", [(group, name) for (name,) in names])
+    database.executemany("DELETE FROM members WHERE grp = ? AND name = ?", [(group, name) for (name,) in names])
+    return len(names)
+
+
+def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now_ms: int) -> None:
+    """Set committed offsets by partition id. Raises StreamError while the group has live members."""
+    live = database.execute("SELECT name FROM members WHERE grp = ? AND expires_at >= ?", (group, now_ms)).fetchall()
+    if live:
+        names = ", ".join(sorted(name for (name,) in live))
+        raise StreamError(f"group {group!r} has live members ({names}): stop them before its offsets are reset")
+    if remove_expired(database, group, now_ms):
+        _touch(database, group)
+    write_offsets(database, group, offsets)
+
+
+def _grant(database: sqlite3.Connection, group: str, member: str, partitions: Sequence[int]) -> None:
+    for partition in partitions:
+        database.execute(
+            "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)",
+            (group, partition, member, _next_epoch(database, group)),
+        )
+
+
+def _next_epoch(database: sqlite3.Connection, group: str) -> int:
+    database.execute("UPDATE groups SET epoch = epoch + 1 WHERE name = ?", (group,))
+    (epoch,) = database.execute("SELECT epoch FROM groups WHERE name = ?", (group,)).fetchone()
+    return int(epoch)
+
+
+def _touch(database: sqlite3.Connection, group: str) -> None:
+    database.execute("UPDATE groups SET version = version + 1 WHERE name = ?", (group,))

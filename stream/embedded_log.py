@@ -1,0 +1,261 @@
+"""The embedded log: one folder, no server. One SQLite database and append-only segment files for large values.
+
+    FOLDER/log.sqlite    topics, small records and the places of large ones, offsets, leases, keyed state
+    FOLDER/segments/     large values, a file per writing process and topic
+
+Several processes of one machine (not: a network file system) may share a folder. Every commit is one SQLite
+transaction over outputs, state and offsets that also checks the leases it relies on; the large values it names were
+synced before, so after a crash at any instant a commit is there whole or not at all, and what was reported committed is
+there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from stream import embedded_groups as groups
+from stream.clock import Clock, wall_ms
+from stream.embedded_commit import Records
+from stream.embedded_member import EmbeddedMember
+from stream.embedded_reader import RecordReader
+from stream.embedded_retention import Retention
+from stream.embedded_schema import prepare, told
+from stream.embedded_state import EmbeddedState
+from stream.embedded_topics import Topics, offset_of, row_id
+from stream.embedded_writer import Writer
+from stream.errors import StreamError
+from stream.log import Message, Output, Topic
+
+T = TypeVar("T")
+_READ_ROWS = 200  # of `read`, at a time
+
+
+class EmbeddedLog:
+    """See `Log`. Thread safe. After a fork the child opens a log of its own; this one then refuses to work.
+
+    A member's lease is renewed by a thread of this log while the process runs, however long a batch takes; when the
+    process dies, or the log is closed before its members, the others take over after `lease_ms`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        prefix: str = "",
+        clock: Clock = wall_ms,
+        lease_ms: int = 10_000,
+        segment_bytes: int = 128 * 1024 * 1024,
+        lock_timeout_s: float = 5.0,
+    ) -> None:
+        """Open `folder`, which is made where it is missing.
+
+        `prefix` separates farmwatches that share a folder; `segment_bytes` is the size at which a segment is full;
+        `lock_timeout_s` how long a write waits for other processes. Raises LogUnavailable, LogDamaged, SchemaTooNew.
+        """
+        self._folder = folder.absolute()
+        self._prefix = prefix
+        self._clock = clock
+        self._lease_ms = lease_ms
+        self._lock_timeout_s = lock_timeout_s
+        self._pid = os.getpid()
+        prepare(self._folder, lock_timeout_s)
+        self._topics = Topics(prefix)
+        self._writer = Writer(self._folder, segment_bytes=segment_bytes, lock_timeout_s=lock_timeout_s)
+        self._idle: list[RecordReader] = []
+        self._members: weakref.WeakSet[EmbeddedMember] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._heart: threading.Thread | None = None
+
+    def create(self, topics: Sequence[Topic]) -> None:
+        """Create the topics that are missing, and update how long existing ones are kept. Raises TopicMismatch."""
+        self._writer.run(lambda database, _: self._topics.create(database, topics))
+
+    def topics(self) -> Mapping[str, int]:
+        """Existing topics (without the prefix) -> number of partitions."""
+        with self._reader() as reader:
+            return {name: topic.partitions for name, topic in self._topics.all(reader.database).items()}
+
+    def append(self, outputs: Sequence[Output]) -> None:
+        """Append all or nothing, durable on return; threads that append at the same time share one sync."""
+        if not outputs:
+            return
+        with self._reader() as reader:
+            found = [(self._topics.find(reader.database, output.topic), output) for output in outputs]
+        records = Records(found, self._clock())
+        self._writer.run(records.insert, records.blobs)
+
+    def join(self, group: str, topics: Sequence[str], *, member: str, store: str | None = None) -> EmbeddedMember:
+        """See `Log.join`. Raises UnknownTopic."""
+        with self._reader() as reader:
+            subscribed = [self._topics.find(reader.database, topic) for topic in topics]
+        expires_at = self._clock() + self._lease_ms
+        epoch = self._writer.run(lambda database, _: groups.join(database, self._prefix + group, member, expires_at))
+        with told(self._folder):
+            reader = RecordReader(self._folder, self._lock_timeout_s)
+        joined = EmbeddedMember(
+            folder=self._folder,
+            prefix=self._prefix,
+            group=group,
+            name=member,
+            epoch=epoch,
+            topics=self._topics,
+            subscribed=subscribed,
+            store=store,
+            writer=self._writer,
+            reader=reader,
+            clock=self._clock,
+            lease_ms=self._lease_ms,
+            on_close=self._forget,
+        )
+        with self._lock:
+            self._members.add(joined)
+            if self._heart is None:
+                self._heart = threading.Thread(
+                    target=_beat, args=(weakref.ref(self), self._stop, self._lease_ms / 3000), daemon=True
+                )
+                self._heart.start()
+        return joined
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        """Records with start <= offset < stop, read on in small steps while the caller iterates."""
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+            found.partition_id(partition)
+        end = self.end(topic)[partition]
+        return self._read(topic, partition, start, end if stop is None else min(stop, end))
+
+    def _read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[Message]:
+        while start < stop:
+            with self._reader() as reader:
+                found = self._topics.find(reader.database, topic)
+                rows = reader.rows(found, partition, start, stop, _READ_ROWS)
+                messages = [row.message() for row in reader.load(rows)]
+            yield from messages
+            if len(rows) < _READ_ROWS:
+                return
+            start = rows[-1].offset + 1
+
+    def beginning(self, topic: str) -> list[int]:
+        """First offset still kept, per partition."""
+        return [first for first, _ in self._bounds(topic)]
+
+    def end(self, topic: str) -> list[int]:
+        """Offset after the last record, per partition."""
+        return [end for _, end in self._bounds(topic)]
+
+    def offset_at(self, topic: str, time_ms: int) -> list[int]:
+        """First offset whose timestamp is >= time_ms, per partition (the end if none); reads on from the beginning."""
+        bounds = self._bounds(topic)
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+            offsets = []
+            for partition, (first, end) in enumerate(bounds):
+                base = found.partition_id(partition)
+                row = reader.database.execute(
+                    "SELECT id FROM records WHERE id >= ? AND id < ? AND timestamp_ms >= ? ORDER BY id LIMIT 1",
+                    (row_id(base, first), row_id(base, end), time_ms),
+                ).fetchone()
+                offsets.append(end if row is None else offset_of(row[0]))
+        return offsets
+
+    def committed(self, group: str, topic: str) -> list[int | None]:
+        """Committed offsets of a group, per partition."""
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+            rows = reader.database.execute(
+                "SELECT partition, next FROM offsets WHERE grp = ? AND partition >= ? AND partition < ?",
+                (self._prefix + group, found.base, found.base + found.partitions),
+            )
+            known = dict(rows.fetchall())
+        return [known.get(found.base + partition) for partition in range(found.partitions)]
+
+    def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
+        """Set a group's committed offsets. Raises StreamError while the group has live members."""
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+        if len(offsets) != found.partitions:
+            raise StreamError(f"topic {topic!r} has {found.partitions} partitions, {len(offsets)} offsets were given")
+        wanted = {found.base + partition: offset for partition, offset in enumerate(offsets)}
+        now = self._clock()
+        self._writer.run(lambda database, _: groups.reset(database, self._prefix + group, wanted, now))
+
+    def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Committed state of a store in key order, read on in small steps while the caller iterates."""
+        after: bytes | None = None
+        while True:
+            with self._reader() as reader:
+                state = EmbeddedState(reader.database, self._folder, self._prefix + store, partition)
+                rows = state.scan(b"", _READ_ROWS, after)
+            yield from rows
+            if len(rows) < _READ_ROWS:
+                return
+            after = rows[-1][0]
+
+    def expire(self, now_ms: int) -> int:
+        """Apply retention and compaction; returns the bytes of the records removed."""
+        with self._reader() as reader:
+            return Retention(self._folder, self._writer, self._prefix).expire(reader.database, now_ms)
+
+    def close(self) -> None:
+        """Release files and connections. Members that were not closed stay until their lease expires."""
+        self._stop.set()
+        self._writer.close()
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for reader in idle:
+            reader.close()
+
+    @contextlib.contextmanager
+    def _reader(self) -> Iterator[RecordReader]:
+        """A reader of our own for a while; connections are kept for the next."""
+        if os.getpid() != self._pid:
+            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
+        if self._stop.is_set():
+            raise StreamError(f"the log in {self._folder} is closed")
+        with told(self._folder):
+            with self._lock:
+                reader = self._idle.pop() if self._idle else None
+            if reader is None:
+                reader = RecordReader(self._folder, self._lock_timeout_s)
+            try:
+                yield reader
+            finally:
+                with self._lock:
+                    self._idle.append(reader)
+
+    def _bounds(self, topic: str) -> list[tuple[int, int]]:
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+            bounds = reader.bounds([found])
+        return [bounds[at] for at in sorted(bounds)]
+
+    def _forget(self, member: EmbeddedMember) -> None:
+        with self._lock:
+            self._members.discard(member)
+
+    def _renew(self) -> None:
+        """Renew the leases of all members that live in this process."""
+        with self._lock:
+            alive = [member.identity for member in self._members]
+        expires_at = self._clock() + self._lease_ms
+        if alive:
+            self._writer.run(lambda database, _: groups.beat(database, alive, expires_at))
+
+
+def _beat(log_of: Callable[[], EmbeddedLog | None], stop: threading.Event, every_s: float) -> None:
+    """The heartbeat thread; it ends with the log. A beat that fails is tried again with the next."""
+    while not stop.wait(every_s):
+        log = log_of()
+        if log is None:
+            return
+        with contextlib.suppress(StreamError, sqlite3.Error):
+            log._renew()
+        del log

@@ -1,0 +1,186 @@
+"""Retention and compaction of the embedded log, in small transactions between which others write.
+
+Deleted rows leave free pages in the database, which later records fill; segment files are unlinked when no record
+refers to them and no process writes them. Committed offsets are never touched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from stream.embedded_schema import SEGMENTS
+from stream.embedded_topics import offset_of, row_id
+from stream.embedded_writer import Writer
+from stream.segments import SUFFIX, remove_if_unused
+
+TOMBSTONE_MS = 86_400_000  # a reader has this long to see a removal, as with Kafka's delete.retention.ms
+_ROWS = 2000  # a transaction
+_DIRTY_SHARE = 0.1  # compaction reads all keys of a partition once so much of it is new
+_SMALL_ROWS = 10_000  # below this it always does
+_SIZE = "length(key) + size + coalesce(length(headers), 0)"
+
+
+class _Rules(NamedTuple):
+    """A partition and what is kept of it."""
+
+    id: int
+    compact: bool
+    retention_ms: int | None
+    retention_bytes: int | None
+    first: int
+    end: int
+    bytes: int
+    cleaned: int
+    tombstone_at: int | None
+
+
+class Retention:
+    """Applies the topics' rules."""
+
+    def __init__(self, folder: Path, writer: Writer, prefix: str) -> None:
+        self._folder = folder
+        self._writer = writer
+        self._prefix = prefix
+
+    def expire(self, database: sqlite3.Connection, now_ms: int) -> int:
+        """Remove what is no longer kept, reading through `database`; returns the bytes freed."""
+        partitions = database.execute(
+            "SELECT p.id, t.compact, t.retention_ms, t.retention_bytes, p.first, p.next, p.bytes, p.cleaned,"
+            " p.tombstone_at FROM partitions p JOIN topics t ON t.id = p.topic WHERE substr(t.name, 1, ?) = ?",
+            (len(self._prefix), self._prefix),
+        ).fetchall()
+        freed = 0
+        for columns in partitions:
+            rules = _Rules(*columns)
+            freed += self._compact(database, rules, now_ms) if rules.compact else self._shorten(database, rules, now_ms)
+        self._remove_segments(database)
+        return freed
+
+    def _shorten(self, database: sqlite3.Connection, rules: _Rules, now_ms: int) -> int:
+        """Remove the oldest records while they are too old or the partition is too large."""
+        before_ms = None if rules.retention_ms is None else now_ms - rules.retention_ms
+        size, freed, start = rules.bytes, 0, rules.first
+        while start < rules.end:
+            rows = database.execute(
+                f"SELECT id, timestamp_ms, {_SIZE} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+                (row_id(rules.id, start), row_id(rules.id, rules.end), _ROWS),
+            ).fetchall()
+            stop, cut = start, 0
+            for row, timestamp_ms, row_bytes in rows:
+                too_old = before_ms is not None and timestamp_ms < before_ms
+                too_much = rules.retention_bytes is not None and size - cut > rules.retention_bytes
+                if not too_old and not too_much:
+                    break
+                stop = offset_of(row) + 1
+                cut += row_bytes
+            if stop > start:
+                self._delete_range(rules.id, start, stop)
+            size, freed, start = size - cut, freed + cut, stop
+            if not rows or stop <= offset_of(rows[-1][0]):
+                break
+        return freed
+
+    def _delete_range(self, partition: int, start: int, stop: int) -> None:
+        where = "id >= ? AND id < ?"
+        bounds = (row_id(partition, start), row_id(partition, stop))
+
+        def apply(database: sqlite3.Connection, _: object) -> None:
+            _forget(database, partition, where, bounds)
+            database.execute("UPDATE partitions SET first = max(first, ?) WHERE id = ?", (stop, partition))
+
+        self._writer.run(apply)
+
+    def _compact(self, database: sqlite3.Connection, rules: _Rules, now_ms: int) -> int:
+        """Keep the newest record of each key; remove tombstones that all had the time to see."""
+        dirty = rules.end - rules.cleaned
+        old_tombstone = rules.tombstone_at is not None and rules.tombstone_at < now_ms - TOMBSTONE_MS
+        kept = self._kept(database, rules)
+        if not old_tombstone and (dirty == 0 or (kept > _SMALL_ROWS and dirty < kept * _DIRTY_SHARE)):
+            return 0
+        newest: dict[bytes, int] = {}
+        superseded: list[int] = []
+        tombstones: dict[int, int] = {}  # row id -> timestamp
+        start, stop = row_id(rules.id, rules.first), row_id(rules.id, rules.end)
+        while True:
+            rows = database.execute(
+                "SELECT id, key, value IS NULL AND segment IS NULL, timestamp_ms FROM records"
+                " WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+                (start, stop, _ROWS),
+            ).fetchall()
+            for row, key, is_tombstone, timestamp_ms in rows:
+                older = newest.get(key)
+                if older is not None:
+                    superseded.append(older)
+                    tombstones.pop(older, None)
+                newest[key] = row
+                if is_tombstone:
+                    tombstones[row] = timestamp_ms
+            if len(rows) < _ROWS:
+                break
+            start = rows[-1][0] + 1
+        expired = [row for row, timestamp_ms in tombstones.items() if timestamp_ms < now_ms - TOMBSTONE_MS]
+        removed = sorted(superseded + expired)
+        waiting = min((time for row, time in tombstones.items() if time >= now_ms - TOMBSTONE_MS), default=None)
+        return self._delete_rows(rules, removed, waiting)
+
+    def _kept(self, database: sqlite3.Connection, rules: _Rules) -> int:
+        """About how many records a partition holds: an upper bound that costs nothing where it is small."""
+        span = rules.end - rules.first
+        if span <= _SMALL_ROWS:
+            return span
+        (count,) = database.execute(
+            "SELECT count(*) FROM records WHERE id >= ? AND id < ?",
+            (row_id(rules.id, rules.first), row_id(rules.id, rules.end)),
+        ).fetchone()
+        return int(count)
+
+    def _delete_rows(self, rules: _Rules, rows: Sequence[int], tombstone_at: int | None) -> int:
+        """Delete rows by id, then note how far compaction has come and where the partition begins."""
+        freed = 0
+        for first in range(0, len(rows), 500):
+            some = rows[first : first + 500]
+            where = f"id IN ({', '.join('?' * len(some))})"
+            freed += self._writer.run(lambda database, _, w=where, s=some: _forget(database, rules.id, w, s))
+
+        def note(database: sqlite3.Connection, _: object) -> None:
+            (oldest,) = database.execute(
+                "SELECT min(id) FROM records WHERE id >= ? AND id < ?",
+                (row_id(rules.id, rules.first), row_id(rules.id + 1, 0)),
+            ).fetchone()
+            database.execute(
+                "UPDATE partitions SET cleaned = ?1, tombstone_at = ?2, first = coalesce(?3, next) WHERE id = ?4",
+                (rules.end, tombstone_at, None if oldest is None else offset_of(oldest), rules.id),
+            )
+
+        self._writer.run(note)
+        return freed
+
+    def _remove_segments(self, database: sqlite3.Connection) -> None:
+        """Unlink segments to which nothing refers: those emptied by retention, and what crashes left."""
+        in_use = {file for (file,) in database.execute("SELECT file FROM segments WHERE live > 0").fetchall()}
+        for path in sorted((self._folder / SEGMENTS).glob(f"*{SUFFIX}")):
+            if path.name not in in_use:
+                remove_if_unused(path, lambda name=path.name: self._writer.run(lambda db, _: _strike(db, name)))
+
+
+def _forget(database: sqlite3.Connection, partition: int, where: str, values: Sequence[int]) -> int:
+    """Delete records, and count them out of their segments and partition; returns their bytes."""
+    segments = database.execute(
+        f"SELECT segment, count(*) FROM records WHERE {where} AND segment IS NOT NULL GROUP BY segment", values
+    ).fetchall()
+    (size,) = database.execute(f"SELECT coalesce(sum({_SIZE}), 0) FROM records WHERE {where}", values).fetchone()
+    database.execute(f"DELETE FROM records WHERE {where}", values)
+    database.executemany(
+        "UPDATE segments SET live = live - ? WHERE id = ?", [(count, segment) for segment, count in segments]
+    )
+    database.execute("UPDATE partitions SET bytes = bytes - ? WHERE id = ?", (size, partition))
+    return int(size)
+
+
+def _strike(database: sqlite3.Connection, file: str) -> bool:
+    """Remove a segment's row if no record refers to it; True when the file may go."""
+    database.execute("DELETE FROM segments WHERE file = ? AND live = 0", (file,))
+    return database.execute("SELECT 1 FROM segments WHERE file = ?", (file,)).fetchone() is None

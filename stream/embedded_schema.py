@@ -1,0 +1,170 @@
+"""The embedded log's SQLite database: its tables, how it is opened, and what its errors mean.
+
+A record's row id is `partition id << OFFSET_BITS | offset`: the records of a partition lie together and in order, a
+range of offsets is a range of row ids, and no second index is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from stream.errors import LogUnavailable, SchemaTooNew
+from stream.segments import LogDamaged
+
+SCHEMA_VERSION = 1
+OFFSET_BITS = 40  # 10^12 records a partition, 8 million partitions
+DATABASE = "log.sqlite"
+SEGMENTS = "segments"
+
+_TABLES = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE topics (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, compact INTEGER NOT NULL,
+        retention_ms INTEGER, retention_bytes INTEGER)""",
+    # first, next: offsets; bytes: of the kept records; cleaned: compaction has seen all offsets below;
+    # tombstone_at: timestamp of the oldest tombstone below `cleaned`
+    """CREATE TABLE partitions (
+        id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, partition INTEGER NOT NULL,
+        first INTEGER NOT NULL DEFAULT 0, next INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
+        cleaned INTEGER NOT NULL DEFAULT 0, tombstone_at INTEGER, UNIQUE (topic, partition))""",
+    # a value is inline, or at (segment, position); both NULL: a tombstone
+    """CREATE TABLE records (
+        id INTEGER PRIMARY KEY, key BLOB NOT NULL, value BLOB, headers BLOB, timestamp_ms INTEGER NOT NULL,
+        segment INTEGER, position INTEGER, size INTEGER NOT NULL, checksum INTEGER)""",
+    # AUTOINCREMENT: an id never names another file later, so readers may remember it; live: records that refer to it
+    "CREATE TABLE segments (id INTEGER PRIMARY KEY AUTOINCREMENT, file TEXT NOT NULL UNIQUE, live INTEGER NOT NULL)",
+    """CREATE TABLE offsets (
+        grp TEXT NOT NULL, partition INTEGER NOT NULL, next INTEGER NOT NULL,
+        PRIMARY KEY (grp, partition)) WITHOUT ROWID""",
+    # version: counts changes of members and leases; epoch: last one given to a lease or a member
+    "CREATE TABLE groups (name TEXT PRIMARY KEY, version INTEGER NOT NULL, epoch INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE members (
+        grp TEXT NOT NULL, name TEXT NOT NULL, epoch INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+        PRIMARY KEY (grp, name)) WITHOUT ROWID""",
+    """CREATE TABLE leases (
+        grp TEXT NOT NULL, partition INTEGER NOT NULL, member TEXT NOT NULL, epoch INTEGER NOT NULL,
+        PRIMARY KEY (grp, partition)) WITHOUT ROWID""",
+    """CREATE TABLE slots (
+        id INTEGER PRIMARY KEY, store TEXT NOT NULL, partition INTEGER NOT NULL, count INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (store, partition))""",
+    """CREATE TABLE state (
+        slot INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, due_at INTEGER,
+        PRIMARY KEY (slot, key)) WITHOUT ROWID""",
+    "CREATE INDEX state_due ON state (slot, due_at, key) WHERE due_at IS NOT NULL",
+)
+
+_SETTINGS = (
+    "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
+    "PRAGMA wal_autocheckpoint = 2000",  # pages: 32 MiB between checkpoints
+    "PRAGMA journal_size_limit = 134217728",
+    "PRAGMA cache_size = -16384",  # KiB a connection
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+def prepare(folder: Path, lock_timeout_s: float) -> None:
+    """Create folder and tables where they are missing.
+
+    Raises LogUnavailable, LogDamaged, and SchemaTooNew when a newer farmwatch made them.
+    """
+    with told(folder):
+        (folder / SEGMENTS).mkdir(parents=True, exist_ok=True)
+        for made in (folder, folder / SEGMENTS):
+            made.chmod(0o700)
+        database = connect(folder, lock_timeout_s)
+        try:
+            _prepare_tables(database, folder)
+        finally:
+            database.close()
+
+
+def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
+    database.execute("PRAGMA page_size = 16384")
+    _enter_wal(database)
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+            for statement in _TABLES:
+                database.execute(statement)
+            database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
+        (version,) = database.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+        if version > SCHEMA_VERSION:
+            raise SchemaTooNew(
+                f"{folder / DATABASE} has schema {version}, this farmwatch reads up to {SCHEMA_VERSION}: "
+                "upgrade this process, or give it another folder"
+            )
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+def _enter_wal(database: sqlite3.Connection) -> None:
+    """Switch to WAL; SQLite answers "locked" at once, without waiting, when another process is switching too."""
+    for _ in range(500):
+        with contextlib.suppress(sqlite3.OperationalError):
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        time.sleep(0.01)
+    database.execute("PRAGMA journal_mode = WAL")
+
+
+def connect(folder: Path, lock_timeout_s: float) -> sqlite3.Connection:
+    """A connection in autocommit mode; usable from any thread, by one at a time."""
+    database = sqlite3.connect(
+        folder / DATABASE, timeout=lock_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    for setting in _SETTINGS:
+        database.execute(setting)
+    return database
+
+
+@contextlib.contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """Turn errors of the disk and of SQLite into LogUnavailable or LogDamaged, saying what, where and how to mend."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, OSError) as error:
+        translated = translate(error, folder)
+        if translated is error:
+            raise
+        raise translated from error
+
+
+def translate(error: Exception, folder: Path) -> Exception:
+    """The log's error for an error of SQLite or of the system; the error itself if it is neither's fault."""
+    if isinstance(error, OSError):
+        return LogUnavailable(f"the log in {folder} cannot be used: {error}; {_remedy(error.errno)}")
+    if not isinstance(error, sqlite3.DatabaseError):
+        return error
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF
+    database = folder / DATABASE
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return LogUnavailable(
+            f"{database} stays locked ({error}): another process holds it; look for one that hangs (fuser {database})"
+        )
+    if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return LogUnavailable(
+            f"{database} cannot be written ({error}): the disk is full or failing; free disk space, see dmesg"
+        )
+    if primary in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return LogUnavailable(f"{database} cannot be opened ({error}): check that the folder exists and is writable")
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return LogDamaged(f"{database} is damaged ({error}): check the disk and restore the folder from a backup")
+    return error
+
+
+def _remedy(number: int | None) -> str:
+    if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "free disk space (or raise the quota); it goes on by itself"
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "give this user the right to write there"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "raise the limit of open files (ulimit -n)"
+    return "check the disk (dmesg)"

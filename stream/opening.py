@@ -1,0 +1,37 @@
+"""Opening a log by its URL: the one place that knows all logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from stream.errors import StreamError
+from stream.log import Log
+
+FORMS = "memory:, sqlite:DIR or kafka:HOST:PORT[,HOST:PORT]"
+
+
+def open_log(url: str, *, prefix: str = "", **options: Any) -> Log:
+    """Open the log that `url` names: memory:, sqlite:DIR or kafka:HOST:PORT[,HOST:PORT].
+
+    `prefix` keeps apart the topics, groups and stores of several farmwatches on one log. `options` go to the log's
+    constructor: `clock`, and for Kafka `state_folder` (a Path). Raises StreamError for another URL, LogUnavailable.
+    """
+    kind, _, place = url.partition(":")
+    if kind == "memory" and not place:
+        from stream.memory_log import MemoryLog
+
+        return MemoryLog(**options)
+    if kind == "sqlite" and place:
+        from stream.embedded_log import EmbeddedLog
+
+        return EmbeddedLog(Path(place).expanduser(), prefix=prefix, **options)
+    if kind == "kafka" and ":" in place:
+        try:
+            from stream.kafka_log import KafkaLog
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.split(".")[0] != "kafka":
+                raise
+            raise StreamError("a Kafka log needs the client: pip install 'farmwatch[kafka]'") from error
+        return KafkaLog(place, prefix=prefix, **options)
+    raise StreamError(f"no log has the URL {url!r}: give {FORMS}")

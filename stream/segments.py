@@ -1,0 +1,214 @@
+"""Segment files of the embedded log: large values, appended and synced before the transaction that makes them visible.
+
+Each writing process appends to files of its own, one per topic, so no two writers ever share a file. While a file is
+written its process holds a lock (flock) on it; the kernel drops the lock with the process, kill -9 included. So a file
+may be removed once it can be locked and no record refers to it. A value is checked against length and xxh3-64 when it
+is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import xxhash
+
+from stream.errors import StreamError
+
+SUFFIX = ".segment"
+_IOV_MAX = 1024  # buffers of one writev on Linux
+_GAP_BYTES = 16 * 1024  # reading over a gap this small is cheaper than another system call
+_RUN_BYTES = 8 * 1024 * 1024  # longest single read
+_OPEN_FILES = 64
+
+
+class LogDamaged(StreamError):
+    """Bytes of the embedded log are missing from its folder, or are not what was written.
+
+    Retrying cannot help. The operator checks the disk (`dmesg`) and restores the folder from a backup, or starts a new
+    folder and fetches again what is missing.
+    """
+
+
+class Place(NamedTuple):
+    """Where a large value lies."""
+
+    segment: int
+    position: int
+    size: int  # bytes
+    checksum: int  # xxh3-64 as a signed 64-bit integer
+
+
+def checksum(value: bytes) -> int:
+    """xxh3-64 of a value, signed as SQLite stores integers."""
+    digest = xxhash.xxh3_64_intdigest(value)
+    return digest - (1 << 64) if digest >= 1 << 63 else digest
+
+
+class Segment:
+    """A segment file open for appending by this process. `row` is its id in the database once that is committed."""
+
+    def __init__(self, folder: Path, topic: int) -> None:
+        while True:
+            self.file = f"{topic}-{secrets.token_hex(8)}{SUFFIX}"
+            self._path = folder / self.file
+            self._fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            if lock(self._fd, self._path):
+                break
+            os.close(self._fd)  # a cleaner was faster than our lock: the next name
+        _sync_folder(folder)
+        self.row: int | None = None
+        self.size = 0
+
+    def append(self, values: Sequence[bytes]) -> list[int]:
+        """Write the values behind each other; returns their positions. Not durable before `sync`.
+
+        Raises OSError and then counts nothing as written: the next append overwrites it.
+        """
+        positions: list[int] = []
+        end = self.size
+        for value in values:
+            positions.append(end)
+            end += len(value)
+        try:
+            for first in range(0, len(values), _IOV_MAX):
+                self._write_at(positions[first], values[first : first + _IOV_MAX])
+        except OSError:
+            self.cut(self.size)
+            raise
+        self.size = end
+        return positions
+
+    def cut(self, size: int) -> None:
+        """Forget what lies behind `size`, and give its disk space back."""
+        self.size = size
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, size)
+
+    def _write_at(self, position: int, values: Sequence[bytes]) -> None:
+        total = sum(map(len, values))
+        written = os.pwritev(self._fd, values, position)
+        if written == total:
+            return
+        rest = memoryview(b"".join(values))
+        while written < total:  # a signal or a disk almost full cut the write
+            step = os.pwrite(self._fd, rest[written:], position + written)
+            if step == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+            written += step
+
+    def sync(self) -> None:
+        """Make what was appended durable."""
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        """Close the file and give its lock back; an empty one is removed."""
+        if self.size == 0:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+        os.close(self._fd)
+
+
+def lock(fd: int, path: Path) -> bool:
+    """Lock an open segment for its one writer or its remover; False when another has it or the file is gone."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return path.stat().st_ino == os.fstat(fd).st_ino
+    except (BlockingIOError, FileNotFoundError):
+        return False
+
+
+def remove_if_unused(path: Path, unused: Callable[[], bool]) -> int:
+    """Unlink a segment that no process writes and of which `unused()` says, under the lock, that nothing refers to it.
+
+    Returns the bytes freed.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return 0
+    try:
+        if not lock(fd, path) or not unused():
+            return 0
+        size = os.fstat(fd).st_size
+        path.unlink()
+        return size
+    finally:
+        os.close(fd)
+
+
+class SegmentReader:
+    """Reads values; holds a few files open. Used by one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: OrderedDict[str, int] = OrderedDict()
+
+    def read(self, file: str, places: Sequence[Place]) -> list[bytes]:
+        """The values at `places` (ascending positions) of one file. Raises FileNotFoundError, OSError, LogDamaged."""
+        fd = self._fd(file)
+        values: list[bytes] = []
+        for run in _runs(places):
+            start = run[0].position
+            data = os.pread(fd, run[-1].position + run[-1].size - start, start)
+            for place in run:
+                value = data[place.position - start : place.position - start + place.size]
+                self._check(file, place, value)
+                values.append(value)
+        return values
+
+    def close(self) -> None:
+        """Close all files."""
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def _check(self, file: str, place: Place, value: bytes) -> None:
+        if len(value) != place.size:
+            what = f"{len(value)} of {place.size} bytes are there"
+        elif checksum(value) != place.checksum:
+            what = f"the checksum of {place.size} bytes differs"
+        else:
+            return
+        raise LogDamaged(
+            f"segment {self._folder / file} is damaged at byte {place.position}: {what}; "
+            "check the disk and restore the folder from a backup"
+        )
+
+    def _fd(self, file: str) -> int:
+        fd = self._open.get(file)
+        if fd is None:
+            fd = self._open[file] = os.open(self._folder / file, os.O_RDONLY | os.O_CLOEXEC)
+            if len(self._open) > _OPEN_FILES:
+                os.close(self._open.popitem(last=False)[1])
+        else:
+            self._open.move_to_end(file)
+        return fd
+
+
+def _runs(places: Sequence[Place]) -> list[list[Place]]:
+    """Neighbouring places that one read fetches together."""
+    runs: list[list[Place]] = []
+    for place in places:
+        if runs:
+            run = runs[-1]
+            gap = place.position - (run[-1].position + run[-1].size)
+            if 0 <= gap <= _GAP_BYTES and place.position + place.size - run[0].position <= _RUN_BYTES:
+                run.append(place)
+                continue
+        runs.append([place])
+    return runs
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

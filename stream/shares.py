@@ -1,0 +1,45 @@
+"""Who owns which partitions: a fair, sticky share for each live member of a group, and fair turns in a poll.
+
+Pure functions. Each member computes only its own next step: it gives up what is above its share and takes free
+partitions up to its share, so a partition is never taken from a live member (cooperative rebalancing). All members
+see the same owners, and the shares sum to the number of partitions, so steps repeated by all end in a disjoint cover.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """What one member does next."""
+
+    give_up: list[int]
+    take: list[int]
+
+
+def fair_counts(members: Collection[str], owners: Mapping[int, str], partitions: int) -> dict[str, int]:
+    """How many partitions each live member should own.
+
+    Counts differ by one at most; who owns most today gets the odd one, ties by name.
+    """
+    owned = Counter(owner for owner in owners.values() if owner in members)
+    ranked = sorted(members, key=lambda name: (-owned[name], name))
+    least, odd = divmod(partitions, len(ranked))
+    return {name: least + (place < odd) for place, name in enumerate(ranked)}
+
+
+def next_step(member: str, members: Collection[str], owners: Mapping[int, str], partitions: int) -> Step:
+    """The step of `member`, itself one of the live `members`; `owners` maps each taken partition to its live owner."""
+    share = fair_counts(members, owners, partitions)[member]
+    mine = sorted(partition for partition, owner in owners.items() if owner == member)
+    beyond = [partition for partition in mine if partition >= partitions]
+    kept = [partition for partition in mine if partition < partitions]
+    free = [partition for partition in range(partitions) if partition not in owners]
+    return Step(kept[share:] + beyond, free[: max(0, share - len(kept))])
+
+
+def fair_part(left: int, turns_left: int) -> int:
+    """This turn's part of a budget of which `left` remains for `turns_left` turns: at least 1."""
+    return max(1, -(-left // turns_left))
