@@ -1,0 +1,123 @@
+"""Pages written by people, cut at run time from the language reference that ships with every Python.
+
+`pydoc_data.topics` holds what `help("topic")` prints: some fifty thousand words by the authors of the Python
+documentation, the same for every installation of one version, so the demo needs neither a download nor a copy. Only
+running prose is taken: headings name the pages; code, grammar, tables, footnotes and version notes are left out; markup
+is removed. Passages that several topics share are taken once, since a page that repeats its site is no article.
+
+The text differs a little from version to version, so nothing here depends on particular topics or on their number.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+PAGE_WORDS = 300
+"""A page is closed as soon as it has this many words."""
+
+MIN_PARAGRAPH_WORDS = 12
+"""Shorter paragraphs are signatures, captions and connecting lines between examples."""
+
+_FUNCTION_WORDS = re.compile(
+    r"\b(?:an?|the|and|or|but|if|is|are|be|was|as|at|by|for|from|in|into|its?|not?|of|on|tha[nt]|then|this|to|when|which"
+    r"|with)\b",
+    re.IGNORECASE,
+)
+_MIN_FUNCTION_WORD_SHARE = 0.22  # English prose has about .35, code and tables under .1
+
+_UNDERLINE = re.compile(r"([*=\-~^+\"'#])\1{2,}")
+_ITEM = re.compile(r"[*\-+] +|(?:\d+|[A-Za-z#]|[ivx]+)\. +")
+_LABEL = re.compile(
+    r"(?:Changed|Added|New|Deprecated)\b.{0,30}\bversion\b|(?:Note|Warning|See also):|\W*CPython implementation detail"
+)
+_NOT_PROSE = re.compile(r"::=|>>>|\.\.\.\s|\s{3,}|\||[{}=<>]{2,}|^#|\b(?:def|class|return) \w+[(:]")
+_EMPHASIS = re.compile(r"(?<![\w*])\*{1,2}(\w(?:[\w .()-]*[\w)])?)\*{1,2}(?![\w*])")
+_LITERAL = re.compile(r'"([^"\n]+)"')
+_FOOTNOTE = re.compile(r"\s*\[\d+\]")
+_SECTION_REFERENCE = re.compile(r"\s*\((?:see|See)[^()]*\)")
+
+
+class HumanPage(NamedTuple):
+    """One page of prose."""
+
+    title: str
+    """The heading under which its first paragraph stands."""
+    paragraphs: tuple[str, ...]
+    """Running prose without markup, one line each."""
+
+    @property
+    def words(self) -> int:
+        """Whitespace words in all paragraphs."""
+        return sum(len(paragraph.split()) for paragraph in self.paragraphs)
+
+
+def python_topics() -> Mapping[str, str]:
+    """The topics of the running Python: topic → text."""
+    from pydoc_data.topics import topics  # 700 KB that only the demo needs
+
+    return dict(topics)
+
+
+def prose(topics: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (heading, paragraph) for each distinct paragraph of prose, in the order of the topics' names."""
+    seen: set[str] = set()
+    for name in sorted(topics):
+        heading = name.capitalize()
+        for block in re.split(r"\n[ \t]*\n", topics[name].expandtabs()):
+            lines = textwrap.dedent(block.strip("\n")).splitlines()
+            if len(lines) >= 2 and _UNDERLINE.fullmatch(lines[-1].strip()):
+                heading = _plain(" ".join(lines[:-1]))
+                continue
+            paragraph = _paragraph(lines)
+            if paragraph and paragraph not in seen:
+                seen.add(paragraph)
+                yield heading, paragraph
+
+
+def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PAGE_WORDS) -> list[HumanPage]:
+    """Cut the prose of `topics` (default: those of the running Python) into pages of at least `page_words` words.
+
+    What is left at the end, too little for a page, is dropped.
+    """
+    pages: list[HumanPage] = []
+    title, paragraphs, words = "", list[str](), 0
+    for heading, paragraph in prose(python_topics() if topics is None else topics):
+        title = title or heading
+        paragraphs.append(paragraph)
+        words += len(paragraph.split())
+        if words >= page_words:
+            pages.append(HumanPage(title, tuple(paragraphs)))
+            title, paragraphs, words = "", [], 0
+    return pages
+
+
+def _paragraph(lines: list[str]) -> str:
+    """The block as one line of plain prose, or "" where it is anything else."""
+    text = " ".join(line.strip() for line in _body(lines))
+    if not text or _NOT_PROSE.search(text) or _LABEL.match(text) or not text[0].isupper() or text[-1] not in ".!?":
+        return ""
+    text = _plain(text)
+    words = len(text.split())
+    if words < MIN_PARAGRAPH_WORDS or len(_FUNCTION_WORDS.findall(text)) < _MIN_FUNCTION_WORD_SHARE * words:
+        return ""
+    return text
+
+
+def _body(lines: list[str]) -> list[str]:
+    """Lines of one indent: those of a list item without its mark, of a definition without its term; else none."""
+    item = _ITEM.match(lines[0]) if lines else None
+    if item:
+        lines = [lines[0][item.end() :], *(line.removeprefix(" " * item.end()) for line in lines[1:])]
+    elif len(lines) > 1 and all(line.startswith(" ") for line in lines[1:]):
+        lines = textwrap.dedent("\n".join(lines[1:])).splitlines()
+    return [] if any(line.startswith((" ", "* ")) for line in lines) else lines
+
+
+def _plain(text: str) -> str:
+    """Remove what the text builder leaves of markup: emphasis, quoted literals, footnote marks, references."""
+    for pattern, replacement in ((_FOOTNOTE, ""), (_SECTION_REFERENCE, ""), (_EMPHASIS, r"\1"), (_LITERAL, r"\1")):
+        text = pattern.sub(replacement, text)
+    return " ".join(text.split())
