@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ class HumanPage(NamedTuple):
     """One page of prose."""
 
     title: str
-    """The heading under which its first paragraph stands."""
+    """The heading under which its first paragraph stands, numbered where several pages begin under it."""
     paragraphs: tuple[str, ...]
     """Running prose without markup, one line each."""
 
@@ -83,13 +84,16 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
     What is left at the end, too little for a page, is dropped.
     """
     pages: list[HumanPage] = []
+    titles: Counter[str] = Counter()
     title, paragraphs, words = "", list[str](), 0
     for heading, paragraph in prose(python_topics() if topics is None else topics):
         title = title or heading
         paragraphs.append(paragraph)
         words += len(paragraph.split())
         if words >= page_words:
-            pages.append(HumanPage(title, tuple(paragraphs)))
+            titles[title] += 1
+            part = f", part {titles[title]}" if titles[title] > 1 else ""
+            pages.append(HumanPage(title + part, tuple(paragraphs)))
             title, paragraphs, words = "", [], 0
     return pages
 

@@ -1,0 +1,101 @@
+"""The demo's web as a whole: which sites there are, what is true of them, and which searches lead there.
+
+Eight sites hold articles that a language model wrote (one of them too few for a verdict), eight hold prose by people
+(one of them slow), and one forbids everything by robots.txt. All hosts end in `.example`, so none exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import cycle
+from typing import Literal, NamedTuple
+
+from farmwatch.demo.human_pages import HumanPage, human_pages
+from farmwatch.demo.searches import hit_rows
+from farmwatch.demo.site_pages import DemoSite, SiteText
+from farmwatch.demo.templates import Family
+from farmwatch.demo.texts import llm_articles
+from farmwatch.demo.web import Response
+
+Truth = Literal["llm", "human", "unclassifiable"]
+
+SLOW_HOST = "archive.patientpages.example"
+CLOSED_HOST = "members.closedshelf.example"
+SMALL_HOST = "strideandthrive.example"
+MOST_HUMAN_PAGES = 12
+"""Articles of a human site at most; how much prose the running Python has decides below that."""
+
+_LLM_SITES: dict[str, tuple[str, Family, str]] = {
+    "blog.leafycorner.example": ("Leafy Corner", Family.JOURNAL, "Ivy Marsh"),
+    "happytailguide.example": ("Happy Tail Guide", Family.MAGAZINE, "Robin Hale"),
+    "morninghabits.example": ("Morning Habits", Family.MAGAZINE, "Dana Brook"),
+    "pennywisepath.example": ("Pennywise Path", Family.JOURNAL, "Chris Lowell"),
+    SMALL_HOST: ("Stride and Thrive", Family.JOURNAL, "Sam Fields"),
+    "tidynest.example": ("Tidy Nest", Family.MAGAZINE, "Jamie Quill"),
+    "wanderlightly.example": ("Wander Lightly", Family.MANUAL, "Alex Rivers"),
+    "www.gadgetgleam.example": ("Gadget Gleam", Family.MANUAL, "Morgan Vale"),
+}
+_HUMAN_SITES: dict[str, tuple[str, Family]] = {
+    "docs.serpentmanual.example": ("Serpent Manual", Family.MANUAL),
+    "reference.coilbook.example": ("Coil Book", Family.MANUAL),
+    "learn.scaletrail.example": ("Scale Trail", Family.MAGAZINE),
+    "notes.hissandtell.example": ("Hiss and Tell", Family.JOURNAL),
+    "www.syntaxalmanac.example": ("Syntax Almanac", Family.JOURNAL),
+    "guide.objectgarden.example": ("Object Garden", Family.MANUAL),
+    "handbook.slitherandson.example": ("Slither and Son", Family.MAGAZINE),
+    SLOW_HOST: ("Patient Pages", Family.JOURNAL),
+}
+_HUMAN_AUTHOR = "the authors of the Python documentation"
+
+
+class DemoWeb(NamedTuple):
+    """What `build_demo_web` makes."""
+
+    hosts: Mapping[str, Mapping[str, Response]]
+    """host → path → response, for `LoopbackWeb`."""
+    hits: list[dict[str, object]]
+    """Search results: rows with `query`, `rank` (from 1) and `url`."""
+    truth: dict[str, Truth]
+    """host → what its site verdict should be, for every host."""
+
+
+def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
+    """Make the demo's web; every answer of the slow site takes `slow_s` seconds."""
+    sites: dict[str, DemoSite] = {}
+    truth: dict[str, Truth] = {}
+    for host, articles in llm_articles().items():
+        name, family, author = _LLM_SITES[host]
+        texts = [SiteText(article.slug, article.title, article.text) for article in articles]
+        sites[host] = DemoSite(host, name, family, texts, author=author)
+        truth[host] = "unclassifiable" if host == SMALL_HOST else "llm"
+    for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), _dealt(human_pages()), strict=True):
+        sites[host] = DemoSite(host, name, family, _site_texts(pages), author=_HUMAN_AUTHOR)
+        truth[host] = "human"
+    onward = {host: cycle(site.articles) for host, site in sites.items()}
+    hits = list(hit_rows(lambda host: next(onward[host])))
+    for path, response in sites[SLOW_HOST].items():
+        sites[SLOW_HOST][path] = replace(response, delay_s=slow_s)
+    truth[CLOSED_HOST] = "unclassifiable"
+    return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, hits, truth)
+
+
+def _dealt(pages: Sequence[HumanPage]) -> list[Sequence[HumanPage]]:
+    """The pages in order, an equal number for each human site."""
+    each = min(len(pages) // len(_HUMAN_SITES), MOST_HUMAN_PAGES)
+    return [pages[number * each : (number + 1) * each] for number in range(len(_HUMAN_SITES))]
+
+
+def _site_texts(pages: Sequence[HumanPage]) -> list[SiteText]:
+    return [
+        SiteText(f"section-{number}", page.title, "\n\n".join(page.paragraphs)) for number, page in enumerate(pages, 1)
+    ]
+
+
+def _closed_site() -> dict[str, Response]:
+    """A site whose robots.txt lets nobody in; what it would show says so."""
+    text = {"Content-Type": "text/plain; charset=utf-8"}
+    return {
+        "/robots.txt": Response(headers=text, body=b"User-agent: *\nDisallow: /\n"),
+        "/": Response(headers=text, body=b"robots.txt disallows this page: a crawler that shows it has not asked.\n"),
+    }
