@@ -1,0 +1,136 @@
+"""What a response is: an HTML page or not, in which charset, and what its owner opts out of."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping
+
+from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom
+
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream"})
+_MAGIC = tuple(
+    bytes.fromhex(start)
+    for start in (
+        "255044462d",  # PDF
+        "89504e470d0a",  # PNG
+        "47494638",  # GIF
+        "ffd8ff",  # JPEG
+        "504b0304",  # zip and what is built on it
+        "1f8b",  # gzip
+        "52494646",  # RIFF: WebP, WAV, AVI
+        "4f676753",  # Ogg
+        "494433",  # MP3
+        "7f454c46",  # ELF
+        "774f4646",  # WOFF
+        "774f4632",
+        "377abcaf",  # 7z
+        "52617221",  # RAR
+        "d0cf11e0",  # old Office
+    )
+)
+_HTML_START = re.compile(
+    rb"\s*(?:<!--.{0,4000}?-->\s*)*<(?:!doctype\s+html|\?xml|html|head|body|title|meta|script|style|div|table|h1|p|a)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_SNIFFED_BYTES = 1024
+# Binary data bytes of the MIME Sniffing standard, section 3
+_BINARY = bytes([*range(0x00, 0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
+_BINARY_SHARE = 0.1  # of the first bytes; stray control bytes occur in real pages
+
+_META = re.compile(rb"<meta\s([^<>]{1,1000})>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rb"""(name|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_SIGNALS = frozenset({"noindex", "nofollow", "none", "noai", "noimageai"})
+_HEAD_BYTES = 65_536  # where metas are looked for
+
+
+def media_type(content_type: str) -> str:
+    """Media type of a Content-Type header, lower case, without parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def may_be_html(content_type: str) -> bool:
+    """Whether a header leaves it open that the body is HTML; if not, the body need not be read."""
+    kind = media_type(content_type)
+    return kind in _HTML or kind in _UNKNOWN
+
+
+def is_html(content_type: str, body: bytes) -> bool:
+    """Whether a body is HTML: by its header unless the bytes are plainly something else, by its start without one."""
+    if body.startswith(_MAGIC):
+        return False
+    bom, _ = read_bom(body)
+    wide = "utf-16" in content_type.lower() or "utf-32" in content_type.lower() or bom is not None
+    start = body[:_SNIFFED_BYTES]
+    if not wide and len(start) - len(start.translate(None, _BINARY)) > _BINARY_SHARE * len(start):
+        return False
+    return media_type(content_type) in _HTML or bool(_HTML_START.match(start.removeprefix(codecs.BOM_UTF8)))
+
+
+def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> str:
+    """Python's name of the charset of an HTML body: BOM, header, meta, strict UTF-8, windows-1252, in this order.
+
+    A declaration that the bytes contradict is passed over: one under which more characters are broken than whole, and
+    the Western default where they are UTF-8 with letters beyond ASCII (a chance of about nil in real Latin-1 text).
+    """
+    bom, _ = read_bom(body)
+    if bom is not None:
+        return bom
+    for declared in (http_content_type_encoding(content_type), html_body_declared_encoding(body)):
+        if declared is None or (declared == "cp1252" and not body.isascii()):
+            continue
+        if _decodes(body, declared, truncated) or _mostly_decodes(body, declared):
+            return str(declared)
+    return "utf-8" if _decodes(body, "utf-8", truncated) else "cp1252"
+
+
+def opt_outs(headers: Mapping[str, str], body: bytes, agent: str) -> list[str]:
+    """Signals by which the owner opts out, as `where:what`: X-Robots-Tag, robots metas, and TDMRep's headers and metas.
+
+    `headers` has lower-case names; `agent` is our product token, rules for other robots are passed over.
+    """
+    found = [f"header:{word}" for word in _robot_words(headers.get("x-robots-tag", ""), agent)]
+    if headers.get("tdm-reservation", "").strip() == "1":
+        found.append("header:tdm-reservation")
+    for match in _META.finditer(body[:_HEAD_BYTES]):
+        attributes = {m[1].lower(): (m[2] or m[3] or m[4] or b"") for m in _ATTRIBUTE.finditer(match[1])}
+        name = attributes.get(b"name", b"").strip().lower().decode("ascii", "replace")
+        content = attributes.get(b"content", b"").decode("ascii", "replace")
+        if name in ("robots", agent.lower()):
+            found.extend(f"meta:{word}" for word in _robot_words(content, agent))
+        elif name == "tdm-reservation" and content.strip() == "1":
+            found.append("meta:tdm-reservation")
+    return list(dict.fromkeys(found))
+
+
+def _robot_words(value: str, agent: str) -> list[str]:
+    """The signals in `noindex, otherbot: noai`; a name before a colon binds the words after it to that robot."""
+    words = []
+    meant = True
+    for part in value.lower().split(","):
+        name, colon, word = part.rpartition(":")
+        if colon:
+            meant = name.strip() == agent.lower()
+        if meant and word.strip() in _SIGNALS:
+            words.append(word.strip())
+    return words
+
+
+def _decodes(body: bytes, encoding: str, truncated: bool) -> bool:
+    """Whether the bytes decode; of a truncated body the last character may be cut."""
+    try:
+        codecs.getincrementaldecoder(encoding)("strict").decode(body, final=not truncated)
+    except (UnicodeDecodeError, LookupError):
+        return False
+    return True
+
+
+def _mostly_decodes(body: bytes, encoding: str) -> bool:
+    """Whether at least half of the characters beyond ASCII are whole: real pages have single broken bytes."""
+    try:
+        text = body.decode(encoding, "replace")
+    except (UnicodeError, LookupError):
+        return False
+    broken = text.count("\ufffd")
+    return 2 * broken <= len(text) - len(text.encode("ascii", "ignore"))

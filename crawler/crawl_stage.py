@@ -1,0 +1,189 @@
+"""CRAWL: hits and decisions in, page records out; the frontier is its keyed state, the fetches run beside it.
+
+A request is made only for what is committed: a claim is handed to the fetch thread after the batch that made it. Its
+answer changes the frontier in a later batch, together with the page record. Whatever is lost in between (a crash, a
+rollback, a rebalance) leaves the URL queued, and it is fetched again under the same fetch id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from aiohttp.abc import AbstractResolver
+
+from crawler.fetch_thread import FetchThread
+from crawler.fetching import Fetcher
+from crawler.frontier import Claim, Frontier
+from crawler.robots import RobotsShelf
+from crawler.rows import TOTALS_KEY, Totals, unpack
+from crawler.settings import CrawlSettings
+from stream.log import Log
+from stream.metrics import Metrics
+from stream.records import Decision, Hit, Record
+from stream.stage import Context, Stage
+from stream.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
+
+_BUSY_POLL_S = 0.02  # wait for input while answers may come in
+_IDLE_POLL_S = 0.5
+_SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierCounts:
+    """How far a crawl is. It is at its end when no site is `active`: nothing is queued, due, or under way."""
+
+    sites: int = 0
+    active: int = 0
+    stopped: int = 0
+    queued: int = 0  # URLs
+    fetched: int = 0  # pages
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A claim that has no applied answer yet."""
+
+    partition: int
+    claim: Claim
+    submitted: bool = False
+
+
+class CrawlStage(Stage):
+    """The stage. Construct it, give it to the loop, and `close` it at the end."""
+
+    name: ClassVar[str] = "crawl"
+    inputs: ClassVar[Mapping[str, type[Record]]] = {HITS: Hit, DECISIONS: Decision}
+    forward: ClassVar[str | None] = PAGES
+    heartbeat_input: ClassVar[str | None] = HITS
+
+    def __init__(
+        self, settings: CrawlSettings, metrics: Metrics | None = None, *, resolver: AbstractResolver | None = None
+    ) -> None:
+        """Check the settings (raises NoContact, BadCrawlSettings) and start the fetch thread.
+
+        `resolver` stands in for DNS.
+        """
+        self.store = FRONTIER_STORE
+        self.poll_s = _BUSY_POLL_S
+        self._settings = settings
+        self._metrics = metrics
+        self._robots = RobotsShelf(settings.name)
+        self._flights: dict[int, _Flight] = {}  # by claim number, oldest first
+        self._busy: dict[int, dict[str, int]] = {}  # partition -> site -> claim number
+        self._since: dict[int, int] = {}  # partition -> when it came to this process (ms)
+        self._totals: dict[int, Totals] = {}
+        self._number = 0
+        self._thread = FetchThread(Fetcher(settings, resolver=resolver))
+
+    def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
+        """Put a hit or a decision into the frontier. Raises UnusableUrl."""
+        self._since.setdefault(ctx.partition, ctx.now_ms)
+        frontier = self._frontier(ctx)
+        if isinstance(record, Hit):
+            outcome = frontier.add_hit(record)
+            source = record.source if _SOURCE.fullmatch(record.source) else "other"
+            ctx.meter.count("search_results", source=source, outcome=outcome)
+        else:
+            frontier.decide(record)
+
+    def tick(self, contexts: Mapping[int, Context]) -> None:
+        """Apply the answers that came, and claim what is due."""
+        self._submit()  # the batch that made these claims is committed, or `lost` has dropped them
+        self._forget([partition for partition in self._since if partition not in contexts])
+        for partition, ctx in contexts.items():
+            self._since.setdefault(partition, ctx.now_ms)
+        frontiers = {partition: self._frontier(ctx) for partition, ctx in contexts.items()}
+        for number, answer in self._thread.collect():
+            flight = self._flights.pop(number, None)
+            if flight is not None:  # else nobody waits for it: the partition was lost or its batch rolled back
+                del self._busy[flight.partition][answer.job.site]
+                frontiers[flight.partition].apply(answer)
+        for partition, frontier in frontiers.items():
+            self._claim(partition, frontier)
+        self._observe(contexts)
+
+    def committed(self) -> None:
+        """Hand the claims of the batch to the fetch thread."""
+        self._submit()
+
+    def lost(self, partitions: Sequence[int]) -> None:
+        """Break off what is under way for these partitions; it is still queued in their state."""
+        self._forget(partitions)
+
+    def ready(self) -> bool:
+        """Whether the fetch thread works."""
+        return self._thread.alive
+
+    def close(self) -> None:
+        """Break off everything under way and end the thread."""
+        self._thread.close()
+
+    def _frontier(self, ctx: Context) -> Frontier:
+        return Frontier(
+            ctx.state,
+            self._settings,
+            self._robots,
+            ctx.meter,
+            lambda page: ctx.emit(PAGES, page),
+            ctx.now_ms,
+        )
+
+    def _claim(self, partition: int, frontier: Frontier) -> None:
+        free = self._settings.max_in_flight - len(self._flights)
+        if free <= 0:
+            return
+        busy = self._busy.setdefault(partition, {})
+        for claim in frontier.claim(free, busy, self._since[partition]):
+            self._number += 1
+            self._flights[self._number] = _Flight(partition, claim)
+            busy[claim.job.site] = self._number
+
+    def _submit(self) -> None:
+        for number, flight in self._flights.items():
+            if not flight.submitted:
+                flight.submitted = True
+                self._thread.submit(number, flight.claim.job)
+
+    def _forget(self, partitions: Iterable[int]) -> None:
+        for partition in partitions:
+            numbers = self._busy.pop(partition, {}).values()
+            self._thread.cancel([number for number in numbers if self._flights.pop(number).submitted])
+            self._since.pop(partition, None)
+            self._totals.pop(partition, None)
+
+    def _observe(self, contexts: Mapping[int, Context]) -> None:
+        """Set how long the loop may wait for input, and the gauges."""
+        now = max((ctx.now_ms for ctx in contexts.values()), default=0)
+        due = [at for ctx in contexts.values() if (at := ctx.state.next_due()) is not None]
+        wait_s = (min(due) - now) / 1000 if due else _IDLE_POLL_S
+        self.poll_s = _BUSY_POLL_S if self._flights else min(max(wait_s, _BUSY_POLL_S), _IDLE_POLL_S)
+        if self._metrics is None:
+            return
+        for partition, ctx in contexts.items():
+            value = ctx.state.get(TOTALS_KEY)
+            self._totals[partition] = unpack(Totals, value) if value is not None else Totals()
+        totals = self._totals.values()
+        self._metrics.set("fetch_inflight", len(self._flights))
+        self._metrics.set("frontier_urls", sum(t.queued for t in totals), state="queued")
+        self._metrics.set("frontier_sites", sum(t.active for t in totals), state="active")
+        self._metrics.set("frontier_sites", sum(t.stopped for t in totals), state="stopped")
+        self._metrics.set("frontier_sites", sum(t.sites - t.active - t.stopped for t in totals), state="resting")
+
+
+def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> FrontierCounts:
+    """How far the crawl is, from the committed state of all partitions; reads one row of each."""
+    found = []
+    for partition in range(partitions):
+        row = next(iter(log.scan_state(store, partition)), None)
+        if row is not None and row[0] == TOTALS_KEY:
+            found.append(unpack(Totals, row[1]))
+    return FrontierCounts(
+        sites=sum(t.sites for t in found),
+        active=sum(t.active for t in found),
+        stopped=sum(t.stopped for t in found),
+        queued=sum(t.queued for t in found),
+        fetched=sum(t.fetched for t in found),
+    )

@@ -1,0 +1,40 @@
+"""What can go wrong in the crawler, and what the operator does about it."""
+
+from __future__ import annotations
+
+
+class CrawlError(Exception):
+    """Any failure of the crawler that is no property of a page.
+
+    `retriable` is for the stage loop: True means that the same batch may succeed when it is tried again.
+    """
+
+    retriable = False
+
+
+class NoContact(CrawlError):
+    """The crawler was started without a contact.
+
+    Site owners must be able to reach whoever runs it: the operator sets `crawl.contact` to a URL or a mail address.
+    """
+
+
+class BadCrawlSettings(CrawlError):
+    """Settings that contradict each other; the message names the setting and what it may be. The operator mends it."""
+
+
+class UnusableUrl(CrawlError, ValueError):
+    """A text that is no http or https URL with a host.
+
+    In a hits file the line is reported and skipped; a hit on the topic goes to the dead letters. The operator mends
+    the source of the hits, or lets it be.
+    """
+
+
+class PrivateAddress(OSError):
+    """A host stands at an address that is not public, so nothing was sent to it.
+
+    The page is recorded as refused. The operator does nothing; in tests, `allow_private` lifts the guard.
+    """
+
+    retriable = False

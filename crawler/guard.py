@@ -1,0 +1,112 @@
+"""Nothing private is ever reached: the guard sits where sockets are made, below names, literals and redirects.
+
+A check of host names or of DNS answers alone is passed by an IP literal in a URL and by a name whose answer changes
+between check and use. aiohttp asks `socket_factory` for every connection with the very address it will connect to.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from crawler.errors import BadCrawlSettings, PrivateAddress
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
+_NOT_PUBLIC_V6 = tuple(
+    map(
+        ipaddress.IPv6Network,
+        ("::/96", "64:ff9b:1::/48", "fec0::/10"),  # IPv4-compatible, local NAT64 (RFC 8215), site-local
+    )
+)
+_MARK = "is not a public address"
+
+SocketFactory = Callable[[Any], socket.socket]
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is globally reachable unicast, after unwrapping IPv4 inside IPv6 (mapped, 6to4, NAT64)."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(parsed, ipaddress.IPv6Address):
+        inner = parsed.ipv4_mapped or parsed.sixtofour
+        if inner is None and parsed in _NAT64:
+            inner = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(str(inner))
+        if any(parsed in network for network in _NOT_PUBLIC_V6):
+            return False
+    return parsed.is_global and not parsed.is_multicast and not parsed.is_reserved
+
+
+def guarded_sockets(allowed: frozenset[str] | None = frozenset()) -> SocketFactory:
+    """A socket factory that raises PrivateAddress for every non-public address outside `allowed`.
+
+    None lifts the guard. A factory with some allowed addresses lets through those only: nothing else is reached.
+    """
+
+    def make(info: Any) -> socket.socket:
+        family, kind, protocol, _, target = info
+        address = target[0]
+        if allowed is not None and (address not in allowed if allowed else not is_public(address)):
+            raise PrivateAddress(f"{address} {_MARK}")
+        return socket.socket(family, kind, protocol)
+
+    return make
+
+
+def is_guard_error(error: BaseException | None) -> bool:
+    """Whether an error of a connection, or what it wraps, came from the guard."""
+    while error is not None:
+        if isinstance(error, PrivateAddress) or (isinstance(error, OSError) and _MARK in str(error)):
+            return True
+        error = error.__cause__
+    return False
+
+
+class FixedResolver(AbstractResolver):
+    """Answers from a table host -> "address:port" in place of DNS; "*" stands for all other hosts."""
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        """Read the table. Raises BadCrawlSettings where a target is no address with a port."""
+        self._table = {host: _target(host, text) for host, text in table.items()}
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """Every address of the table."""
+        return frozenset(address for address, _ in self._table.values())
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,  # noqa: ARG002  # the table's port counts
+        family: socket.AddressFamily = socket.AF_INET,  # noqa: ARG002  # the table's address has its own
+    ) -> list[ResolveResult]:
+        """The table's address and port for the host. Raises OSError for a host outside of it, as DNS does."""
+        target = self._table.get(host) or self._table.get("*")
+        if target is None:
+            raise OSError(f"no address for {host}")
+        address, at = target
+        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return [ResolveResult(hostname=host, host=address, port=at, family=kind, proto=0, flags=0)]
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+def _target(host: str, text: str) -> tuple[str, int]:
+    address, _, port = text.rpartition(":")
+    address = address.strip("[]")
+    try:
+        ipaddress.ip_address(address)
+        number = int(port)
+    except ValueError:
+        number = 0
+    if not 0 < number < 65536:
+        raise BadCrawlSettings(f"crawl.resolve_to[{host!r}] is {text!r}: write address:port, as in 127.0.0.1:8000")
+    return address, number

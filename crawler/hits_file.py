@@ -1,0 +1,183 @@
+"""Hits from a file or a stream: CSV with a header, JSONL, or a plain list of URLs. Broken lines are named, not fatal.
+
+The form is told by the first line: `{` begins JSONL, a header with a column `url` begins CSV (comma, semicolon or
+tab), anything else is a list of URLs. Columns and keys are the fields of `Hit`; others are passed over.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import xxhash
+
+from crawler.errors import UnusableUrl
+from crawler.urls import site_of
+from stream.records import Hit
+
+LINE_CAP = 1_000_000  # characters of one record
+_SPAN_CAP = 50  # lines that one quoted CSV record may span before its first line counts as broken
+_TEXTS = ("query_id", "query", "source", "engine", "title", "snippet")
+_NUMBERS = ("rank", "result_page")
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that holds no hit: its number (from 1) and why."""
+
+    number: int
+    reason: str
+
+
+def hit_id(source: str, query_id: str, engine: str, rank: int, url: str, fetched_at: int) -> str:
+    """Id of a hit: xxh3-128 of what makes it this hit, so that a file read twice gives the same ids."""
+    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((source, query_id, engine, rank, url, fetched_at)))
+
+
+def make_hit(fields: dict[str, Any], source: str = "file") -> Hit:
+    """A hit from named fields, of which `url` is required. Raises UnusableUrl or ValueError saying what is wrong."""
+    url = fields.get("url")
+    if not isinstance(url, str) or not url.strip():
+        raise ValueError("no url")
+    url = url.strip()
+    texts = {name: str(fields[name]) for name in _TEXTS if fields.get(name) not in (None, "")}
+    texts.setdefault("source", source)
+    numbers = {name: _whole_number(name, fields.get(name)) for name in _NUMBERS}
+    fetched_at = _time_ms(fields.get("fetched_at"))
+    ident = hit_id(
+        texts["source"], texts.get("query_id", ""), texts.get("engine", ""), numbers["rank"], url, fetched_at
+    )
+    return Hit(id=ident, site=site_of(url), url=url, fetched_at=fetched_at, **numbers, **texts)  # type: ignore[arg-type]
+
+
+def read_hits(lines: Iterable[bytes], source: str = "file") -> Iterator[Hit | BadLine]:
+    """Hits and broken lines in the order of the file; `source` stands in where a line names none."""
+    numbered = enumerate(lines, 1)
+    first = next(((number, line) for number, line in numbered if line.strip(b" \t\r\n\xef\xbb\xbf")), None)
+    if first is None:
+        return
+    opening = (first[0], first[1].removeprefix(b"\xef\xbb\xbf"))
+    rest = itertools.chain([opening], numbered)
+    delimiter = _header_delimiter(opening[1])
+    if opening[1].lstrip().startswith(b"{"):
+        found = _from_each(rest, lambda text: msgspec.json.decode(text, type=dict[str, Any]))
+    elif delimiter is not None:
+        found = _from_csv(rest, delimiter)
+    else:
+        found = _from_each(rest, lambda text: {} if text.startswith("#") else {"url": text})
+    for number, fields in found:
+        if isinstance(fields, str):
+            yield BadLine(number, fields)
+            continue
+        try:
+            yield make_hit(fields, source)
+        except (UnusableUrl, ValueError) as error:
+            yield BadLine(number, str(error))
+
+
+_Found = Iterator[tuple[int, "dict[str, Any] | str"]]  # line number -> the fields, or what is wrong with the line
+
+
+def _from_each(lines: Iterator[tuple[int, bytes]], read: Callable[[str], dict[str, Any]]) -> _Found:
+    """Fields of forms with a record a line; blank lines and those without fields are passed over."""
+    for number, line in lines:
+        text = _text(line)
+        if text is None:
+            yield number, "not UTF-8, or longer than a million characters"
+        elif text.strip():
+            try:
+                fields = read(text.strip())
+            except (msgspec.DecodeError, RecursionError) as error:
+                yield number, f"not a JSON object: {error}"
+                continue
+            if fields:
+                yield number, fields
+
+
+def _from_csv(lines: Iterator[tuple[int, bytes]], delimiter: str) -> _Found:
+    """Fields of CSV records. A quote that is never closed costs its own line, not the rest of the file."""
+    waiting: list[tuple[int, bytes]] = []
+    columns: list[str] | None = None
+    while True:
+        taken: list[tuple[int, bytes]] = []
+        quotes = 0
+        while not taken or quotes % 2:
+            entry = waiting.pop(0) if waiting else next(lines, None)
+            if entry is None or len(taken) == _SPAN_CAP:
+                waiting = taken[1:] + ([entry] if entry else []) + waiting
+                break
+            taken.append(entry)
+            quotes += entry[1].count(b'"')
+        if not taken:
+            return
+        number = taken[0][0]
+        if quotes % 2:
+            yield number, "a quote is opened and never closed"
+            continue
+        text = _text(b"".join(line for _, line in taken))
+        if text is None or "\0" in text:
+            yield number, "not UTF-8 text, or longer than a million characters"
+        elif text.strip():
+            try:
+                row = next(csv.reader(text.splitlines(keepends=True), delimiter=delimiter))
+            except csv.Error as error:
+                yield number, f"not CSV: {error}"
+                continue
+            if columns is None:
+                columns = [name.strip().lower() for name in row]
+            elif len(row) > len(columns):
+                yield number, f"{len(row)} columns where the header has {len(columns)}"
+            else:
+                yield number, dict(zip(columns, row, strict=False))
+
+
+def _header_delimiter(line: bytes) -> str | None:
+    text = line.decode("utf-8", "replace").lower()
+    for delimiter in (",", ";", "\t"):
+        if "url" in (name.strip().strip('"') for name in text.split(delimiter)):
+            return delimiter
+    return None
+
+
+def _text(line: bytes) -> str | None:
+    if len(line) > LINE_CAP:
+        return None
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _whole_number(name: str, value: Any) -> int:
+    if value in (None, ""):
+        return 0
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = -1
+    if not 0 <= number < 2**31:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, not a whole number from 0")
+    return number
+
+
+def _time_ms(value: Any) -> int:
+    """Milliseconds UTC of a number (seconds or milliseconds) or an ISO 8601 text; 0 where there is none."""
+    if value in (None, ""):
+        return 0
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            raise ValueError(f"fetched_at is {str(value)[:40]!r}, neither a time in seconds nor ISO 8601") from None
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    milliseconds = number if number >= 1e11 else number * 1000  # 1e11 ms is 1973, 1e11 s is the year 5138
+    if not 0 <= milliseconds < 2**53:
+        raise ValueError(f"fetched_at is {str(value)[:40]!r}, out of range")
+    return int(milliseconds)

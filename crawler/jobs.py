@@ -1,0 +1,63 @@
+"""What the frontier asks of the fetcher, one request of a site at a time, and what comes back."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from crawler.robots import RobotsRules
+from crawler.sitemaps import SitemapFile
+
+
+class Kind(enum.Enum):
+    """What a request is for; the value is the `kind` label of metrics."""
+
+    ROBOTS = "robots"
+    SITEMAP = "sitemap"
+    PAGE = "page"
+
+
+class Outcome(enum.Enum):
+    """How a request ended; the values are those of `Page.outcome`."""
+
+    FETCHED = "fetched"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request to one site. `rules` are those of the site's robots.txt, None for robots.txt itself."""
+
+    kind: Kind
+    site: str
+    url: str
+    delay_s: float
+    rules: RobotsRules | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a job ended. Times are milliseconds UTC.
+
+    `started_ms` is when the last request to the site itself began, which the next one is spaced from.
+    """
+
+    job: Job
+    outcome: Outcome
+    started_ms: int
+    reason: str = ""
+    status: int = 0  # HTTP; 0 = no answer
+    final_url: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    content_type: str = ""
+    encoding: str = ""
+    body: bytes = b""  # inflated
+    packed: bytes = b""  # zstd of body, for pages
+    truncated: bool = False
+    duration_ms: int = 0
+    transient: bool = False  # a later attempt may succeed
+    unreachable: bool = False  # no HTTP answer came: counts as a connection failure
+    retry_after_s: float | None = None
+    opt_out: list[str] = field(default_factory=list)
+    sitemap: SitemapFile = field(default_factory=SitemapFile)

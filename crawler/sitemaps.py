@@ -1,0 +1,78 @@
+"""Sitemaps (sitemaps.org protocol): the URLs of a file, and a random sample of a site's URLs that no one can steer.
+
+Read by pattern: there is no XML parser, so no entity, no DTD and no depth that a hostile file could use.
+"""
+
+from __future__ import annotations
+
+import heapq
+import html
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import xxhash
+
+from crawler.errors import UnusableUrl
+from crawler.inflating import BadEncoding, Inflater
+from crawler.urls import host_of, normalise, port_of
+
+URLS_CAP = 50_000  # the protocol's own limit per file
+_LOC = re.compile(
+    r"<(?!image:|video:|news:)(?:[\w.-]{1,20}:)?loc\s*>\s*(?:<!\[CDATA\[([^\]]{0,4000})\]\]>|([^<]{0,4000}))",
+    re.IGNORECASE,
+)
+_INDEX = re.compile(r"<(?:[\w.-]{1,20}:)?sitemapindex\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapFile:
+    """What one file lists: pages, or further files where it is an index. Normalised, of the same host and port."""
+
+    pages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
+    """Read the file at `url` (XML, a plain list, or either in gzip of up to `cap` inflated bytes). Never raises."""
+    if body.startswith(b"\x1f\x8b"):
+        inflater = Inflater("gzip", cap)
+        try:
+            inflater.feed(body)
+        except BadEncoding:
+            return SitemapFile()
+        body = inflater.body()
+    text = body.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if not text.startswith("<"):
+        return SitemapFile(pages=_same_host(text.split("\n"), url))
+    found = _same_host((match[1] or match[2] or "" for match in _LOC.finditer(text)), url)
+    return SitemapFile(files=found) if _INDEX.search(text, 0, 4096) else SitemapFile(pages=found)
+
+
+def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
+    """The `size` URLs whose hashes with the site's name are the smallest, in that order.
+
+    A uniform sample without replacement (bottom-k sampling, Cohen and Kaplan 2007) that is the same in whatever order
+    and in however many parts the URLs come: the sample of samples is the sample of all.
+    """
+    seed = xxhash.xxh3_64_intdigest(site.encode())
+    ranked = ((xxhash.xxh3_64_intdigest(url.encode(), seed), url) for url in dict.fromkeys(urls))
+    return [url for _, url in heapq.nsmallest(size, ranked)]
+
+
+def _same_host(urls: Iterable[str], url: str) -> tuple[str, ...]:
+    host, port = host_of(url), port_of(url)
+    found: dict[str, None] = {}
+    for text in urls:
+        if len(found) == URLS_CAP:
+            break
+        candidate = html.unescape(text.strip())
+        if not candidate:
+            continue
+        try:
+            normal = normalise(candidate)
+        except UnusableUrl:
+            continue
+        if host_of(normal) == host and port_of(normal) == port:
+            found[normal] = None
+    return tuple(found)

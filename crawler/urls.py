@@ -1,0 +1,103 @@
+"""URLs as the crawler knows them: WHATWG parsing, one spelling per URL, and the ids made from it.
+
+The rules are those of the URL Standard (url.spec.whatwg.org), as ada-url implements it: host names in lower case and
+punycode, default ports left out, dots in paths resolved. Beyond it, fragments, credentials and the dot after a host
+name are dropped. Nothing else is touched: a query parameter that looks like tracking may choose the page.
+"""
+
+from __future__ import annotations
+
+import re
+
+import ada_url
+import xxhash
+
+from crawler.errors import UnusableUrl
+
+URL_CAP = 2048  # characters; longer ones are traps or data
+
+# Pages that list other pages, ask for a password or are no pages: never articles, and endless on many sites.
+_SKIP = re.compile(
+    r"""
+      \.(?:jpe?g|png|gif|webp|avif|svg|ico|bmp|tiff?|mp[34]|m4[av]|webm|ogg|wav|avi|mov|mkv|pdf|docx?|xlsx?|pptx?|epub
+        |zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg|apk|iso|css|js|mjs|json|xml|rss|atom|txt|csv|ics|woff2?|ttf|eot)(?:\?|$)
+    | ^/(?:index\.\w{2,5})?(?:\?|$)
+    | /(?:tags?|categor(?:y|ies)|topics?|authors?|users?|members?|archives?|label)(?:/|\?|$)
+    | /page/\d+/?(?:\?|$)
+    | /(?:search|suche|recherche|find|results)(?:[/?.]|$)
+    | [?&](?:s|q|query|search|keyword|replytocom|share|print|add-to-cart|orderby|sort|filter|sessionid|sid|phpsessid)=
+    | /(?:wp-admin|wp-login|wp-json|xmlrpc|cgi-bin|cdn-cgi|login|log-in|signin|sign-in|signup|sign-up|register|account
+        |logout|cart|basket|checkout|wishlist|password|feeds?|rss|atom|amp|print|embed|trackback)(?:[/?.]|$)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def normalise(url: str, base: str | None = None) -> str:
+    """The one spelling of a URL, joined to `base` if given. Raises UnusableUrl for all but http(s) URLs with a host."""
+    if len(url) > URL_CAP:
+        raise UnusableUrl(f"URL of {len(url)} characters, at most {URL_CAP} are taken: {url[:80]!r}…")
+    try:
+        parsed = ada_url.URL(url.strip(), base)
+    except (ValueError, UnicodeEncodeError):
+        raise UnusableUrl(f"not an absolute URL: {url[:200]!r}") from None
+    if parsed.protocol not in ("http:", "https:"):
+        raise UnusableUrl(f"neither http nor https: {url[:200]!r}")
+    if "@" in parsed.href:
+        parsed.username = parsed.password = ""
+    host = parsed.hostname
+    if host.endswith("."):
+        host = parsed.hostname = host.rstrip(".")
+    if not host or ".." in host or host.startswith("."):
+        raise UnusableUrl(f"no host name in {url[:200]!r}")
+    href: str = parsed.href
+    return href.partition("#")[0]
+
+
+def host_of(url: str) -> str:
+    """Host name of a normalised URL (IPv6 in brackets), without the port."""
+    authority = url.split("/", 3)[2]
+    if authority.endswith("]"):
+        return authority
+    return authority.rpartition(":")[0] or authority
+
+
+def origin_of(url: str) -> str:
+    """`scheme://host[:port]` of a normalised URL."""
+    return "/".join(url.split("/", 3)[:3])
+
+
+def port_of(url: str) -> str:
+    """The port that a normalised URL names, or "" for its scheme's own."""
+    authority = url.split("/", 3)[2]
+    return "" if authority.endswith("]") else authority.rpartition(":")[2] if ":" in authority else ""
+
+
+def site_of(url: str) -> str:
+    """The site of any URL: its host name, lower case, punycode, no port. Raises UnusableUrl."""
+    return host_of(normalise(url))
+
+
+def page_id(url: str) -> str:
+    """Id of the page behind any spelling of a URL: xxh3-128 of its one spelling. Raises UnusableUrl."""
+    return page_id_of_normal(normalise(url))
+
+
+def page_id_of_normal(url: str) -> str:
+    """`page_id` of a URL that is normalised already."""
+    return xxhash.xxh3_128_hexdigest(url.encode())
+
+
+def fetch_id(url: str, visit: int) -> str:
+    """Id of one visit to a normalised URL: the same however often a crash makes the visit happen again."""
+    return xxhash.xxh3_128_hexdigest(f"{visit}\n{url}".encode())
+
+
+def is_skipped(url: str) -> bool:
+    """Whether a URL that was only discovered (a normalised one) is an index, search, login, feed or media URL."""
+    return _SKIP.search("/" + url.split("/", 3)[3]) is not None
+
+
+def twin_of(host: str) -> str:
+    """The same name with `www.`, or without it."""
+    return host[4:] if host.startswith("www.") else f"www.{host}"
