@@ -205,7 +205,7 @@ def test_a_fenced_commit_shows_nothing_and_the_records_come_again(memory: Memory
             member.commit(commit)
 
     metrics = Metrics()
-    loop = StageLoop(stage, Faulty(), metrics=metrics, settings=FAST)  # type: ignore[arg-type]  # stands for a member
+    loop = StageLoop(stage, Faulty(), metrics=metrics, settings=FAST)
     cycle(loop)
     assert [d.reason for d in out(memory)] == ["1"]
     assert value(metrics, "search_results_total", source="test", outcome="read") == 1
