@@ -1,0 +1,165 @@
+"""Questions to the broker that belong to no member: topics, offsets, groups. Connects at first use, from any thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
+from kafka.protocol.consumer import IsolationLevel
+
+from stream.errors import StreamError, UnknownTopic
+from stream.kafka_errors import translated, typed
+
+T = TypeVar("T")
+_RETRY_S = 0.05
+_NOT_READY = (kafka_errors.CoordinatorNotAvailableError, kafka_errors.CoordinatorLoadInProgressError)
+
+
+class KafkaAdmin:
+    """One admin client, made anew after an error. Topics are full names here, the log's prefix included."""
+
+    def __init__(self, options: Mapping[str, Any], patience_s: float) -> None:
+        """`options` of kafka-python; nothing is sent yet. Transient errors are raised after `patience_s`."""
+        self._options = options
+        self._patience_s = patience_s
+        self._client: KafkaAdminClient | None = None
+        self._lock = threading.Lock()
+
+    def topics(self) -> dict[str, int]:
+        """Every topic -> number of partitions."""
+        described = self._ask("list topics", lambda client: client.describe_topics())
+        return {t["name"]: len(t["partitions"]) for t in described if not t["error_code"] and not t["is_internal"]}
+
+    def topic_id(self, topic: str) -> str:
+        """The id that a topic got when it was created; another one after it was deleted and made again."""
+        described = self._ask(f"look up {topic}", lambda client: client.describe_topics([topic]))
+        if not described or described[0]["error_code"]:
+            raise UnknownTopic(f"topic {topic} does not exist; create the topics with `farmwatch topics --create`")
+        return str(described[0]["topic_id"])
+
+    def create(self, topics: Mapping[str, Mapping[str, Any]]) -> None:
+        """Create topics; those that came into being meanwhile are left. Waits till each has its leaders."""
+        if not topics:
+            return
+
+        def ask(client: KafkaAdminClient) -> None:
+            answer = client.create_topics(dict(topics), raise_errors=False)
+            for topic in answer["topics"]:
+                error = kafka_errors.for_code(topic["error_code"])
+                if error not in (kafka_errors.NoError, kafka_errors.TopicAlreadyExistsError):
+                    raise error(f"{topic['name']}: {topic.get('error_message')}")
+            client.wait_for_topics(list(topics))
+
+        self._ask("create topics", ask)
+
+    def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Topic -> its settings that differ from the broker's defaults, and max.message.bytes in any case."""
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
+        described = self._ask("topic settings", lambda client: client.describe_configs(resources, config_filter="all"))
+        found: Mapping[str, Mapping[str, Mapping[str, Any]]] = described.get("topic", {})
+        return {topic: {key: str(s["value"]) for key, s in settings.items()} for topic, settings in found.items()}
+
+    def broker_version(self) -> str:
+        """The API level the broker speaks, as a Kafka version ("4.3")."""
+
+        def ask(client: KafkaAdminClient) -> str:
+            client.describe_cluster()
+            return ".".join(str(part) for part in client._manager.broker_version)
+
+        return self._ask("version", ask)
+
+    def broker_settings(self) -> dict[str, str]:
+        """Settings of one broker."""
+
+        def ask(client: KafkaAdminClient) -> dict[str, str]:
+            node = client.describe_cluster()["brokers"][0]["broker_id"]
+            resource = ConfigResource(ConfigResourceType.BROKER, str(node))
+            described = client.describe_configs([resource], config_filter="all")["broker"][str(node)]
+            return {key: str(setting["value"]) for key, setting in described.items()}
+
+        return self._ask("broker settings", ask)
+
+    def beginning(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """First offset kept."""
+        return self._offsets(dict.fromkeys(at, OffsetSpec.EARLIEST), IsolationLevel.READ_COMMITTED)
+
+    def stable_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The last stable offset: below it no transaction is open."""
+        return self._offsets(dict.fromkeys(at, OffsetSpec.LATEST), IsolationLevel.READ_COMMITTED)
+
+    def written_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The end of what was written, open transactions included."""
+        return self._offsets(dict.fromkeys(at, OffsetSpec.LATEST), IsolationLevel.READ_UNCOMMITTED)
+
+    def offsets_at(self, at: Sequence[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
+        """First offset whose timestamp is >= time_ms; -1 where there is none."""
+        return self._offsets(dict.fromkeys(at, time_ms), IsolationLevel.READ_COMMITTED)
+
+    def committed(self, group: str, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Committed offsets of a group; partitions without one are left out."""
+        found = self._ask(f"offsets of {group}", lambda client: client.list_group_offsets({group: list(at)}))
+        return {tp: known.offset for tp, known in found.get(group, {}).items() if known.offset >= 0}
+
+    def reset(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Set a group's offsets. Raises StreamError while it has members."""
+        results = self._ask(f"reset {group}", lambda client: client.reset_group_offsets(group, dict(offsets)))
+        for at, result in results.items():
+            if result["error"] in (kafka_errors.UnknownMemberIdError, kafka_errors.RebalanceInProgressError):
+                raise StreamError(f"group {group} has live members: stop them before its offsets are set")
+            if result["error"] is not kafka_errors.NoError:
+                raise typed(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
+
+    def holder(self, group: str, instance: str) -> str | None:
+        """The member id that holds the static name `instance` in `group` now, or None."""
+        described = self._ask(f"members of {group}", lambda client: client.describe_groups([group]))
+        for member in described.get(group, {}).get("members", ()):
+            if member.get("group_instance_id") == instance:
+                return str(member["member_id"])
+        return None
+
+    def remove(self, group: str, instance: str, member_id: str) -> None:
+        """Make a static member leave, if it still is `member_id` that holds the name."""
+        leaving = [MemberToRemove(member_id=member_id, group_instance_id=instance)]
+        self._ask(f"leave {group}", lambda client: client.remove_group_members(group, leaving))
+
+    def close(self) -> None:
+        """Disconnect."""
+        with self._lock:
+            self._disconnect()
+
+    def _offsets(self, specs: Mapping[TopicPartition, Any], isolation: Any) -> dict[TopicPartition, int]:
+        if not specs:
+            return {}
+        found = self._ask(
+            "offsets", lambda client: client.list_partition_offsets(dict(specs), isolation_level=isolation)
+        )
+        return {at: result.offset for at, result in found.items()}
+
+    def _ask(self, doing: str, question: Callable[[KafkaAdminClient], T]) -> T:
+        """The answer; transient refusals are asked again for `patience_s`, over a fresh connection where it broke."""
+        give_up_at = time.monotonic() + self._patience_s
+        with self._lock, translated(doing):
+            while True:
+                try:
+                    if self._client is None:
+                        self._client = KafkaAdminClient(**self._options)
+                    return question(self._client)
+                except (kafka_errors.KafkaError, OSError) as error:
+                    if not isinstance(error, _NOT_READY):
+                        self._disconnect()
+                    lasting = isinstance(
+                        error, kafka_errors.UnknownTopicOrPartitionError
+                    )  # retriable, says kafka-python
+                    if lasting or not getattr(error, "retriable", False) or time.monotonic() > give_up_at:
+                        raise
+                time.sleep(_RETRY_S)
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()

@@ -1,0 +1,102 @@
+"""Who owns which partition: sticky and cooperative on one lead topic, mirrored onto the group's other topics.
+
+kafka-python's cooperative-sticky assignor balances each (topic, partition) by itself, so partition 3 of `hits` and of
+`decisions` may go to different members. Here the topic with the most partitions leads: it alone is balanced, and
+partition p of every other topic goes with partition p of the lead. A member thus owns p of all topics or of none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+_WITH_GENERATION = 2  # version of the subscription that says of which generation the owned partitions are
+
+
+class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-python has no types
+    """Cooperative-sticky on the lead topic, mirrored. The name keeps it apart from groups of other assignors."""
+
+    name = "farmwatch-mirrored"
+    version = _WITH_GENERATION
+
+    def metadata(self, topics: Iterable[str]) -> Any:
+        """What a member sends when it joins: its topics, and what it owned in which generation."""
+        owned: dict[str, list[int]] = defaultdict(list)
+        held: list[tuple[str, int]] = self.member_assignment or []
+        for topic, partition in held:
+            owned[topic].append(partition)
+        topic_partition = ConsumerProtocolSubscription.TopicPartition
+        return ConsumerProtocolSubscription(
+            version=self.version,
+            topics=sorted(topics),
+            user_data=b"",
+            owned_partitions=[topic_partition(topic=t, partitions=sorted(ps)) for t, ps in owned.items()],
+            generation_id=self.generation,
+        )
+
+    def forget(self) -> None:
+        """The membership was lost: claim nothing at the next join."""
+        self.member_assignment = None
+        self.generation = self.DEFAULT_GENERATION_ID
+
+    def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
+        """As the leader: balance the lead topic, then give each member the same partitions of its other topics."""
+        counts = {
+            topic: len(cluster.partitions_for_topic(topic) or ())
+            for member in members
+            for topic in member.metadata.topics
+        }
+        lead = min(counts, key=lambda topic: (-counts[topic], topic))
+        claims = _claims(members)
+        leading = [
+            SimpleNamespace(
+                member_id=member.member_id,
+                metadata=SimpleNamespace(
+                    topics=[lead],
+                    owned_partitions=[SimpleNamespace(topic=lead, partitions=claims[member.member_id])],
+                    generation_id=member.metadata.generation_id,
+                ),
+            )
+            for member in members
+        ]
+        led = super().assign(_Only(cluster, lead), leading)
+        mirrored: dict[str, Any] = {}
+        for member in members:
+            partitions = [p for _, ps in led[member.member_id].assigned_partitions for p in ps]
+            given = [(t, [p for p in partitions if p < counts[t]]) for t in sorted(member.metadata.topics)]
+            mirrored[member.member_id] = ConsumerProtocolAssignment(1, [(t, ps) for t, ps in given if ps], b"")
+        return mirrored
+
+
+class _Only:
+    """The cluster with one topic: the sticky assignor looks at all it is shown."""
+
+    def __init__(self, cluster: Any, topic: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+
+    def topics(self) -> set[str]:
+        return {self._topic}
+
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        partitions: set[int] | None = self._cluster.partitions_for_topic(topic)
+        return partitions
+
+
+def _claims(members: Sequence[Any]) -> dict[str, list[int]]:
+    """member_id -> partitions it owned, of whichever topic; of two claims the one of the later generation counts."""
+    best: dict[int, tuple[int, str]] = {}
+    for member in members:
+        for owned in member.metadata.owned_partitions or ():
+            for partition in owned.partitions:
+                claim = (member.metadata.generation_id, member.member_id)
+                best[partition] = max(best.get(partition, claim), claim)
+    claims: dict[str, list[int]] = {member.member_id: [] for member in members}
+    for partition, (_, member_id) in sorted(best.items()):
+        claims[member_id].append(partition)
+    return claims

@@ -1,0 +1,118 @@
+"""A group's consumer as the member uses it: records of the wire, and what rebalances did since the last look.
+
+kafka-python calls a rebalance listener on its network thread, where blocking would stop the heartbeats. So the listener
+only notes what happened and holds newly won partitions back; the member follows in its own thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+
+from stream.kafka_assignor import MirroringAssignor
+from stream.kafka_errors import translated
+
+
+class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
+    """A static member of a group, on a fixed set of topics."""
+
+    def __init__(self, topics: Collection[str], options: Mapping[str, Any]) -> None:
+        """Connect; the group is joined by the polls. Raises errors of kafka-python."""
+        self._assignor = MirroringAssignor()
+        super().__init__(**options, partition_assignment_strategy=[self._assignor])
+        self._notes = _Notes(self)
+        self.subscribe(topics=list(topics), listener=self._notes)
+
+    def fetch(self, timeout_s: float, max_records: int) -> list[Any]:
+        """Next records of what is held and not paused; keeps the membership. Raises LogUnavailable or Fenced."""
+        with translated(f"poll of group {self.config['group_id']}"):
+            polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
+        return [record for records in polled.values() for record in records]
+
+    def take_changes(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
+        """(lost, won) since the last call, to be followed in this order; what was lost and won again is in both."""
+        return self._notes.take()
+
+    def reachable(self) -> bool:
+        """True while the group's coordinator is known and connected."""
+        return not self._coordinator.coordinator_unknown()
+
+    def displaced(self) -> bool:
+        """True when a heartbeat was answered with: another process has your name. kafka-python only stops beating."""
+        coordinator = self._coordinator
+        return bool(coordinator.stable() and not coordinator._heartbeat_enabled and not coordinator.rejoining)
+
+    def stable_offsets(self, at: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
+        """Committed offsets, after open transactions on them have ended; partitions without one are left out.
+
+        Raises LogUnavailable.
+        """
+        with translated(f"committed offsets of group {self.config['group_id']}"):
+            found = self._coordinator.fetch_committed_offsets(set(at), timeout_ms=int(timeout_s * 1000))
+        return {tp: known.offset for tp, known in found.items()}
+
+    def place(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Go on from these offsets; None = from the first one kept."""
+        held = self.assignment()
+        for at, offset in offsets.items():
+            if at not in held:
+                continue
+            if offset is None:
+                self.seek_to_beginning(at)
+            else:
+                self.seek(at, offset)
+
+    def hold(self, at: Sequence[TopicPartition]) -> None:
+        """Fetch nothing from these until `let`; those not held are left out."""
+        self.pause(*(tp for tp in at if tp in self.assignment()))
+
+    def let(self, at: Sequence[TopicPartition]) -> None:
+        """Undo `hold`."""
+        self.resume(*(tp for tp in at if tp in self.assignment()))
+
+    def position_of(self, at: TopicPartition) -> int | None:
+        """The offset that the next poll goes on from, transaction markers passed; None while it is not known."""
+        held = self._subscription.assignment.get(at)
+        return None if held is None or held.position is None else int(held.position.offset)
+
+    def forget_membership(self) -> None:
+        """The broker said that this generation is over: join anew at the next poll, claiming nothing."""
+        self._assignor.forget()
+        self._coordinator.reset_generation()
+
+    def forget_claims(self) -> None:
+        """Claim nothing at the next join."""
+        self._assignor.forget()
+
+
+class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
+    """Runs on the network thread: notes, and holds what is new."""
+
+    def __init__(self, consumer: GroupConsumer) -> None:
+        self._consumer = consumer
+        self._lock = threading.Lock()
+        self._lost: set[TopicPartition] = set()
+        self._won: set[TopicPartition] = set()
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        with self._lock:
+            self._lost |= set(revoked)
+            self._won -= set(revoked)
+
+    def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        self._consumer.forget_claims()
+        self.on_partitions_revoked(lost)
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        with self._lock:
+            self._won |= set(assigned)
+        self._consumer.hold(list(assigned))
+
+    def take(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
+        with self._lock:
+            lost, won = self._lost, self._won
+            self._lost, self._won = set(), set()
+            return lost, won

@@ -1,0 +1,185 @@
+"""The log on Apache Kafka: for farmwatches of more than one machine. Needs a broker of version 2.5 or later.
+
+Topics are Kafka topics, groups are consumer groups with static members, commits are transactions, and keyed state is a
+compacted changelog topic with a local copy. Everything read is read_committed. Retention is the broker's work.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import structlog
+from kafka import errors as kafka_errors
+
+from stream.clock import Clock, wall_ms
+from stream.errors import StreamError, TopicMismatch
+from stream.kafka_check import Finding, check_broker
+from stream.kafka_errors import translated
+from stream.kafka_member import KafkaMember
+from stream.kafka_producer import TransactionalProducer, build_producer
+from stream.kafka_reader import read_all
+from stream.kafka_restore import Restore
+from stream.kafka_settings import KafkaSettings, require_crc32c
+from stream.kafka_site import KafkaSite
+from stream.kafka_topics import configs_of
+from stream.log import Message, Output, Topic
+
+log = structlog.get_logger(__name__)
+
+
+class KafkaLog:
+    """See `Log`. Connects at first use; thread safe."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        prefix: str = "",
+        state_folder: Path,
+        client_id: str = "farmwatch",
+        settings: KafkaSettings | None = None,
+        clock: Clock = wall_ms,
+    ) -> None:
+        """`bootstrap`: "host:port,host:port"; `state_folder` holds local copies of state and may be lost.
+
+        Raises StreamError where crc32c has no C implementation.
+        """
+        require_crc32c()
+        self._settings = settings or KafkaSettings()
+        self._site = KafkaSite(bootstrap, prefix, state_folder, client_id, self._settings, clock)
+        self._clock = clock
+        self._producer: TransactionalProducer | None = None
+        self._append_lock = threading.Lock()
+        self._closed = False
+
+    def create(self, topics: Sequence[Topic]) -> None:
+        """Create the topics that are missing. Raises TopicMismatch where a partition count differs.
+
+        Settings of topics that exist are left: the operator may have changed them. `check` tells where they differ.
+        """
+        existing = self._site.topics()
+        for topic in topics:
+            if existing.get(topic.name, topic.partitions) != topic.partitions:
+                raise TopicMismatch(
+                    f"topic {self._site.full(topic.name)!r} has {existing[topic.name]} partitions, configured are "
+                    f"{topic.partitions}: restore the old setting, or start with another prefix"
+                )
+        self._site.admin.create(
+            {
+                self._site.full(topic.name): {
+                    "num_partitions": topic.partitions,
+                    "replication_factor": self._settings.replication_factor,
+                    "configs": configs_of(topic, self._settings),
+                }
+                for topic in topics
+                if topic.name not in existing
+            }
+        )
+
+    def topics(self) -> Mapping[str, int]:
+        """Existing topics of this prefix, without it -> number of partitions."""
+        return self._site.topics()
+
+    def append(self, outputs: Sequence[Output]) -> None:
+        """Append outside of any group in one transaction.
+
+        After LogUnavailable it may have happened nevertheless, where the broker went away under the commit: who tries
+        again appends twice. Stages are not concerned, their commits carry offsets or state.
+        """
+        if not outputs:
+            return
+        records = [self._site.record(output) for output in outputs]
+        with self._append_lock:
+            if self._producer is None or not self._producer.alive:
+                self._producer = build_producer(self._site.producer_options(f"append.{uuid.uuid4()}"))
+            with translated("append"):
+                try:
+                    self._producer.transact(records, {}, None, self._settings.commit_timeout_s)
+                except kafka_errors.ProducerFencedError:  # the broker ended the transaction for its age
+                    self._producer.kill()
+                    raise
+
+    def join(self, group: str, topics: Sequence[str], *, member: str, store: str | None = None) -> KafkaMember:
+        """See `Log.join`. Raises UnknownTopic. Where the broker is away, the member's polls go on trying."""
+        if not topics:
+            raise StreamError(f"group {group!r} joins without topics")
+        return KafkaMember(self._site, group, topics, member, store)
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        """Records with start <= offset < stop (default: the end now). Raises UnknownTopic, LogUnavailable."""
+        at = self._site.one(topic, partition)
+        end = self._site.admin.stable_end([at])[at]
+        ranges = {at: (start, end if stop is None else min(stop, end))}
+        records = read_all(self._site.reader_options(), ranges, self._settings.request_timeout_s)
+        return (self._site.message(record) for record in records)
+
+    def beginning(self, topic: str) -> list[int]:
+        """First offset still kept, per partition."""
+        partitions = self._site.at(topic)
+        found = self._site.admin.beginning(partitions)
+        return [found[at] for at in partitions]
+
+    def end(self, topic: str) -> list[int]:
+        """The last stable offset per partition: what is visible lies below it; a transaction marker may be the last."""
+        partitions = self._site.at(topic)
+        found = self._site.admin.stable_end(partitions)
+        return [found[at] for at in partitions]
+
+    def offset_at(self, topic: str, time_ms: int) -> list[int]:
+        """First offset whose timestamp is >= time_ms, per partition (the end if none)."""
+        partitions = self._site.at(topic)
+        found = self._site.admin.offsets_at(partitions, time_ms)
+        ends = self.end(topic)
+        return [found[at] if found[at] >= 0 else end for at, end in zip(partitions, ends, strict=True)]
+
+    def committed(self, group: str, topic: str) -> list[int | None]:
+        """Committed offsets of a group, per partition."""
+        partitions = self._site.at(topic)
+        found = self._site.admin.committed(self._site.full(group), partitions)
+        return [found.get(at) for at in partitions]
+
+    def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
+        """Set a group's committed offsets; outside of what the topic holds they are moved to its ends.
+
+        Raises StreamError while the group has live members, or where the number of offsets is not that of partitions.
+        """
+        partitions = self._site.at(topic)
+        if len(offsets) != len(partitions):
+            raise StreamError(f"topic {topic!r} has {len(partitions)} partitions, {len(offsets)} offsets were given")
+        self._site.admin.reset(self._site.full(group), dict(zip(partitions, offsets, strict=True)))
+
+    def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Committed state of a store in key order: the changelog is read into a temporary file first."""
+        at = self._site.one(f"state.{store}", partition)
+        with tempfile.TemporaryDirectory(prefix="farmwatch-state-") as folder:
+            state = self._site.temporary_state(Path(folder), at)
+            restore = Restore(self._site.admin, self._site.reader_options(), {at: state}, self._clock)
+            try:
+                restore.run(self._settings.request_timeout_s)
+                yield from state.items()
+            finally:
+                restore.close()
+                state.close()
+
+    def expire(self, now_ms: int) -> int:  # noqa: ARG002  # the contract's argument
+        """Nothing to do: the broker applies retention and compaction."""
+        return 0
+
+    def check(self, topics: Sequence[Topic] = ()) -> list[Finding]:
+        """(what, is it right, what was found and how to mend it), for `farmwatch doctor`; never raises StreamError.
+
+        `topics` are those that farmwatch needs, as configured.
+        """
+        return check_broker(self._site, topics)
+
+    def close(self) -> None:
+        """Disconnect. Members are closed by who joined them."""
+        with self._append_lock:
+            producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.kill()
+        self._site.admin.close()

@@ -1,0 +1,185 @@
+"""A real Apache Kafka broker for tests: one process, its data in a temporary folder, killed and restarted at will.
+
+The jars come from tests/broker/install.sh. `FARMWATCH_TEST_KAFKA=host:port` uses an operator's broker for `broker()`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+
+OPERATORS_BROKER = "FARMWATCH_TEST_KAFKA"
+REQUIRED = "FARMWATCH_REQUIRE_KAFKA"
+LIBS = Path(__file__).resolve().parents[2] / ".broker" / "libs"
+_JAVA_MEMORY = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# the short session of the broker lets it register again at once after a kill: by default that waits nine seconds
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=127.0.0.1:{controller}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=4
+broker.session.timeout.ms=1000
+broker.heartbeat.interval.ms=250
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+log.cleaner.dedupe.buffer.size=8388608
+log.cleaner.backoff.ms=500
+transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
+message.max.bytes=8388608
+auto.create.topics.enable=false
+"""
+
+
+class Broker:
+    """One broker on fixed loopback ports. Not started by the constructor; `close` stops it and removes its data."""
+
+    def __init__(self) -> None:
+        """Choose ports and format the data folder. Skips the test where Java or the jars are missing."""
+        require_installed()
+        self._home = Path(tempfile.mkdtemp(prefix="farmwatch-broker-"))
+        self._port, controller = _free_ports(2)
+        self._config = self._home / "server.properties"
+        self._config.write_text(_PROPERTIES.format(port=self._port, controller=controller, data=self._home / "data"))
+        self._output = self._home / "output.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        cluster = self._tool("random-uuid")
+        self._tool("format", "-t", cluster, "-c", str(self._config), "--standalone")
+
+    @property
+    def address(self) -> str:
+        """host:port, the same after every restart."""
+        return f"127.0.0.1:{self._port}"
+
+    def start(self, timeout_s: float = 60) -> Broker:
+        """Start and wait till it answers; raises with the tail of its output where it does not."""
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen(
+                ["java", *_JAVA_MEMORY, "-cp", f"{LIBS}/*", "kafka.Kafka", str(self._config)],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self._home,
+                start_new_session=True,  # a Ctrl-C in the terminal must not take it before its clients
+            )
+        deadline = time.monotonic() + timeout_s
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"the broker does not answer; the end of its output:\n{self.output()}")
+            time.sleep(0.1)
+        return self
+
+    def stop(self, timeout_s: float = 30) -> None:
+        """Orderly shutdown; killed where that takes too long."""
+        self._end(signal.SIGTERM, timeout_s)
+
+    def kill(self) -> None:
+        """As a crash of the machine's process: SIGKILL."""
+        self._end(signal.SIGKILL, 10)
+
+    def close(self) -> None:
+        """Kill and remove the data."""
+        self.kill()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def output(self, lines: int = 60) -> str:
+        """The end of what the broker printed."""
+        if not self._output.exists():
+            return ""
+        return "\n".join(self._output.read_text(errors="replace").splitlines()[-lines:])
+
+    def _end(self, signum: int, timeout_s: float) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signum)
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _answers(self) -> bool:
+        with socket.socket() as probe:  # kafka-python backs off for seconds where nothing listens yet
+            if probe.connect_ex(("127.0.0.1", self._port)) != 0:
+                return False
+        try:
+            admin = KafkaAdminClient(bootstrap_servers=self.address, bootstrap_timeout_ms=2000)
+        except KafkaError:
+            return False
+        try:
+            return bool(admin.describe_cluster()["brokers"])
+        except KafkaError:
+            return False
+        finally:
+            admin.close()
+
+    def _tool(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["java", *_JAVA_MEMORY, "-cp", f"{LIBS}/*", "kafka.tools.StorageTool", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"StorageTool {arguments[0]} failed: {done.stderr or done.stdout}")
+        return done.stdout.strip().splitlines()[-1]
+
+
+def require_installed() -> None:
+    """Skip where Java or the jars are missing; fail where FARMWATCH_REQUIRE_KAFKA is set."""
+    if shutil.which("java") is None:
+        reason = "no java on the PATH: install a Java 17 runtime"
+    elif not any(LIBS.glob("kafka_*.jar")):
+        reason = f"no Kafka jars in {LIBS}: run tests/broker/install.sh"
+    else:
+        return
+    if os.environ.get(REQUIRED):
+        pytest.fail(f"{REQUIRED} is set, and there is {reason}")
+    pytest.skip(reason)
+
+
+def broker() -> str:
+    """host:port of the one broker of this session, started at the first call and closed at exit."""
+    return os.environ.get(OPERATORS_BROKER) or _session_broker().address
+
+
+@functools.cache
+def _session_broker() -> Broker:
+    started = Broker()
+    atexit.register(started.close)
+    return started.start()
+
+
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
