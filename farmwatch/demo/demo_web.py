@@ -7,7 +7,6 @@ Eight sites hold articles that a language model wrote (one of them too few for a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import cycle
 from typing import Literal, NamedTuple
 
@@ -70,12 +69,11 @@ def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
         sites[host] = DemoSite(host, name, family, texts, author=author)
         truth[host] = "unclassifiable" if host == SMALL_HOST else "llm"
     for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), _dealt(human_pages()), strict=True):
-        sites[host] = DemoSite(host, name, family, _site_texts(pages), author=_HUMAN_AUTHOR)
+        delay_s = slow_s if host == SLOW_HOST else 0.0
+        sites[host] = DemoSite(host, name, family, _site_texts(pages), author=_HUMAN_AUTHOR, delay_s=delay_s)
         truth[host] = "human"
     onward = {host: cycle(site.articles) for host, site in sites.items()}
     hits = list(hit_rows(lambda host: next(onward[host])))
-    for path, response in sites[SLOW_HOST].items():
-        sites[SLOW_HOST][path] = replace(response, delay_s=slow_s)
     truth[CLOSED_HOST] = "unclassifiable"
     return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, hits, truth)
 

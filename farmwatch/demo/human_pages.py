@@ -100,7 +100,7 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
 
 def _paragraph(lines: list[str]) -> str:
     """The block as one line of plain prose, or "" where it is anything else."""
-    text = " ".join(line.strip() for line in _body(lines))
+    text = _FOOTNOTE.sub("", " ".join(line.strip() for line in _body(lines)))
     if not text or _NOT_PROSE.search(text) or _LABEL.match(text) or not text[0].isupper() or text[-1] not in ".!?":
         return ""
     text = _plain(text)
@@ -121,7 +121,7 @@ def _body(lines: list[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Remove what the text builder leaves of markup: emphasis, quoted literals, footnote marks, references."""
-    for pattern, replacement in ((_FOOTNOTE, ""), (_SECTION_REFERENCE, ""), (_EMPHASIS, r"\1"), (_LITERAL, r"\1")):
+    """Remove what the text builder leaves of markup: emphasis, quoted literals, references in brackets."""
+    for pattern, replacement in ((_SECTION_REFERENCE, ""), (_EMPHASIS, r"\1"), (_LITERAL, r"\1")):
         text = pattern.sub(replacement, text)
     return " ".join(text.split())

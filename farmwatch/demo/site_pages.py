@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from farmwatch.demo.templates import Content, Family, Link, Look, article_path, links_html, render, text_html
@@ -40,10 +40,13 @@ class SiteText:
 class DemoSite(dict[str, Response]):
     """Path → response of one site. The calendar's months are made when asked: there are thousands."""
 
-    def __init__(self, host: str, name: str, family: Family, texts: Sequence[SiteText], *, author: str) -> None:
-        """Build all pages; `texts` needs at least one article."""
+    def __init__(
+        self, host: str, name: str, family: Family, texts: Sequence[SiteText], *, author: str, delay_s: float = 0.0
+    ) -> None:
+        """Build all pages, each of which takes `delay_s` to answer; `texts` needs at least one article."""
         super().__init__()
         self.host = host
+        self._delay_s = delay_s
         self.articles = {article_path(family, text.slug): text for text in texts}
         menu = [("/", "Home"), (LINK_LIST, "Resources"), (TAG_INDEX, "Topics"), (FIRST_MONTH, "Calendar")]
         menu += [(NEARLY_EMPTY, "Contact"), (LOGIN, "Log in"), (DISALLOWED, "Drafts")]
@@ -52,6 +55,7 @@ class DemoSite(dict[str, Response]):
         self._add_indexes()
         self._add_oddities()
         self._add_for_crawlers()
+        self.update({path: replace(response, delay_s=delay_s) for path, response in self.items()})
 
     def __missing__(self, path: str) -> Response:
         """A month of the calendar, each linking to the next; KeyError for anything else."""
@@ -62,7 +66,7 @@ class DemoSite(dict[str, Response]):
         neighbours: list[Link] = [(_month_path(at + 1), "Next month"), (_month_path(at - 1), "Previous month")]
         days = "".join(f"<td>{day}</td>" for day in range(1, 29))
         main = f"<table><tr>{days}</tr></table><p>No events this month.</p>{links_html(neighbours)}"
-        return self._page(path, f"Calendar {month[1]}-{month[2]}", main)
+        return replace(self._page(path, f"Calendar {month[1]}-{month[2]}", main), delay_s=self._delay_s)
 
     def _page(self, path: str, title: str, main: str) -> Response:
         return Response(body=render(self._look, Content(path, title, main)))

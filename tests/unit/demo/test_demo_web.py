@@ -1,0 +1,206 @@
+"""The demo's web: what it serves, and that its articles are articles to the filters and nothing else is."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections import Counter
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
+
+import pytest
+from protego import Protego
+
+from farmwatch.demo.demo_web import CLOSED_HOST, SLOW_HOST, SMALL_HOST, DemoWeb, build_demo_web
+from farmwatch.demo.site_pages import DISALLOWED, FIRST_MONTH, LOGIN, NEARLY_EMPTY, OLD_PATH, REPEATED, DemoSite
+from farmwatch.demo.templates import Family, text_html
+from farmwatch.demo.web import Response
+from filters.extraction import extract
+from filters.judging import judge
+from filters.measuring import measure
+from filters.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from stream.records import Features, Verdict
+
+SETTINGS = MeasureSettings()
+
+
+@pytest.fixture(scope="module")
+def demo() -> DemoWeb:
+    return build_demo_web()
+
+
+def _sites(demo: DemoWeb) -> Iterator[DemoSite]:
+    return (site for site in demo.hosts.values() if isinstance(site, DemoSite))
+
+
+def _html(response: Response) -> bytes:
+    zipped = response.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(response.body) if zipped else response.body
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(re.findall(r"\w+", text.lower()))
+
+
+def _verdict(host: str, path: str, response: Response) -> Verdict:
+    url = f"http://{host}{path}"
+    found = measure(url, _html(response), "utf-8", SETTINGS)
+    features = Features(
+        id=url,
+        site=host,
+        page_id=url,
+        url=url,
+        epoch="test",
+        extract_path=found.path,
+        extract_error=found.error,
+        text=found.text,
+        measures=found.measures,
+        blocks=found.blocks,
+    )
+    return judge(features, load_ruleset("default"))
+
+
+def test_every_host_has_a_truth(demo: DemoWeb) -> None:
+    """Seven sites of each kind and more, one too small and one closed."""
+    assert set(demo.truth) == set(demo.hosts)
+    kinds = Counter(demo.truth.values())
+    assert kinds["llm"] >= 7
+    assert kinds["human"] >= 7
+    assert demo.truth[SMALL_HOST] == demo.truth[CLOSED_HOST] == "unclassifiable"
+
+
+def test_a_site_with_a_verdict_has_enough_articles(demo: DemoWeb) -> None:
+    """Where the truth is llm or human there are nine articles or more; the small site has fewer than eight."""
+    for site in _sites(demo):
+        assert (len(site.articles) >= 9) == (demo.truth[site.host] != "unclassifiable"), site.host
+
+
+def test_all_families_of_templates_are_used_by_both_kinds(demo: DemoWeb) -> None:
+    """No template tells a machine's site from a person's."""
+    marks = {Family.MAGAZINE: b'id="cookie-notice"', Family.JOURNAL: b'class="masthead"', Family.MANUAL: b'role="main"'}
+    seen = {
+        (demo.truth[site.host], family)
+        for site in _sites(demo)
+        for family, mark in marks.items()
+        if mark in site["/"].body
+    }
+    assert {(kind, family) for kind in ("llm", "human") for family in Family} <= seen
+
+
+def test_extraction_gives_the_text_of_every_article(demo: DemoWeb) -> None:
+    """At least 95% of an article's words come out of its page, and 90% of what comes out is the article's."""
+    for site in _sites(demo):
+        for path, text in site.articles.items():
+            wanted = _words(text.text.replace("## ", ""))
+            found = _words(extract(_html(site[path]), "utf-8", SETTINGS).text)
+            common = (wanted & found).total()
+            assert common >= 0.95 * wanted.total(), (site.host, path)
+            assert common >= 0.90 * found.total(), (site.host, path)
+
+
+def test_the_default_ruleset_keeps_articles_and_drops_the_rest(demo: DemoWeb) -> None:
+    """Each article passes the article rules (repetition aside), and no other page but the copy does."""
+    for site in _sites(demo):
+        pages = {path: response for path, response in site.items() if response.status == 200}
+        pages[FIRST_MONTH] = site[FIRST_MONTH]
+        for path in ("/robots.txt", "/sitemap.xml"):
+            del pages[path]
+        kept = {path for path, response in pages.items() if _verdict(site.host, path, response).verdict == "article"}
+        assert kept == {*site.articles, REPEATED}, site.host
+
+
+def test_robots_and_sitemaps_are_well_formed(demo: DemoWeb) -> None:
+    """robots.txt names the sitemap and forbids the drafts; the sitemap lists pages of this host that answer."""
+    for site in _sites(demo):
+        robots = Protego.parse(site["/robots.txt"].body.decode())
+        assert list(robots.sitemaps) == [f"http://{site.host}/sitemap.xml"]
+        assert not robots.can_fetch(f"http://{site.host}{DISALLOWED}", "farmwatch")
+        assert all(robots.can_fetch(f"http://{site.host}{path}", "farmwatch") for path in site.articles)
+        root = ElementTree.fromstring(site["/sitemap.xml"].body)
+        urls = [urlsplit(loc.text or "") for loc in root.iter("{http://www.sitemaps.org/schemas/sitemap/0.9}loc")]
+        assert {url.hostname for url in urls} == {site.host}
+        assert all(site[url.path].status == 200 for url in urls)
+        assert {url.path for url in urls} & site.articles.keys()
+
+
+def test_one_site_forbids_everything(demo: DemoWeb) -> None:
+    """The closed site's robots.txt lets nobody in."""
+    robots = Protego.parse(demo.hosts[CLOSED_HOST]["/robots.txt"].body.decode())
+    assert not robots.can_fetch(f"http://{CLOSED_HOST}/", "farmwatch")
+
+
+def test_every_site_has_the_traps(demo: DemoWeb) -> None:
+    """A copy of an article, a redirect to one, a gzip page, a login form, and links without end."""
+    for site in _sites(demo):
+        assert any(_html(site[REPEATED]).count(text.text[:60].encode()) for text in site.articles.values())
+        assert site[OLD_PATH].status == 301
+        assert site[OLD_PATH].headers["Location"] in site.articles
+        assert any(site[path].headers.get("Content-Encoding") == "gzip" for path in site.articles)
+        assert b'type="password"' in site[LOGIN].body
+        assert len(re.sub(rb"<[^>]*>", b"", site[NEARLY_EMPTY].body)) < 1000
+
+
+def test_the_calendar_never_ends(demo: DemoWeb) -> None:
+    """Following "next" leads to a new month each time, over years."""
+    site = next(_sites(demo))
+    path, seen = FIRST_MONTH, set[str]()
+    for _ in range(40):
+        seen.add(path)
+        link = re.search(rb'<a href="(/calendar/\d+/\d+)">Next month', site[path].body)
+        assert link
+        path = link[1].decode()
+    assert len(seen) == 40
+    with pytest.raises(KeyError):
+        site["/calendar/2026/13"]
+
+
+def test_links_of_a_site_stay_alive(demo: DemoWeb) -> None:
+    """The home page links every article, and every article page links others of the site."""
+    for site in _sites(demo):
+        assert set(re.findall(r'href="([^"]+)"', site["/"].body.decode())) >= site.articles.keys()
+        for path in site.articles:
+            links = set(re.findall(r'href="([^"]+)"', _html(site[path]).decode()))
+            assert links & (site.articles.keys() - {path}), (site.host, path)
+
+
+def test_the_slow_site_is_slow(demo: DemoWeb) -> None:
+    """All answers of the slow site wait as long as asked, and no others do."""
+    web = build_demo_web(slow_s=0.7)
+    assert web.hosts[SLOW_HOST][FIRST_MONTH].delay_s == 0.7
+    delays = {host: {response.delay_s for response in site.values()} for host, site in web.hosts.items()}
+    assert delays.pop(SLOW_HOST) == {0.7}
+    assert set.union(*delays.values()) == {0.0}
+
+
+def test_hits_rank_pages_of_all_sites(demo: DemoWeb) -> None:
+    """Eight queries or more of 3-10 ranked results, every site among them, most several times."""
+    queries: dict[object, list[object]] = {}
+    for hit in demo.hits:
+        assert hit.keys() == {"query", "rank", "url"}
+        queries.setdefault(hit["query"], []).append(hit["rank"])
+    assert len(queries) >= 8
+    assert all(ranks == list(range(1, len(ranks) + 1)) and 3 <= len(ranks) <= 10 for ranks in queries.values())
+    hosts = Counter(urlsplit(str(hit["url"])).hostname for hit in demo.hits)
+    assert hosts.keys() == demo.hosts.keys()
+    assert sum(count >= 2 for count in hosts.values()) >= 14
+
+
+def test_all_hits_but_the_missing_page_are_served(demo: DemoWeb) -> None:
+    """The searches lead to pages that exist, traps included, and to one that is gone."""
+    missing = []
+    for hit in demo.hits:
+        url = urlsplit(str(hit["url"]))
+        try:
+            demo.hosts[str(url.hostname)][url.path]
+        except KeyError:
+            missing.append(url.path)
+    assert missing == ["/no-such-page"]
+    paths = {urlsplit(str(hit["url"])).path for hit in demo.hits}
+    assert {DISALLOWED, FIRST_MONTH, LOGIN, NEARLY_EMPTY, OLD_PATH, REPEATED} <= paths
+
+
+def test_texts_are_escaped() -> None:
+    """Markup in a text is shown, not run."""
+    assert text_html("## A & B\n\n<script>x</script>") == "<h2>A &amp; B</h2>\n<p>&lt;script&gt;x&lt;/script&gt;</p>"

@@ -1,0 +1,124 @@
+"""The loopback web, over real HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+
+import pytest
+
+from farmwatch.demo.web import LoopbackWeb, Response, host_name
+
+HOSTS = {
+    "a.example": {
+        "/": Response(body=b"front of a"),
+        "/x?b=1&a=%20": Response(body=b"with query"),
+        "/x": Response(body=b"without query"),
+        "/moved": Response(302, {"Location": "/x"}),
+        "/zipped": Response(
+            headers={"Content-Encoding": "gzip", "Content-Type": "text/html"}, body=gzip.compress(b"z")
+        ),
+        "/slow": Response(503, {"Retry-After": "7"}, b"later", delay_s=0.05),
+    },
+    "b.example": {"/": Response(body=b"front of b")},
+}
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[LoopbackWeb]:
+    with LoopbackWeb(HOSTS) as running:
+        yield running
+
+
+def _get(web: LoopbackWeb, host: str, path: str, method: str = "GET") -> tuple[HTTPResponse, bytes]:
+    connection = HTTPConnection("127.0.0.1", web.port, timeout=10)
+    try:
+        connection.request(method, path, headers={"Host": host, "User-Agent": "tester/1"})
+        response = connection.getresponse()
+        return response, response.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "body"),
+    [
+        ("a.example", "/", b"front of a"),
+        ("b.example", "/", b"front of b"),
+        ("A.EXAMPLE:8080", "/", b"front of a"),
+        ("b.example.", "/", b"front of b"),
+        ("a.example", "/x?b=1&a=%20", b"with query"),
+        ("a.example", "/x?other=1", b"without query"),
+    ],
+)
+def test_a_page_is_found_by_host_and_path(web: LoopbackWeb, host: str, path: str, body: bytes) -> None:
+    """Hosts are told apart whatever their port; a query must match exactly, else it is passed over."""
+    response, got = _get(web, host, path)
+    assert (response.status, got) == (200, body)
+
+
+@pytest.mark.parametrize(("host", "path"), [("c.example", "/"), ("a.example", "/none"), ("b.example", "/x")])
+def test_what_is_not_there_is_404(web: LoopbackWeb, host: str, path: str) -> None:
+    """An unknown host and an unknown path answer 404."""
+    assert _get(web, host, path)[0].status == 404
+
+
+def test_status_headers_and_encoded_body_go_out_as_given(web: LoopbackWeb) -> None:
+    """A redirect keeps its Location, and a gzip body is sent as it is under its header."""
+    moved, _ = _get(web, "a.example", "/moved")
+    assert (moved.status, moved.headers["Location"]) == (302, "/x")
+    zipped, body = _get(web, "a.example", "/zipped")
+    assert (zipped.headers["Content-Encoding"], gzip.decompress(body)) == ("gzip", b"z")
+    assert _get(web, "a.example", "/", "HEAD")[1] == b""
+
+
+def test_requests_are_logged_with_times_and_user_agent(web: LoopbackWeb) -> None:
+    """The log has host, path, agent, status, and a duration that covers the delay."""
+    assert _get(web, "a.example", "/slow?q=1")[0].headers["Retry-After"] == "7"
+    last = web.requests[-1]
+    assert (last.host, last.path, last.user_agent, last.status) == ("a.example", "/slow?q=1", "tester/1", 503)
+    assert last.ended - last.started >= 0.05
+
+
+def test_a_mapping_may_make_its_pages_when_asked() -> None:
+    """Pages that are in no dictionary are served, as long as the mapping answers to []."""
+
+    class Echo(dict[str, Response]):
+        def __missing__(self, path: str) -> Response:
+            if not path.startswith("/n/"):
+                raise KeyError(path)
+            return Response(body=path.encode())
+
+    with LoopbackWeb({"echo.example": Echo()}) as web:
+        assert _get(web, "echo.example", "/n/42")[1] == b"/n/42"
+        assert _get(web, "echo.example", "/m/42")[0].status == 404
+
+
+def test_the_port_is_free_again_after_stop() -> None:
+    """stop closes the port, stop again does nothing, and the web can be started a second time."""
+    web = LoopbackWeb(HOSTS)
+    web.start()
+    first = web.port
+    web.stop()
+    web.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", first), timeout=5)
+    with web:
+        assert _get(web, "b.example", "/")[1] == b"front of b"
+
+
+def test_a_taken_port_is_an_error_at_start(web: LoopbackWeb) -> None:
+    """start raises where the port is taken, instead of failing out of sight in its thread."""
+    with pytest.raises(OSError):
+        LoopbackWeb(HOSTS, port=web.port).start()
+
+
+@pytest.mark.parametrize(
+    ("authority", "host"),
+    [("Example.org:80", "example.org"), ("example.org.", "example.org"), ("[::1]:80", "[::1]"), ("", "")],
+)
+def test_host_name(authority: str, host: str) -> None:
+    """The host is lower case, without port and final dot."""
+    assert host_name(authority) == host
