@@ -1,0 +1,117 @@
+"""The contract of all logs: what retention and compaction remove, and what they leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream.log import At, Commit, Kept, Topic
+from tests.stream.worlds import NOON, World, drain, record, settle, values
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def expiring(world: World) -> World:
+    """A log that removes records when expire() is called."""
+    if not world.expires:
+        pytest.skip("Kafka's broker removes records in its own time")
+    return world
+
+
+def test_expire_is_harmless_on_every_log(world: World) -> None:
+    """expire() of young records removes nothing."""
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", "v")])
+    assert world.log.expire(world.clock.now_ms) == 0
+    assert values(world.log.read("a", 0)) == ["v"]
+
+
+def test_old_records_are_removed(expiring: World) -> None:
+    """Records older than retention_ms go, small and large; the beginning moves, offsets and the end stay."""
+    world = expiring
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", b"o" * 5000), record("a", 0, "k", "old")])
+    world.clock.turn(DAY_MS)
+    world.log.append([record("a", 0, "k", "young")])
+    world.clock.turn(1)
+    freed = world.log.expire(world.clock.now_ms)
+    assert freed >= 5003
+    assert (world.log.beginning("a"), world.log.end("a")) == ([2, 0], [3, 0])
+    assert [(m.offset, m.value) for m in world.again().read("a", 0)] == [(2, b"young")]
+    world.clock.turn(DAY_MS)
+    world.log.expire(world.clock.now_ms)
+    assert (world.log.beginning("a"), world.log.end("a")) == ([3, 0], [3, 0])
+    world.log.append([record("a", 0, "k", "next")])
+    assert [(m.offset, m.value) for m in world.log.read("a", 0)] == [(3, b"next")]
+
+
+def test_a_partition_is_held_to_its_bytes(expiring: World) -> None:
+    """The oldest records of a partition go until it is within retention_bytes; other partitions keep theirs."""
+    world = expiring
+    world.topics("a", retention_bytes=35_000)
+    world.log.append([record("a", 0, "k", f"{n}".ljust(10_000)) for n in range(6)])
+    world.log.append([record("a", 1, "k", "small")])
+    world.log.expire(world.clock.now_ms)
+    assert [int(v) for v in values(world.log.read("a", 0))] == [3, 4, 5]
+    assert values(world.log.read("a", 1)) == ["small"]
+    world.log.append([record("a", 0, "k", f"{6}".ljust(10_000))])
+    world.log.expire(world.clock.now_ms)
+    assert [int(v) for v in values(world.log.read("a", 0))] == [4, 5, 6]
+
+
+def test_without_limits_all_is_kept(expiring: World) -> None:
+    """A topic without retention keeps its records for ever; a new limit on it takes effect."""
+    world = expiring
+    world.topics("a")
+    world.log.append([record("a", 0, "k", "v")])
+    assert world.log.expire(NOON + 10_000 * DAY_MS) == 0
+    world.log.create([Topic("a", 2, Kept.DELETE, retention_ms=DAY_MS)])
+    world.log.expire(NOON + 10_000 * DAY_MS)
+    assert values(world.log.read("a", 0)) == []
+
+
+def test_a_group_behind_the_beginning_reads_on_there(expiring: World) -> None:
+    """Committed offsets are left alone; a member whose offset lies before the beginning reads on at the beginning."""
+    world = expiring
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", "0"), record("a", 0, "k", "1"), record("a", 0, "k", "2")])
+    member = world.join("a")
+    drain(member, 3)
+    member.commit(Commit(offsets={At("a", 0): 1}))
+    world.clock.turn(DAY_MS + 1)
+    world.log.append([record("a", 0, "k", "3")])
+    world.log.expire(world.clock.now_ms)
+    assert world.log.committed("g", "a") == [1, None]
+    assert member.lag()[At("a", 0)] == 1
+    member.rewind()
+    settle([member], 2)
+    assert values(drain(member, 1)) == ["3"]
+
+
+def test_compaction_keeps_the_newest_of_each_key(expiring: World) -> None:
+    """Of each key the newest record stays, at its offset; reading over the gaps works."""
+    world = expiring
+    world.topics("a", kept=Kept.COMPACT)
+    large = "L" * 10_000
+    world.log.append([record("a", 0, key, value) for key, value in [("x", "1"), ("y", large), ("x", "2"), ("z", "3")]])
+    world.log.expire(world.clock.now_ms)
+    world.log.append([record("a", 0, key, value) for key, value in [("y", "4"), ("x", "5")]])
+    freed = world.log.expire(world.clock.now_ms)
+    assert freed >= 10_000
+    found = [(3, b"3"), (4, b"4"), (5, b"5")]
+    assert [(m.offset, m.value) for m in world.again().read("a", 0)] == found
+    assert (world.log.beginning("a"), world.log.end("a")) == ([3, 0], [6, 0])
+    assert [(m.offset, m.value) for m in drain(world.join("a"), 3)] == found
+    assert world.log.expire(world.clock.now_ms) == 0
+
+
+def test_tombstones_are_removed_later(expiring: World) -> None:
+    """A tombstone removes its key at once, and goes itself after readers had a day to see it."""
+    world = expiring
+    world.topics("a", kept=Kept.COMPACT)
+    world.log.append([record("a", 0, "k", "v"), record("a", 0, "k", None), record("a", 0, "other", "v")])
+    world.log.expire(world.clock.now_ms)
+    assert values(world.log.read("a", 0)) == ["-", "v"]
+    world.clock.turn(DAY_MS + 1)
+    world.log.expire(world.clock.now_ms)
+    assert values(world.log.read("a", 0)) == ["v"]

@@ -1,0 +1,158 @@
+"""The contract of all logs, outside of groups: topics, appending, reading."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from stream.errors import RecordTooLarge, TopicMismatch, UnknownTopic
+from stream.log import RECORD_CAP_BYTES, Topic
+from tests.stream.worlds import NOON, World, record, values
+
+
+def test_created_topics_are_listed_with_their_partitions(world: World) -> None:
+    """Another process sees a created topic, without the prefix, and creating it again changes nothing."""
+    world.topics("a", partitions=3)
+    world.topics("a", partitions=3)
+    assert world.again().topics() == {"a": 3}
+
+
+def test_another_number_of_partitions_is_refused(world: World) -> None:
+    """Creating a topic with another number of partitions raises TopicMismatch naming both, and creates nothing."""
+    world.topics("a", partitions=2)
+    with pytest.raises(TopicMismatch, match=r"2.*3"):
+        world.log.create([Topic("b", 1), Topic("a", 3)])
+    assert world.log.topics() == {"a": 2}
+
+
+def test_unknown_topics_are_named(world: World) -> None:
+    """Appending to, reading and joining a topic that was never created raises UnknownTopic with its name."""
+    world.topics("a")
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        world.log.append([record("nowhere", 0, "k")])
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        list(world.log.read("nowhere", 0))
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        world.log.join("g", ["a", "nowhere"], member="m")
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        world.log.end("nowhere")
+
+
+def test_a_partition_out_of_range_is_refused(world: World) -> None:
+    """Appending to a partition that the topic does not have raises UnknownTopic; nothing of the append is visible."""
+    world.topics("a", partitions=2)
+    with pytest.raises(UnknownTopic):
+        world.log.append([record("a", 0, "k"), record("a", 2, "k")])
+    assert list(world.log.read("a", 0)) == []
+
+
+def test_a_record_is_read_as_it_was_appended(world: World) -> None:
+    """Key, value, headers, timestamp and place of a record survive, also those of an empty value and a tombstone."""
+    world.topics("a")
+    headers = {"run": "live", "traceparent": "00-ü"}
+    world.log.append(
+        [
+            record("a", 1, "k", b"\x00\xff", headers=headers, timestamp_ms=NOON + 5),
+            record("a", 1, "k", b"", timestamp_ms=NOON + 6),
+            record("a", 1, "", None, timestamp_ms=NOON + 7),
+        ]
+    )
+    found = list(world.again().read("a", 1))
+    assert [(m.topic, m.partition, m.key, m.value, dict(m.headers), m.timestamp_ms) for m in found] == [
+        ("a", 1, b"k", b"\x00\xff", headers, NOON + 5),
+        ("a", 1, b"k", b"", {}, NOON + 6),
+        ("a", 1, b"", None, {}, NOON + 7),
+    ]
+
+
+def test_a_record_without_a_timestamp_gets_the_clocks(world: World) -> None:
+    """Appending without a timestamp stamps the record by the log's clock."""
+    world.topics("a")
+    world.log.append([record("a", 0, "k")])
+    (found,) = world.log.read("a", 0)
+    assert found.timestamp_ms == NOON if world.turns_clock else found.timestamp_ms > NOON
+
+
+def test_reading_takes_a_range_of_offsets(world: World) -> None:
+    """read(start, stop) gives start <= offset < stop; offsets rise; the default ends at the end of the log."""
+    world.topics("a")
+    world.log.append([record("a", 0, "k", str(n)) for n in range(10)])
+    found = list(world.log.read("a", 0))
+    offsets = [m.offset for m in found]
+    assert values(found) == [str(n) for n in range(10)]
+    assert offsets == sorted(set(offsets))
+    assert world.log.beginning("a")[0] <= offsets[0]
+    assert world.log.end("a")[0] > offsets[-1]
+    assert values(world.log.read("a", 0, offsets[3], offsets[6])) == ["3", "4", "5"]
+    assert values(world.log.read("a", 0, offsets[8])) == ["8", "9"]
+    assert values(world.log.read("a", 0, offsets[4], offsets[4])) == []
+    assert values(world.log.read("a", 0, world.log.end("a")[0])) == []
+
+
+def test_reading_ends_where_the_log_ended_at_the_call(world: World) -> None:
+    """Records appended after read() was called are not part of it."""
+    world.topics("a")
+    world.log.append([record("a", 0, "k", "before")])
+    reading = world.log.read("a", 0)
+    world.log.append([record("a", 0, "k", "after")])
+    assert values(reading) == ["before"]
+
+
+def test_appending_nothing_is_allowed(world: World) -> None:
+    """An empty append changes nothing."""
+    world.topics("a")
+    before = world.log.end("a")
+    world.log.append([])
+    assert world.log.end("a") == before
+
+
+def test_records_up_to_the_cap_pass(world: World) -> None:
+    """A value of exactly the cap comes back whole, beside small ones."""
+    world.topics("a")
+    body = bytes(range(256)) * (RECORD_CAP_BYTES // 256)
+    world.log.append([record("a", 0, "k", "small"), record("a", 0, "k", body), record("a", 0, "k", "small")])
+    small, large, _ = world.again().read("a", 0)
+    assert (small.value, large.value == body) == (b"small", True)
+
+
+def test_records_above_the_cap_are_refused_whole(world: World) -> None:
+    """One record above the cap: RecordTooLarge, and nothing of the append is visible."""
+    world.topics("a")
+    with pytest.raises(RecordTooLarge):
+        world.log.append([record("a", 0, "k"), record("a", 0, "k", b"x" * (RECORD_CAP_BYTES + 1))])
+    assert list(world.log.read("a", 0)) == []
+
+
+def test_order_holds_for_each_key_under_concurrent_appends(world: World) -> None:
+    """Four threads append a key each, two to a partition: each key's records are read in its order, none lost."""
+    world.topics("a")
+
+    def write(thread: int) -> None:
+        for n in range(15):
+            size = 5000 if n % 3 == 0 else 5
+            world.log.append([record("a", thread % 2, str(thread), f"{n}".ljust(size))])
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for partition in range(2):
+        by_key: dict[bytes, list[int]] = {}
+        for message in world.log.read("a", partition):
+            assert message.value is not None
+            by_key.setdefault(message.key, []).append(int(message.value))
+        assert by_key == {str(t).encode(): list(range(15)) for t in (partition, partition + 2)}
+
+
+def test_offset_at_finds_the_first_record_of_a_time(world: World) -> None:
+    """offset_at gives the first record at or after a time, per partition, and the end where there is none."""
+    world.topics("a")
+    world.log.append([record("a", 0, "k", str(n), timestamp_ms=NOON + 10 * n) for n in range(5)])
+    at, empty = world.log.offset_at("a", NOON + 15)
+    assert values(world.log.read("a", 0, at)) == ["2", "3", "4"]
+    assert empty == world.log.end("a")[1]
+    assert values(world.log.read("a", 0, world.log.offset_at("a", NOON + 20)[0])) == ["2", "3", "4"]
+    assert values(world.log.read("a", 0, world.log.offset_at("a", NOON - 1)[0])) == ["0", "1", "2", "3", "4"]
+    assert world.log.offset_at("a", NOON + 41)[0] == world.log.end("a")[0]
