@@ -136,7 +136,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
 
         @invariant()
         def owners_differ(self) -> None:
-            """No commit that ended well may have numbered a record twice: what is on `out` is a prefix of what is due."""
+            """What is on `out` is at any time a prefix of what is due: nothing came twice, nothing was left out."""
             if self.world.turns_clock:
                 self._check_prefix()
 

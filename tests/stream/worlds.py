@@ -88,7 +88,7 @@ class MemoryWorld(World):
     """The in-memory log: every process is this one."""
 
     def _open(self) -> Log:
-        return self.opened[0] if self.opened else MemoryLog(clock=self.clock, lease_ms=LEASE_MS)  # type: ignore[no-any-return]
+        return self.opened[0] if self.opened else MemoryLog(clock=self.clock, lease_ms=LEASE_MS)
 
 
 class EmbeddedWorld(World):
