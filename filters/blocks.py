@@ -1,0 +1,90 @@
+"""The block table: which pieces the main text has, and how much of each is link or code.
+
+A row is four integers: kind, characters, link characters, code characters (whitespace counted once). A row ends at
+separators and line breaks, and at the edges of header, paragraph, div, body, table cell, list item, code and quote.
+Which rows make up one block is decided when a page is judged:
+
+- `paragraph`: each row is a block, as the users' notes have it.
+- `run`: adjacent paragraphs are merged until a heading, list, table, code or quote. Code or a quotation within a line
+  (`JOINED` rows) does not end its paragraph.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from enum import IntEnum, StrEnum
+from typing import NamedTuple
+
+_ROW = struct.Struct("<4I")
+
+
+class Kind(IntEnum):
+    """What a row of text is."""
+
+    PARAGRAPH = 0
+    HEADING = 1
+    ITEM = 2
+    CELL = 3
+    CODE = 4
+    QUOTE = 5
+
+
+_KIND_MASK = 7
+JOINED = 8
+"""Flag on a row's kind: the row goes on in the line of the row before it."""
+
+
+class Block(NamedTuple):
+    """A row of the table, or rows merged. `kind` is a Kind, with JOINED added where it continues a line."""
+
+    kind: int
+    chars: int
+    link_chars: int
+    code_chars: int
+
+
+class Definition(StrEnum):
+    """What counts as one block when a page is judged."""
+
+    PARAGRAPH = "paragraph"
+    RUN = "run"
+
+
+def pack(rows: Iterable[Block]) -> bytes:
+    """The table as it stands in a features record: 16 bytes a row, little-endian."""
+    return b"".join(_ROW.pack(*row) for row in rows)
+
+
+def unpack(table: bytes) -> list[Block]:
+    """Rows of a packed table. Raises ValueError when its length is no multiple of a row."""
+    try:
+        return [Block(*row) for row in _ROW.iter_unpack(table)]
+    except struct.error as error:
+        raise ValueError(f"a block table of {len(table)} bytes is cut off: rows have {_ROW.size} bytes") from error
+
+
+def measured(table: bytes, definition: Definition) -> list[tuple[int, int]]:
+    """(kind, characters) of every block of a packed table under a definition; kinds without flags."""
+    rows = _ROW.iter_unpack(table)
+    if definition is Definition.PARAGRAPH:
+        return [(kind & _KIND_MASK, chars) for kind, chars, _, _ in rows]
+    runs: list[tuple[int, int]] = []
+    last_kind = -1
+    for flagged, chars, _, _ in rows:
+        kind = flagged & _KIND_MASK
+        if kind == last_kind and (kind == Kind.PARAGRAPH or flagged & JOINED):
+            runs[-1] = (kind, runs[-1][1] + chars)
+        else:
+            runs.append((kind, chars))
+            last_kind = kind
+    return runs
+
+
+def link_code_share(rows: Iterable[Block]) -> float | None:
+    """Share of characters in links or code; None for a table without characters."""
+    chars = linked = 0
+    for row in rows:
+        chars += row.chars
+        linked += row.link_chars + row.code_chars
+    return linked / chars if chars else None

@@ -1,0 +1,117 @@
+"""Content-defined chunks: exact Rabin fingerprints, six bits of them at a time.
+
+Bytes are read as polynomials over GF(2): bit k of a number is the coefficient of x^k, addition is XOR. A window
+w = b_0 … b_31 (b_0 the oldest) has the fingerprint
+
+    fp(w) = sum_j b_j * x^(8 * (31 - j))  mod P,    P = 0x3DA3358B4DC173, irreducible, of degree 53
+
+(M. O. Rabin, "Fingerprinting by random polynomials", 1981; cut points by A. Muthitacharoen, B. Chen and D. Mazières,
+"A low-bandwidth network file system", SOSP 2001). A chunk ends after byte i when it has at least 32 bytes and the
+lowest six bits of the fingerprint of its last 32 bytes are zero, or when it has 1024 bytes, or at the end. Six bits are
+zero at one position in 64, so a chunk has about 32 + 64 = 96 bytes; the upper limit makes it 94.
+
+Why no rolling hash is needed: reduction modulo P is linear over GF(2), and so is taking six of 53 bits, hence
+
+    fp(w) & 63 = T_0[b_0] ^ T_1[b_1] ^ … ^ T_31[b_31],    T_j[b] = (b * x^(8 * (31 - j)) mod P) & 63
+
+with 32 tables of 256 entries. Each table is one `bytes.translate` over the whole text and one XOR of arrays shifted by
+j: all positions at once, nothing carried from byte to byte. And since the shortest chunk is as long as the window, a
+window never reaches back over a cut, so the positions do not depend on the cuts before them: after an insertion the
+cuts fall into step again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+POLYNOMIAL = 0x3DA3358B4DC173
+WINDOW = 32
+MASK = 63
+MIN_BYTES = 32
+MAX_BYTES = 1024
+_STEP = 16 * 1024  # positions at a time: the arrays stay in the first-level cache
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """The chunks of a text in order: `ids` xxh3-64 of each chunk's bytes, `lengths` in bytes."""
+
+    ids: npt.NDArray[np.uint64]
+    lengths: npt.NDArray[np.uint16]
+
+
+def fingerprint(window: bytes) -> int:
+    """All 53 bits of the Rabin fingerprint of `window`, by polynomial division; slow, for tests and tables."""
+    value = int.from_bytes(window, "big")
+    degree = POLYNOMIAL.bit_length()
+    while (excess := value.bit_length() - degree) >= 0:
+        value ^= POLYNOMIAL << excess
+    return value
+
+
+_TABLES = tuple(
+    bytes(fingerprint(bytes([byte]) + bytes(WINDOW - 1 - place)) & MASK for byte in range(256))
+    for place in range(WINDOW)
+)
+
+
+def cuts(data: bytes, restarts: Sequence[int] = ()) -> list[int]:
+    """End offset of every chunk of `data`, ascending; the last is len(data). Empty data has no chunk.
+
+    `restarts` are ascending offsets at which a chunk must end and the chunker start anew.
+    """
+    ends: list[int] = []
+    start = 0
+    candidates = iter(_zero_ends(data))
+    candidate = next(candidates, None)
+    for stop in (*restarts, len(data)):
+        while candidate is not None and candidate <= stop:
+            while candidate - start > MAX_BYTES:
+                start += MAX_BYTES
+                ends.append(start)
+            if candidate - start >= MIN_BYTES:
+                start = candidate
+                ends.append(start)
+            candidate = next(candidates, None)
+        while stop - start > MAX_BYTES:
+            start += MAX_BYTES
+            ends.append(start)
+        if start < stop:
+            start = stop
+            ends.append(start)
+    return ends
+
+
+def chunk(text: bytes, mode: Literal["text", "block"] = "text") -> Chunks:
+    """Cut UTF-8 `text` and name its chunks; mode `block` restarts after each line break, one block being one line."""
+    restarts = _line_starts(text) if mode == "block" else ()
+    ends = cuts(text, restarts)
+    starts = [0, *ends[:-1]]
+    digest = xxhash.xxh3_64_intdigest
+    ids = np.fromiter((digest(text[a:b]) for a, b in zip(starts, ends, strict=False)), np.uint64, len(ends))
+    lengths = np.diff(np.array(ends, np.int64), prepend=0).astype(np.uint16)
+    return Chunks(ids, lengths)
+
+
+def _zero_ends(data: bytes) -> list[int]:
+    """Offsets just after each window whose fingerprint ends in six zero bits."""
+    found: list[int] = []
+    for base in range(0, len(data) - WINDOW + 1, _STEP):
+        piece = data[base : base + _STEP + WINDOW - 1]
+        positions = len(piece) - WINDOW + 1
+        bits = np.frombuffer(bytearray(piece.translate(_TABLES[0])), np.uint8)[:positions]
+        for place in range(1, WINDOW):
+            bits ^= np.frombuffer(piece.translate(_TABLES[place]), np.uint8)[place : place + positions]
+        found.extend((np.flatnonzero(bits == 0) + (base + WINDOW)).tolist())
+    return found
+
+
+def _line_starts(text: bytes) -> list[int]:
+    starts: list[int] = (np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1).tolist()
+    return starts

@@ -1,0 +1,33 @@
+"""What can go wrong in filters, and what the operator does about it.
+
+A page that cannot be extracted is no error: its features say so in `extract_error` (see `filters.extraction`).
+"""
+
+from __future__ import annotations
+
+
+class FiltersError(Exception):
+    """Any failure of the filters. `retriable` tells the stage loop that the same batch may succeed when tried again."""
+
+    retriable = False
+
+
+class UnknownExtractor(FiltersError):
+    """The configured extractor does not exist. The operator sets `extractor` to one of the names in the message."""
+
+
+class WorkersUnavailable(FiltersError):
+    """Extraction workers die before they are ready, several times in a row.
+
+    No page was given up for it; the loop tries the batch again. The operator looks at the worker's own message on
+    stderr just before (a broken installation, or a memory limit that is too small to start in).
+    """
+
+    retriable = True
+
+
+class BadRuleset(FiltersError):
+    """A ruleset has an unknown rule or field, or a value of the wrong kind. Nothing was judged with it.
+
+    The operator mends the file at the line in the message, or names another ruleset.
+    """

@@ -1,0 +1,135 @@
+"""HTML to main text, once: decoding, guards, and the extractors by name.
+
+Pure: a page in, an `Extraction` out; whatever is wrong with the page is named in `error`, nothing is raised for it.
+Time and memory are bounded by `filters.workers`, which runs this in processes that can be killed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from filters.errors import UnknownExtractor
+from filters.settings import MeasureSettings
+
+
+class ExtractError(StrEnum):
+    """Why a page has no main text."""
+
+    EMPTY = "empty"  # nothing but whitespace was sent
+    NOT_HTML = "not_html"  # an image, an archive, …: binary content
+    TOO_LARGE = "too_large"  # more bytes of HTML, or of main text, than the cap
+    TOO_MANY_ELEMENTS = "too_many_elements"
+    TOO_DEEP = "too_deep"  # elements nested beyond what the parser takes
+    NO_TEXT = "no_text"  # parsed, and no main text found
+    FAILED = "failed"  # the extractor raised an error
+    TIMEOUT = "timeout"  # the worker was killed at the time limit
+    OUT_OF_MEMORY = "out_of_memory"
+    WORKER_DIED = "worker_died"
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """Main text and its block table, or the error.
+
+    `path` says what won: recall, precision, fallback (flat text of jusText or of the page's embedded data: its links,
+    lists and tables are unknown) or none. `link_code_share` is None where unknown. `tried` lists the modes that ran.
+    """
+
+    text: str = ""
+    blocks: bytes = b""
+    path: str = "none"
+    error: str = ""
+    link_code_share: float | None = None
+    tried: tuple[str, ...] = ()
+
+
+Extractor = Callable[[str, MeasureSettings], Extraction]
+
+_ELEMENT = re.compile(r"<[a-zA-Z]")
+_CONTROLS = bytes(set(range(0x20)) - set(b"\t\n\r\f\x1b")) + b"\x7f"
+_SNIFFED_BYTES = 8192
+_CONTROL_SHARE = 0.02  # random bytes have .10, text of any charset none
+_MAGIC = (
+    b"\x89PNG",
+    b"GIF8",
+    b"\xff\xd8\xff",
+    b"%PDF-",
+    b"PK\x03\x04",
+    b"\x1f\x8b",
+    b"RIFF",
+    b"\x7fELF",
+    b"\x28\xb5\x2f\xfd",
+)
+_NOT_CHARSETS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7", "undefined"})
+
+
+def extractor(name: str) -> Extractor:
+    """The extractor of that name. Raises UnknownExtractor, with the names there are."""
+    try:
+        return EXTRACTORS[name]
+    except KeyError:
+        near = difflib.get_close_matches(name, EXTRACTORS, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UnknownExtractor(f"extractor {name!r} does not exist; known: {', '.join(EXTRACTORS)}{hint}") from None
+
+
+def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extraction:
+    """Main text of a page: bytes in the charset `encoding` ("" or a wrong name: UTF-8), or text already decoded.
+
+    Raises UnknownExtractor only.
+    """
+    run = extractor(settings.extractor)
+    html = page if isinstance(page, str) else decode(page, encoding)
+    error = _refused(page, html, settings)
+    if error is not None:
+        return Extraction(error=error)
+    try:
+        found = run(html.replace("\0", ""), settings)
+    except MemoryError:
+        return Extraction(error=ExtractError.OUT_OF_MEMORY)
+    except Exception:  # noqa: BLE001  # third-party code on hostile input: any failure is the page's
+        return Extraction(error=ExtractError.FAILED)
+    if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
+        return Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
+    return found
+
+
+def decode(page: bytes, encoding: str) -> str:
+    """Text of `page`; what the charset cannot say becomes U+FFFD, a charset that does not exist is taken as UTF-8."""
+    name = encoding.lower().replace("-", "_") or "utf_8"
+    try:
+        text = page.decode("utf_8" if name in _NOT_CHARSETS else name, "replace")
+    except (LookupError, ValueError):  # unknown, not a charset ("zlib"), or a codec that cannot replace
+        text = page.decode("utf_8", "replace")
+    return text.removeprefix("\ufeff")
+
+
+def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:
+    """Guards that cost next to nothing, before anything is parsed."""
+    if len(page) > settings.max_html_bytes:
+        return ExtractError.TOO_LARGE
+    if not html or html.isspace():
+        return ExtractError.EMPTY
+    if isinstance(page, bytes) and page.startswith(_MAGIC):
+        return ExtractError.NOT_HTML
+    start = html[:_SNIFFED_BYTES].encode("utf-8", "replace")
+    printable = start.replace(b"\0", b"").translate(None, _CONTROLS)
+    if len(start.replace(b"\0", b"")) - len(printable) > _CONTROL_SHARE * len(start):
+        return ExtractError.NOT_HTML
+    if html.count("<") > settings.max_elements and len(_ELEMENT.findall(html)) > settings.max_elements:
+        return ExtractError.TOO_MANY_ELEMENTS
+    return None
+
+
+def _by_trafilatura(html: str, settings: MeasureSettings) -> Extraction:
+    from filters.trafilatura_text import by_trafilatura  # half a second: only processes that extract pay it
+
+    return by_trafilatura(html, settings)
+
+
+EXTRACTORS: dict[str, Extractor] = {"trafilatura": _by_trafilatura}
+"""Extractors by the name that settings use."""

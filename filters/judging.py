@@ -1,0 +1,76 @@
+"""JUDGE's core: what a ruleset says of a page's features. Pure: the same arguments give the same verdict, anywhere."""
+
+from __future__ import annotations
+
+from filters.rules import PASSES, RULES, Facts, Rule
+from filters.ruleset import Ruleset
+from stream.records import Features, RuleOutcome, Verdict
+
+ARTICLE, DROPPED = "article", "dropped"
+PASS, FAIL, UNKNOWN = "pass", "fail", "n/a"
+
+
+def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> Verdict:
+    """Evaluate every rule of the ruleset, in its order, and drop the page when any fails.
+
+    An unknown measure, and a rule without a threshold, is n/a; an unknown measure drops the page where its rule's
+    policy says so, and the rule is then among `failed`.
+    """
+    facts = Facts(features, ruleset.blocks)
+    outcomes: list[RuleOutcome] = []
+    failed: list[str] = []
+    for rule in ruleset.rules:
+        outcome = _outcome(rule, facts)
+        outcomes.append(outcome)
+        unknown = outcome.outcome == UNKNOWN and rule.drop_unknown and rule.threshold is not None
+        if outcome.outcome == FAIL or unknown:
+            failed.append(rule.name)
+    return Verdict(
+        id=features.id,
+        site=features.site,
+        page_id=features.page_id,
+        url=features.url,
+        verdict=DROPPED if failed else ARTICLE,
+        first_failed=failed[0] if failed else "",
+        failed=failed,
+        rules=outcomes,
+        ruleset=ruleset.name,
+        digest=ruleset.digest,
+        epoch=features.epoch,
+        extract_path=features.extract_path,
+        text_digest=features.text_digest,
+        fetched_at=features.fetched_at,
+        judged_at=now_ms,
+        run=run,
+    )
+
+
+def _outcome(rule: Rule, facts: Facts) -> RuleOutcome:
+    kind = RULES[rule.name]
+    value = kind.measure(facts, rule)
+    if value is None or rule.threshold is None:
+        outcome = UNKNOWN
+    else:
+        outcome = PASS if PASSES[kind.op](value, rule.threshold) else FAIL
+    return RuleOutcome(rule.name, value, kind.op, rule.threshold, outcome)
+
+
+def explain_table(verdict: Verdict) -> list[tuple[str, str, str, str]]:
+    """A verdict as rows of text: rule, value, condition that passes, outcome ("n/a, drops" where the policy drops)."""
+    return [
+        (
+            outcome.name,
+            _shown(outcome.value),
+            f"{outcome.op} {_shown(outcome.threshold)}" if outcome.threshold is not None else "disabled",
+            f"{UNKNOWN}, drops" if outcome.outcome == UNKNOWN and outcome.name in verdict.failed else outcome.outcome,
+        )
+        for outcome in verdict.rules
+    ]
+
+
+def _shown(value: float | str | list[str] | None) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, list):
+        return ", ".join(value)
+    return f"{value:.3g}" if isinstance(value, float) and not value.is_integer() else str(value)

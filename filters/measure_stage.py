@@ -1,0 +1,106 @@
+"""MEASURE: pages to features. Extraction runs in killable processes, the comparison with the site on keyed state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from filters.chunk_store import ChunkStore
+from filters.epoch import feature_epoch
+from filters.measuring import Measured, RawPage
+from filters.settings import MeasureSettings
+from filters.workers import ExtractionPool
+from stream import topics
+from stream.metrics import Metrics
+from stream.records import Features, Page, Record
+from stream.stage import Context, Stage
+
+_FETCHED = "fetched"
+
+
+class MeasureStage(Stage):
+    """One features record for each fetched page; refused and failed ones have none."""
+
+    name: ClassVar[str] = "measure"
+    inputs: ClassVar[Mapping[str, type[Record]]] = {topics.PAGES: Page}
+    forward: ClassVar[str | None] = topics.FEATURES
+
+    def __init__(
+        self, settings: MeasureSettings, *, pool: ExtractionPool | None = None, metrics: Metrics | None = None
+    ) -> None:
+        """Start the worker processes, unless a pool is given; `close` ends either. `metrics` get the store's gauges."""
+        self.epoch = feature_epoch(settings)
+        self.store = topics.chunk_store(self.epoch)
+        self._pool = pool or ExtractionPool(settings)
+        self._chunks = ChunkStore(settings.chunk_ids_per_site, settings.cached_chunk_ids)
+        self._metrics = metrics
+
+    def prepare(self, records: Sequence[Record]) -> Sequence[Measured | None]:
+        """Measure the fetched pages of a batch in the worker processes; None for the others."""
+        fetched = [page for page in records if isinstance(page, Page) and page.outcome == _FETCHED]
+        results = iter(self._pool.map([RawPage(page_url(page), page.encoding, page.body) for page in fetched]))
+        return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]
+
+    def process(self, record: Page, prepared: Measured | None, ctx: Context) -> None:
+        """Compare the page with its site's earlier pages and emit its features."""
+        if prepared is None:
+            _count(ctx, "skipped")
+            return
+        share = None
+        if not prepared.error:
+            share = self._chunks.duplicate_share(
+                ctx.state, ctx.partition, record.site, record.page_id, prepared.chunks()
+            )
+        ctx.emit(topics.FEATURES, features_of(record, prepared, share, self.epoch, ctx.now_ms))
+        _count(ctx, "extract_error" if prepared.error else "measured")
+        for mode in prepared.tried or ("none",):
+            ctx.meter.count("extract_attempts", mode=mode, outcome=prepared.error or "ok")
+        if share is not None:
+            ctx.meter.observe("page_duplicate_ratio", share)
+
+    def lost(self, partitions: Sequence[int]) -> None:
+        """Drop the chunks held in memory for these partitions."""
+        self._chunks.drop(partitions)
+
+    def committed(self) -> None:
+        """Publish how much is held in memory."""
+        if self._metrics is not None:
+            self._metrics.set("chunk_store_sites", self._chunks.sites)
+            self._metrics.set("chunk_store_bytes", self._chunks.size_bytes)
+
+    def ready(self) -> bool:
+        """True once a worker process is ready."""
+        return self._pool.ready()
+
+    def close(self) -> None:
+        """End the worker processes."""
+        self._pool.close()
+
+
+def page_url(page: Page) -> str:
+    """The URL that a page's content stands under: where redirects ended."""
+    return page.final_url or page.url
+
+
+def features_of(page: Page, measured: Measured, duplicate_share: float | None, epoch: str, now_ms: int) -> Features:
+    """The features record of a page."""
+    return Features(
+        id=page.id,
+        site=page.site,
+        page_id=page.page_id,
+        url=page.url,
+        epoch=epoch,
+        extract_path=measured.path,
+        extract_error=measured.error,
+        text=measured.text,
+        text_digest=measured.text_digest,
+        measures={**measured.measures, "duplicate_share": duplicate_share},
+        blocks=measured.blocks,
+        fetched_at=page.fetched_at,
+        found_by=page.found_by,
+        measured_at=now_ms,
+    )
+
+
+def _count(ctx: Context, result: str) -> None:
+    ctx.meter.count("stage_records", run="live", ruleset="", stage=MeasureStage.name, result=result)

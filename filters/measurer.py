@@ -1,0 +1,75 @@
+"""Measuring without a log: the pure path of the command line's pipes, with the memory that MEASURE has of a site."""
+
+from __future__ import annotations
+
+import xxhash
+import zstandard
+
+from filters.chunk_store import ChunkStore
+from filters.epoch import feature_epoch
+from filters.measuring import RawPage, measure
+from filters.settings import MeasureSettings
+from filters.workers import ExtractionPool
+from stream.records import Features
+
+
+class Measurer:
+    """Measures pages one by one; `duplicate_share` is as in a live run that saw the same pages in the same order.
+
+    Without a pool, extraction runs in this process and nothing bounds its time: give one for pages of unknown origin.
+    """
+
+    def __init__(self, settings: MeasureSettings, pool: ExtractionPool | None = None) -> None:
+        """Start without any page seen. The pool stays the caller's to close."""
+        self.epoch = feature_epoch(settings)
+        self._settings = settings
+        self._pool = pool
+        self._memory = ChunkStore(settings.chunk_ids_per_site, cached_ids=1 << 62)
+
+    def measure(
+        self, url: str, html: bytes | str, site: str, *, encoding: str = "", page_id: str = "", fetched_at: int = 0
+    ) -> Features:
+        """Features of a page. `html` is text, or bytes in the charset `encoding`.
+
+        `page_id` defaults to a digest of the URL; `id` of the features is the page id. Raises UnknownExtractor.
+        """
+        page_id = page_id or xxhash.xxh3_128_hexdigest(url.encode())
+        if self._pool is None:
+            measured = measure(url, html, encoding, self._settings)
+        else:
+            body, charset = (html.encode("utf-8", "replace"), "utf-8") if isinstance(html, str) else (html, encoding)
+            measured = self._pool.map([RawPage(url, charset, zstandard.ZstdCompressor(level=1).compress(body))])[0]
+        share = None
+        if not measured.error:
+            share = self._memory.duplicate_share(_NOTHING, 0, site, page_id, measured.chunks())
+        return Features(
+            id=page_id,
+            site=site,
+            page_id=page_id,
+            url=url,
+            epoch=self.epoch,
+            extract_path=measured.path,
+            extract_error=measured.error,
+            text=measured.text,
+            text_digest=measured.text_digest,
+            measures={**measured.measures, "duplicate_share": share},
+            blocks=measured.blocks,
+            fetched_at=fetched_at,
+        )
+
+
+class _Nothing:
+    """Keyed state of a memory that is never dropped: nothing to read, nothing to write."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keep nothing."""
+
+    def delete(self, key: bytes) -> None:
+        """Keep nothing."""
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:  # noqa: ARG002
+        """Have nothing."""
+        return []
+
+
+_NOTHING = _Nothing()

@@ -1,0 +1,106 @@
+"""One page to its measures: everything that needs the page alone. What needs its site is in `filters.chunk_store`."""
+
+from __future__ import annotations
+
+import io
+from urllib.parse import urlsplit
+
+import msgspec
+import numpy as np
+import xxhash
+import zstandard
+
+from filters.chunking import Chunks, chunk
+from filters.extraction import ExtractError, Extraction, extract
+from filters.language import identify
+from filters.settings import MeasureSettings
+
+Measure = float | str | None
+
+URL_CHARS = 500
+"""Characters of a URL's path and query that are kept as a measure."""
+
+
+class RawPage(msgspec.Struct, array_like=True, frozen=True):
+    """A page on its way to a worker: URL, charset ("" = UTF-8) and the zstd-compressed decoded body."""
+
+    url: str
+    encoding: str
+    body: bytes
+
+
+class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """What was measured on a page alone; see `Extraction` for text, blocks, path, error and tried.
+
+    `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
+    url_path (path and query); None = unknown. `chunk_ids` are little-endian uint64, `chunk_lengths` uint16 bytes.
+    """
+
+    text: str = ""
+    text_digest: str = ""
+    blocks: bytes = b""
+    path: str = "none"
+    error: str = ""
+    tried: tuple[str, ...] = ()
+    measures: dict[str, Measure] = {}
+    chunk_ids: bytes = b""
+    chunk_lengths: bytes = b""
+
+    def chunks(self) -> Chunks:
+        """The chunks of the main text."""
+        return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
+
+
+def measure_raw(page: RawPage, settings: MeasureSettings) -> Measured:
+    """Measure a page as it lies on its topic; the body is inflated under a cap, whatever its header claims."""
+    try:
+        with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(io.BytesIO(page.body)) as reader:
+            html = reader.read(settings.max_html_bytes + 1) if page.body else b""
+    except zstandard.ZstdError:
+        return failed(page.url, ExtractError.FAILED)
+    return measure(page.url, html, page.encoding, settings)
+
+
+def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> Measured:
+    """Measure a page: extraction, block table, words, language, chunks. Raises UnknownExtractor only."""
+    found = extract(page, encoding, settings)
+    if found.error:
+        return failed(url, found.error, found.tried)
+    return _of_text(url, found, settings)
+
+
+def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> Measured:
+    """What is known of a page without a main text."""
+    return Measured(error=str(error), tried=tried, measures={"url_path": url_path(url)})
+
+
+def url_path(url: str) -> str:
+    """Path and query of a URL, "/" at least; "" for a URL that cannot be split."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return ((parts.path or "/") + ("?" + parts.query if parts.query else ""))[:URL_CHARS]
+
+
+def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured:
+    data = found.text.encode("utf-8", "replace")
+    language, probability = identify(found.text)
+    chunks = chunk(data, settings.chunk_mode)
+    return Measured(
+        text=found.text,
+        text_digest=xxhash.xxh3_128_hexdigest(data),
+        blocks=found.blocks,
+        path=found.path,
+        tried=found.tried,
+        measures={
+            "tokens": float(len(found.text.split())),
+            "chars": float(len(found.text)),
+            "link_code_share": found.link_code_share,
+            "language": language,
+            "language_probability": round(probability, 4),
+            "url_path": url_path(url),
+        },
+        chunk_ids=chunks.ids.astype("<u8").tobytes(),
+        chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
+    )

@@ -1,0 +1,57 @@
+"""Settings of the stages MEASURE and JUDGE."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Positive = Annotated[int, Meta(gt=0)]
+
+
+class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How pages are measured. A field marked (epoch) changes the meaning of features, see `filters.epoch`."""
+
+    workers: Annotated[int, Meta(ge=0)] = 0
+    """Extraction processes; 0 = one per core."""
+
+    time_limit_s: Annotated[float, Meta(gt=0)] = 10.0
+    """Seconds of wall clock a page may take before its worker is killed."""
+
+    recycle_pages: Positive = 5_000
+    """Pages after which a worker is replaced by a fresh one."""
+
+    memory_bytes: Annotated[int, Meta(ge=512 * 1024**2)] = 1024**3
+    """Address space of one worker, in bytes; the libraries alone take 350 MiB of it."""
+
+    extractor: str = "trafilatura"
+    """Name of the extractor (epoch)."""
+
+    retry_link_code_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
+    """Share of characters in links or code above which a page is extracted again for precision (epoch)."""
+
+    max_html_bytes: Positive = 2 * 1024**2
+    """Decoded bytes of a page beyond which it is not extracted (epoch)."""
+
+    max_elements: Positive = 50_000
+    """Elements of a page beyond which it is not extracted (epoch); the largest of 3,247 real pages has 15,793."""
+
+    max_text_bytes: Positive = 2 * 1024**2
+    """UTF-8 bytes of main text beyond which it is given up, so that a record stays below the log's cap (epoch)."""
+
+    chunk_mode: Literal["text", "block"] = "text"
+    """`text` cuts the main text as a whole, `block` starts the chunker anew at each line (epoch)."""
+
+    chunk_ids_per_site: Positive = 5_000
+    """Chunk identities remembered of a site; the oldest page goes first (epoch)."""
+
+    cached_chunk_ids: Positive = 2_000_000
+    """Chunk identities of all sites held in memory, 16 bytes each; beyond, the site not seen for longest is dropped."""
+
+
+class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How features are judged."""
+
+    ruleset: str = "default"
+    """Name of a shipped ruleset, or path of a TOML file."""

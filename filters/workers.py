@@ -1,0 +1,246 @@
+"""Processes that measure pages and can be killed: the only way to bound what a hostile page costs.
+
+Worker processes are spawned, never forked, and hold one page each; the pages of a batch are spread over all of them. A
+page at its time limit is answered with an error and its worker replaced. Pipes are non-blocking on this side, so a
+worker that does not read or never finishes a frame holds nobody up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from filters.errors import WorkersUnavailable
+from filters.extraction import ExtractError, extractor
+from filters.measuring import Measured, RawPage, failed
+from filters.settings import MeasureSettings
+from filters.worker_process import LENGTH
+
+COMMAND = (sys.executable, "-P", "-m", "filters.worker_process")
+START_LIMIT_S = 60.0
+_STARTS_IN_A_ROW = 5  # workers that die before they are ready, until the pool gives up
+_READ_BYTES = 1 << 20
+
+
+class ExtractionPool:
+    """Measures pages in worker processes. `map` may be called from any thread, one call at a time is served.
+
+    Raises UnknownExtractor at once for a setting that no worker could start with.
+    """
+
+    def __init__(
+        self,
+        settings: MeasureSettings,
+        *,
+        command: Sequence[str] = COMMAND,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start `settings.workers` processes (0: one per core); `command` is what a worker runs."""
+        if command is COMMAND:
+            extractor(settings.extractor)
+        self._settings = settings
+        self._command = tuple(command)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._selector = selectors.DefaultSelector()
+        self._decoder = msgspec.msgpack.Decoder(Measured)
+        self._failed_starts = 0
+        self._ready = False
+        self._closed = False
+        self._workers = [self._spawn() for _ in range(settings.workers or os.cpu_count() or 1)]
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers."""
+        return [worker.process.pid for worker in self._workers]
+
+    def ready(self) -> bool:
+        """True once a worker is ready for pages."""
+        if not self._ready and self._lock.acquire(blocking=False):
+            try:
+                self._turn(0, {})
+            finally:
+                self._lock.release()
+        return self._ready and not self._closed
+
+    def map(self, pages: Sequence[RawPage]) -> list[Measured]:
+        """Measure pages in parallel; results in their order, an error of a page or its worker inside its result.
+
+        Raises WorkersUnavailable when workers die again and again before they take a page.
+        """
+        with self._lock:
+            if self._closed:
+                raise WorkersUnavailable("the extraction pool is closed")
+            results: dict[int, Measured] = {}
+            waiting = deque(enumerate(pages))
+            while len(results) < len(pages):
+                for worker in self._workers:
+                    if waiting and worker.idle:
+                        number, page = waiting.popleft()
+                        self._send(worker, number, page)
+                self._turn(self._patience(), results)
+            return [results[number] for number in range(len(pages))]
+
+    def close(self) -> None:
+        """End all workers."""
+        with self._lock:
+            self._closed = True
+            for worker in self._workers:
+                self._end(worker)
+            self._workers.clear()
+            self._selector.close()
+
+    def _spawn(self) -> _Worker:
+        environment = dict(os.environ)
+        home = str(Path(__file__).resolve().parent.parent)
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (home, environment.get("PYTHONPATH", ""))))
+        environment["OPENBLAS_NUM_THREADS"] = environment["OMP_NUM_THREADS"] = "1"
+        process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0
+        )
+        worker = _Worker(process, self._clock() + START_LIMIT_S)
+        worker.queue(msgspec.msgpack.encode(self._settings))
+        self._selector.register(worker.stdout, selectors.EVENT_READ, (worker, "read"))
+        self._selector.register(worker.stdin, selectors.EVENT_WRITE, (worker, "write"))
+        return worker
+
+    def _send(self, worker: _Worker, number: int, page: RawPage) -> None:
+        worker.number, worker.page = number, page
+        worker.deadline = self._clock() + self._settings.time_limit_s
+        worker.queue(msgspec.msgpack.encode(page))
+        self._selector.register(worker.stdin, selectors.EVENT_WRITE, (worker, "write"))
+
+    def _patience(self) -> float:
+        """Seconds until the earliest deadline."""
+        deadlines = [worker.deadline for worker in self._workers if worker.deadline is not None]
+        return max(0.0, min(deadlines, default=self._clock() + 1) - self._clock())
+
+    def _turn(self, timeout_s: float, results: dict[int, Measured]) -> None:
+        """Move bytes both ways, take answers, and deal with workers that died or are late."""
+        for key, _ in self._selector.select(timeout_s):
+            worker, direction = key.data
+            if worker not in self._workers:
+                continue  # replaced in this turn
+            if direction == "write":
+                if worker.write():
+                    self._selector.unregister(worker.stdin)
+            elif worker.read():
+                while (frame := worker.frame()) is not None:
+                    self._answer(worker, frame, results)
+            else:
+                self._give_up(worker, ExtractError.WORKER_DIED, results)
+        now = self._clock()
+        for worker in list(self._workers):
+            if worker.deadline is not None and worker.deadline <= now:
+                self._give_up(worker, ExtractError.TIMEOUT, results)
+
+    def _answer(self, worker: _Worker, frame: bytes, results: dict[int, Measured]) -> None:
+        worker.deadline = None
+        if not worker.ready:
+            worker.ready = self._ready = True
+            self._failed_starts = 0
+            return
+        if worker.page is None:
+            return
+        results[worker.number] = self._decoder.decode(frame)
+        worker.page = None
+        worker.served += 1
+        if worker.served >= self._settings.recycle_pages:
+            self._replace(worker)
+
+    def _give_up(self, worker: _Worker, error: ExtractError, results: dict[int, Measured]) -> None:
+        if worker.page is not None:
+            results[worker.number] = failed(worker.page.url, error)
+        elif not worker.ready:
+            self._failed_starts += 1
+            if self._failed_starts >= _STARTS_IN_A_ROW:
+                self._failed_starts = 0
+                self._replace(worker)
+                raise WorkersUnavailable(
+                    f"extraction workers end before they are ready ({_STARTS_IN_A_ROW} in a row, exit status "
+                    f"{worker.process.returncode}): see their message on stderr; is memory_bytes "
+                    f"({self._settings.memory_bytes}) enough to start in?"
+                )
+        self._replace(worker)
+
+    def _replace(self, worker: _Worker) -> None:
+        self._end(worker)
+        self._workers[self._workers.index(worker)] = self._spawn()
+
+    def _end(self, worker: _Worker) -> None:
+        for stream in (worker.stdin, worker.stdout):
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(stream)
+        worker.process.kill()
+        worker.process.wait()
+        for pipe in (worker.process.stdin, worker.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+class _Worker:
+    """One process, its page, and the bytes under way."""
+
+    def __init__(self, process: subprocess.Popen[bytes], deadline: float) -> None:
+        assert process.stdin is not None and process.stdout is not None
+        self.process = process
+        self.stdin, self.stdout = process.stdin.fileno(), process.stdout.fileno()
+        os.set_blocking(self.stdin, False)
+        os.set_blocking(self.stdout, False)
+        self.ready = False
+        self.deadline: float | None = deadline
+        self.page: RawPage | None = None
+        self.number = -1
+        self.served = 0
+        self._out = memoryview(b"")
+        self._in = bytearray()
+
+    @property
+    def idle(self) -> bool:
+        """True when it can take a page."""
+        return self.ready and self.page is None
+
+    def queue(self, frame: bytes) -> None:
+        """Set the frame that `write` sends."""
+        self._out = memoryview(LENGTH.pack(len(frame)) + frame)
+
+    def write(self) -> bool:
+        """Send what fits; True when there is nothing left to send (a dead worker is noticed by `read`)."""
+        try:
+            self._out = self._out[os.write(self.stdin, self._out) :]
+        except BlockingIOError:
+            return False
+        except BrokenPipeError:
+            return True
+        return not self._out
+
+    def read(self) -> bool:
+        """Take what has come; False at the end of the stream."""
+        try:
+            data = os.read(self.stdout, _READ_BYTES)
+        except BlockingIOError:
+            return True
+        self._in += data
+        return bool(data)
+
+    def frame(self) -> bytes | None:
+        """The next whole frame."""
+        if len(self._in) < LENGTH.size:
+            return None
+        (length,) = LENGTH.unpack_from(self._in)
+        end = LENGTH.size + length
+        if len(self._in) < end:
+            return None
+        frame = bytes(memoryview(self._in)[LENGTH.size : end])
+        del self._in[:end]
+        return frame

@@ -1,0 +1,162 @@
+"""Blocks of an extracted tree, and what is one block when a page is judged."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from filters.blocks import JOINED, Block, Definition, Kind, link_code_share, measured, pack, unpack
+from filters.main_text import read
+
+WORDS = st.text(alphabet="ab \n\t\xa0é", max_size=12)
+TAGS = st.sampled_from(["p", "div", "list", "item", "table", "row", "cell", "head", "quote", "code", "hi", "ref", "lb"])
+
+
+def tree(xml: str) -> etree._Element:
+    """An extracted body."""
+    return etree.fromstring(f"<body>{xml}</body>")
+
+
+@st.composite
+def bodies(draw: st.DrawFn, depth: int = 3) -> str:
+    """Any nesting of the tags that occur."""
+    parts = [draw(WORDS)]
+    for tag in draw(st.lists(TAGS, max_size=3)) if depth else []:
+        parts.append(f"<{tag}>{draw(bodies(depth - 1))}</{tag}>{draw(WORDS)}")
+    return "".join(parts)
+
+
+def kinds(xml: str) -> list[tuple[int, str]]:
+    """(kind, line) of a body in which each row is a line."""
+    text, rows = read(tree(xml))
+    return list(zip([row.kind for row in rows], text.split("\n"), strict=True))
+
+
+def test_every_boundary_of_the_definition_ends_a_block() -> None:
+    """Header, paragraph, div, body text, cell, item, code, quote and line break each end a block."""
+    assert kinds(
+        "start<head>h</head>tail<p>p1<lb/>p2</p><div>d1<div>d2</div>d3</div><list><item>i1</item><item>i2</item></list>"
+        "<table><row><cell>c1</cell><cell>c2</cell></row></table><code>x = 1</code><quote>q</quote>end"
+    ) == [
+        (Kind.PARAGRAPH, "start"),
+        (Kind.HEADING, "h"),
+        (Kind.PARAGRAPH, "tail"),
+        (Kind.PARAGRAPH, "p1"),
+        (Kind.PARAGRAPH, "p2"),
+        (Kind.PARAGRAPH, "d1"),
+        (Kind.PARAGRAPH, "d2"),
+        (Kind.PARAGRAPH, "d3"),
+        (Kind.ITEM, "i1"),
+        (Kind.ITEM, "i2"),
+        (Kind.CELL, "c1"),
+        (Kind.CELL, "c2"),
+        (Kind.CODE, "x = 1"),
+        (Kind.QUOTE, "q"),
+        (Kind.PARAGRAPH, "end"),
+    ]
+
+
+def test_kind_is_the_nearest_of_item_cell_quote_heading() -> None:
+    """A paragraph in a list item is an item, a list in a cell has items."""
+    assert kinds("<item>a<p>b</p></item><cell>c<list><item>d</item></list>e</cell><quote><p>f</p></quote>") == [
+        (Kind.ITEM, "a"),
+        (Kind.ITEM, "b"),
+        (Kind.CELL, "c"),
+        (Kind.ITEM, "d"),
+        (Kind.CELL, "e"),
+        (Kind.QUOTE, "f"),
+    ]
+
+
+def test_formatting_and_links_are_within_a_block() -> None:
+    """hi and ref are no boundaries; whitespace counts once; link characters are those within ref, nested ones too."""
+    text, rows = read(tree("<p>Read  <hi>all\n of</hi> <ref>this <hi>good</hi> book</ref> now</p>"))
+    assert text == "Read all of this good book now"
+    assert rows == [Block(Kind.PARAGRAPH, len(text), len("this good book"), 0)]
+
+
+def test_link_around_blocks_links_all_of_them() -> None:
+    """A ref that holds a heading and a paragraph makes both link text."""
+    _, rows = read(tree("<ref><head>abc</head><p>defg</p></ref><p>h</p>"))
+    assert [(row.chars, row.link_chars) for row in rows] == [(3, 3), (4, 4), (1, 0)]
+
+
+def test_code_within_a_line_is_a_boundary_but_no_line_break() -> None:
+    """Code or a quotation in running text ends a block of the table, keeps the line whole, and joins in a run."""
+    text, rows = read(tree("<p>Use <code>ls -l</code> as in <quote>this</quote>, then</p><p>go on</p>"))
+    assert text == "Use ls -l as in this, then\ngo on"
+    assert [(row.kind, row.chars, row.code_chars) for row in rows] == [
+        (Kind.PARAGRAPH, 3, 0),
+        (Kind.PARAGRAPH | JOINED, 5, 5),
+        (Kind.PARAGRAPH | JOINED, 5, 0),
+        (Kind.PARAGRAPH | JOINED, 4, 0),
+        (Kind.PARAGRAPH | JOINED, 6, 0),
+        (Kind.PARAGRAPH, 5, 0),
+    ]
+    assert measured(pack(rows), Definition.RUN) == [(Kind.PARAGRAPH, 28)]
+    assert len(measured(pack(rows), Definition.PARAGRAPH)) == 6
+
+
+def test_code_block_of_several_lines_is_one_code_block() -> None:
+    """A listing, nested as Trafilatura leaves it, is one block of code."""
+    _, rows = read(tree("<p>Run</p><code><code>a = 1\nb = 2</code></code>"))
+    assert rows == [Block(Kind.PARAGRAPH, 3, 0, 0), Block(Kind.CODE, 11, 0, 11)]
+
+
+def test_runs_end_at_other_kinds() -> None:
+    """Adjacent paragraphs merge; headings, items, cells, code and quotes stay single and end the run."""
+    rows = [Block(kind, 10, 0, 0) for kind in (0, 0, 1, 0, 2, 2, 0, 3, 0, 0, 4, 5, 0)]
+    assert measured(pack(rows), Definition.RUN) == [
+        (kind, chars)
+        for kind, chars in zip(
+            (0, 1, 0, 2, 2, 0, 3, 0, 4, 5, 0), (20, 10, 10, 10, 10, 10, 10, 20, 10, 10, 10), strict=True
+        )
+    ]
+
+
+def test_deep_nesting_costs_no_stack() -> None:
+    """Text 10,000 elements deep is read."""
+    body = etree.Element("body")
+    inner = body
+    for _ in range(10_000):
+        inner = etree.SubElement(inner, "div")
+    inner.text = "deep"
+    assert read(body)[0] == "deep"
+
+
+@given(bodies())
+def test_no_text_is_lost_or_counted_twice(xml: str) -> None:
+    """Words are those of the tree, in order; rows count each character of the text but the spaces between rows."""
+    body = tree(xml)
+    text, rows = read(body)
+    assert "".join(text.split()) == "".join("".join(body.itertext()).split())
+    assert all(line.strip() == line and line for line in text.split("\n")) or not text
+    assert text.count("\n") == max(0, sum(not row.kind & JOINED for row in rows) - 1)
+    joints = sum(bool(row.kind & JOINED) for row in rows)
+    assert len(text) - text.count("\n") - joints <= sum(row.chars for row in rows) <= len(text) - text.count("\n")
+    assert all(row.chars > 0 and 0 <= row.link_chars + row.code_chars <= row.chars for row in rows)
+
+
+@given(bodies())
+def test_definitions_share_the_characters(xml: str) -> None:
+    """Both definitions have the same characters in total; runs are never more than rows; packing loses nothing."""
+    _, rows = read(tree(xml))
+    table = pack(rows)
+    assert unpack(table) == rows
+    rowwise, runs = measured(table, Definition.PARAGRAPH), measured(table, Definition.RUN)
+    assert sum(chars for _, chars in rowwise) == sum(chars for _, chars in runs)
+    assert len(runs) <= len(rowwise) == len(rows)
+
+
+def test_link_code_share_is_of_characters() -> None:
+    """Link and code characters over all; unknown without characters."""
+    assert link_code_share([Block(0, 80, 10, 0), Block(4, 20, 0, 20)]) == 0.3
+    assert link_code_share([]) is None
+
+
+def test_cut_off_table_is_an_error() -> None:
+    """A table that is no whole number of rows is refused, with its length."""
+    with pytest.raises(ValueError, match="17 bytes"):
+        unpack(bytes(17))

@@ -1,0 +1,123 @@
+"""Content-defined chunks are exact, and depend on content only."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import xxhash
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from filters.chunking import MASK, MAX_BYTES, MIN_BYTES, WINDOW, chunk, cuts, fingerprint
+
+TEXTS = st.one_of(
+    st.binary(max_size=6000),
+    st.text(alphabet="aab c\n", max_size=5000).map(str.encode),
+    st.integers(0, 2**32).map(lambda seed: np.random.default_rng(seed).bytes(20_000)),
+)
+
+
+def by_definition(data: bytes) -> list[int]:
+    """Cuts by the definition, a whole fingerprint for every position."""
+    ends, start = [], 0
+    for end in range(1, len(data) + 1):
+        length = end - start
+        zero = length >= MIN_BYTES and fingerprint(data[end - WINDOW : end]) & MASK == 0
+        if zero or length == MAX_BYTES or end == len(data):
+            ends.append(end)
+            start = end
+    return ends
+
+
+def test_golden_fingerprints(shared: Path) -> None:
+    """All 53 bits of the fingerprint agree with values made elsewhere."""
+    golden = json.loads((shared / "golden" / "cdc.json").read_text())
+    assert golden["fingerprints"]
+    for case in golden["fingerprints"]:
+        assert fingerprint(bytes.fromhex(case["window_hex"])) == int(case["fp"], 16)
+
+
+def test_golden_cuts(shared: Path) -> None:
+    """Every golden text is cut exactly where it was cut elsewhere."""
+    golden = json.loads((shared / "golden" / "cdc.json").read_text())
+    assert golden["cases"]
+    for case in golden["cases"]:
+        assert cuts(case["text"].encode()) == case["cuts"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.one_of(st.binary(max_size=700), st.text(alphabet="ab ", max_size=2500).map(str.encode)))
+@example(bytes(MAX_BYTES * 2 + 5))
+@example(bytes(WINDOW - 1))
+def test_table_lookups_equal_the_definition(data: bytes) -> None:
+    """The six bits from 32 tables cut where the polynomial division does."""
+    assert cuts(data) == by_definition(data)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS)
+def test_chunks_rejoin_within_their_limits(data: bytes) -> None:
+    """Chunks cover the text without a gap; all but the last have 32 to 1024 bytes."""
+    ends = cuts(data)
+    lengths = [b - a for a, b in pairwise([0, *ends])]
+    assert sum(lengths) == len(data)
+    assert all(MIN_BYTES <= length <= MAX_BYTES for length in lengths[:-1])
+    assert all(0 < length <= MAX_BYTES for length in lengths[-1:])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(0, 20_000), st.binary(min_size=1, max_size=200))
+def test_insertion_changes_only_the_chunks_around_it(seed: int, place: int, inserted: bytes) -> None:
+    """Before the chunk of an insertion nothing changes; after it the cuts fall into step again within a few chunks."""
+    data = np.random.default_rng(seed).bytes(20_000)
+    changed = data[:place] + inserted + data[place:]
+    old, new = cuts(data), cuts(changed)
+    assert [end for end in new if end <= place] == [end for end in old if end <= place]
+    moved = {end + len(inserted) for end in old if end > place}
+    after = [end for end in new if end > place + len(inserted)]
+    first_common = next(index for index, end in enumerate(after) if end in moved)
+    assert set(after[first_common:]) <= moved
+    assert after[first_common] - place < 8_000 + len(inserted)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 3_000))
+def test_cuts_depend_on_content_only(seed: int, dropped: int) -> None:
+    """Text after a cut is cut the same without what comes before it, and so is any tail once in step."""
+    data = np.random.default_rng(seed).bytes(20_000)
+    ends = cuts(data)
+    cut = ends[len(ends) // 2]
+    assert [end + cut for end in cuts(data[cut:])] == [end for end in ends if end > cut]
+    tail = {end + dropped for end in cuts(data[dropped:])}
+    assert len(tail & set(ends)) > 0.5 * sum(end > dropped for end in ends)
+
+
+def test_positions_at_the_seams_of_the_blockwise_work_are_not_lost() -> None:
+    """A long text is cut as the definition cuts its parts, across the seams of the pieces that are worked on."""
+    data = np.random.default_rng(7).bytes(16 * 1024 + 500)
+    assert cuts(data) == by_definition(data)
+
+
+def test_mode_block_starts_anew_at_each_line() -> None:
+    """In mode `block` a line has the same chunks wherever it stands; in mode `text` short lines do not show."""
+    line = b"A repeated block of about eighty bytes that stands on many pages of this site, too."
+    one = b"Some text of the first page, which differs.\n" + line + b"\nAnd its end.\n"
+    two = b"Other words here on a second page, and more of them than there.\n" + line + b"\nAnother end.\n"
+    shared_ids = set(chunk(one, "block").ids.tolist()) & set(chunk(two, "block").ids.tolist())
+    assert shared_ids
+    assert not set(chunk(one, "text").ids.tolist()) & set(chunk(two, "text").ids.tolist())
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.text(alphabet="abc de", max_size=300), max_size=12))
+def test_chunk_names_the_bytes_of_each_chunk(lines: list[str]) -> None:
+    """Identities are xxh3-64 of the chunks' bytes, in both modes, and lengths add up."""
+    data = "\n".join(lines).encode()
+    ends = cuts(data)
+    text = chunk(data)
+    assert text.ids.tolist() == [xxhash.xxh3_64_intdigest(data[a:b]) for a, b in pairwise([0, *ends])]
+    assert int(text.lengths.sum()) == int(chunk(data, "block").lengths.sum()) == len(data)
+    assert set(np.cumsum(chunk(data, "block").lengths).tolist()) >= {i + 1 for i, b in enumerate(data) if b == 10}
