@@ -40,7 +40,7 @@ class NotFound(FarmwatchError):
     exit = Exit.PROBLEM
 
 
-class NotSettled(FarmwatchError):
+class NotSettled(FarmwatchError, TimeoutError):
     """The stages did not come to rest in time; the message says what is still open. The operator looks at the logs."""
 
     exit = Exit.PROBLEM

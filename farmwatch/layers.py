@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import msgspec
@@ -155,26 +157,44 @@ def _walk(
 def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
     value = _parse(setting.type, raw) if text else raw
     try:
-        return msgspec.convert(value, setting.type, strict=not text)
+        return msgspec.convert(value, setting.type, strict=not text, dec_hook=_decode)
     except (msgspec.ValidationError, ValueError, TypeError) as error:
         reason = str(error).replace("Expected", "expected").replace("`", "")
         shown = "" if setting.secret else f", the value is {raw!r}"
         raise ConfigError(f"{setting.path}: {reason} (from {origin}{shown})") from error
 
 
+def _decode(kind: type, value: Any) -> Any:
+    """What msgspec does not know by itself."""
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}")
+
+
+def encode(value: Any) -> Any:
+    """A setting's value as JSON has it, paths as text."""
+    return msgspec.to_builtins(value, enc_hook=str)
+
+
 def _parse(kind: Any, raw: str) -> Any:
-    """Lists and tables in text are JSON, or for lists plain words between commas."""
+    """Lists and tables in text are written as JSON or TOML has them; a list may also be words between commas."""
     if _is_text(kind):
         return raw
     stripped = raw.strip()
     if stripped[:1] in ("[", "{"):
-        try:
-            return json.loads(stripped)
-        except json.JSONDecodeError:
-            return raw
+        for read in (json.loads, _toml_value):
+            try:
+                return read(stripped)
+            except ValueError:  # of either parser
+                continue
+        return raw
     if _is_list(kind):
         return [part.strip() for part in stripped.split(",") if part.strip()]
     return raw
+
+
+def _toml_value(text: str) -> Any:
+    return tomllib.loads(f"value = {text}")["value"]
 
 
 def _bare(kind: Any) -> Any:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import msgspec
 
+from scoring.rate import ErrorCounts
+
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the log is and how it is laid out."""
@@ -35,3 +37,12 @@ class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0  # seconds between heartbeats through all stages
     retention_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0  # seconds between rounds of retention
     overview_s: Annotated[float, msgspec.Meta(gt=0)] = 15.0  # seconds between looks at the sites and the rate
+
+
+class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the rate is estimated."""
+
+    confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95  # of the interval
+    # how the site verdict did on sites of known truth, as a table of llm_sites, llm_found, human_sites, human_cleared;
+    # without it the rate is not corrected for the errors of the site verdict, and says so
+    errors: ErrorCounts | None = None

@@ -1,9 +1,9 @@
 """A process per role, restarted when one dies, drained together on one signal.
 
-The supervisor holds no log and no state: it only starts, watches and stops. Each child leads a process group of its own,
-so that Ctrl-C reaches it through the supervisor only, and what it leaves behind is cleared away with it. Each child
-holds the read end of a pipe as its standard input; when the supervisor dies, however suddenly, the pipe ends and the
-child drains by itself (`follow_parent`).
+The supervisor holds no log and no state: it only starts, watches and stops. Each child leads a process group, so that
+Ctrl-C reaches it through the supervisor only, and what it leaves behind is cleared away with it. Each child holds the
+read end of a pipe as its standard input; when the supervisor dies, however suddenly, the pipe ends and the child drains
+by itself (`follow_parent`).
 """
 
 from __future__ import annotations
@@ -99,9 +99,7 @@ class Supervisor:
         return None
 
     def _start(self, child: _Child, now: float) -> None:
-        child.process = subprocess.Popen(
-            list(child.spec.command), stdin=subprocess.PIPE, process_group=0
-        )
+        child.process = subprocess.Popen(list(child.spec.command), stdin=subprocess.PIPE, process_group=0)
         child.started_at = now
         _log.info("role_started", role=child.spec.name, pid=child.process.pid)
 

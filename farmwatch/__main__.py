@@ -1,0 +1,66 @@
+"""`farmwatch` and `python -m farmwatch`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from cyclopts import CycloptsError
+
+from farmwatch.errors import Exit, FarmwatchError
+from farmwatch.messages import message
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; failures become one line on stderr."""
+    from farmwatch.cli import app
+
+    try:
+        code = app(
+            list(arguments),
+            exit_on_error=False,
+            result_action="return_value",
+        )
+        sys.stdout.flush()
+        return Exit.OK if code is None else int(code)
+    except CycloptsError:
+        return Exit.USAGE  # cyclopts has said what is wrong
+    except FarmwatchError as error:
+        message(f"farmwatch: {error}")
+        return error.exit
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:  # the reader of the pipe has enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except Exception as error:
+        code = _known(error)
+        if code is None:
+            raise
+        message(f"farmwatch: {error}")
+        return code
+
+
+def main() -> NoReturn:
+    """Entry point of the program."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def _known(error: Exception) -> Exit | None:
+    """Exit code of an error that a package raises on purpose, with a message for the operator; None for a bug."""
+    from crawler.errors import CrawlError
+    from filters.errors import BadRuleset, FiltersError, UnknownExtractor
+    from scoring.errors import BadParameters, ScoringError, UnknownDetector
+    from stream.errors import StreamError
+
+    if isinstance(error, CrawlError | BadRuleset | UnknownExtractor | UnknownDetector | BadParameters):
+        return Exit.USAGE
+    if isinstance(error, FiltersError | ScoringError | StreamError):
+        return Exit.UNAVAILABLE
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The commands that change something: `search`, `rulesets` and `train-detector`."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.errors import Exit, FarmwatchError
+from farmwatch.messages import message, put, put_json, put_table
+from farmwatch.options import DEFAULTS, AsJson, Common, opened
+
+
+class Source(enum.StrEnum):
+    """Where hits come from."""
+
+    FILE = "file"
+
+
+def search(
+    *,
+    hits: Annotated[
+        list[Path],
+        Parameter(help="File with hits: CSV with a header, JSONL or one URL a line; `-` is stdin.", negative=""),
+    ],
+    source: Annotated[Source, Parameter(help="Where the hits come from.")] = Source.FILE,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Append search results to the topic `hits`.
+
+    A line without a usable hit is reported with its number and skipped: exit code 1. The same file twice is harmless.
+    """
+    from farmwatch.hits import append_hits, binary_input
+    from farmwatch.roles import create_topics
+
+    config = common.load().config
+    total = skipped = 0
+    with opened(config) as log:
+        create_topics(log, config)
+        for file in hits:
+            where = f"{file}: " if len(hits) > 1 else ""
+            with binary_input(file) as lines:
+                added = append_hits(log, lines, lambda bad, w=where: message(f"{w}line {bad.number}: {bad.reason}"))  # type: ignore[misc]
+            total += added.hits
+            skipped += added.skipped
+    if json:
+        put_json({"source": source.value, "hits": total, "skipped": skipped})
+    else:
+        put(f"{total} hits appended, {skipped} lines skipped")
+    return Exit.PROBLEM if skipped else Exit.OK
+
+
+def list_rulesets(*, json: AsJson = False) -> int:
+    """The rulesets that ship with farmwatch."""
+    from filters.ruleset import load_ruleset, shipped_rulesets
+
+    rulesets = [load_ruleset(name) for name in shipped_rulesets()]
+    if json:
+        put_json([{"name": r.name, "digest": r.digest, "description": r.description} for r in rulesets])
+    else:
+        put_table(("ruleset", "digest", "description"), ((r.name, r.digest, r.description) for r in rulesets))
+    return Exit.OK
+
+
+def show_ruleset(
+    ruleset: Annotated[str, Parameter(help="Name of a shipped ruleset, or a TOML file.")], *, json: AsJson = False
+) -> int:
+    """A ruleset as it is written, and its digest. A starting point for your own: save it and change it."""
+    from filters.ruleset import load_ruleset
+
+    found = load_ruleset(ruleset)
+    if json:
+        rules = [
+            {"name": rule.name, "threshold": rule.threshold, "on_unknown": "drop" if rule.drop_unknown else "pass"}
+            for rule in found.rules
+        ]
+        put_json({"name": found.name, "digest": found.digest, "blocks": found.blocks.value, "rules": rules})
+        return Exit.OK
+    put(f"# ruleset {found.name}, digest {found.digest}")
+    put(found.source.rstrip("\n"))
+    return Exit.OK
+
+
+def train_detector(
+    train: Annotated[
+        Path, Parameter(help="Texts to learn from: JSONL of {id, domain, generator, label, text, src, lic}.")
+    ],
+    *,
+    dev: Annotated[Path, Parameter(help="Texts to calibrate and test on, of other groups than those learned from.")],
+    out: Annotated[Path, Parameter(help="Folder for the weights and their numbers.")],
+    card: Annotated[Path | None, Parameter(help="Markdown file whose tables are renewed.")] = None,
+    seed: Annotated[int, Parameter(help="Of crops and caps.")] = 0,
+) -> int:
+    """Learn the numbers of the built-in detector, and print every table of what it gets wrong.
+
+    Nothing is written, with exit code 1, when it flags too many human pages of a web source that it has not seen.
+    """
+    try:
+        from scoring.training import TrainingOptions, run_training
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "sklearn":
+            raise
+        raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'") from error
+    from scoring.errors import TrainingRefused
+
+    try:
+        run_training(TrainingOptions(train=train, dev=dev, out=out, card=card, seed=seed), put)
+    except TrainingRefused as error:
+        message(f"farmwatch: {error}")
+        return Exit.PROBLEM
+    return Exit.OK

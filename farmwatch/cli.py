@@ -1,0 +1,56 @@
+"""The command line: which command is where. Commands import what they need when they run, so that help is quick."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from cyclopts import App, Group
+
+from farmwatch import changing, checking, piping, running, watching
+
+_DAEMON = Group.create_ordered("Daemon")
+_WATCHING = Group.create_ordered("Watching")
+_CHANGING = Group.create_ordered("Changing")
+_CHECKING = Group.create_ordered("Checking")
+_PIPES = Group.create_ordered("Pipes: one JSON object a line in and out, no log")
+
+
+def program_version() -> str:
+    """Version of the installed distribution."""
+    try:
+        return version("farmwatch")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+app = App(
+    name="farmwatch",
+    help="Measures, live, what share of the sites that search engines return is written by language models.",
+    version=program_version,
+    help_epilogue="Exit codes: 0 ok, 1 a problem was found, 2 usage or configuration, 3 something needed is not there.",
+    version_flags=["--version"],
+)
+
+app.command(running.up, group=_DAEMON)
+app.command(running.demo, group=_DAEMON)
+
+app.command(watching.rate, group=_WATCHING)
+app.command(watching.sites, group=_WATCHING)
+app.command(watching.explain, group=_WATCHING)
+app.command(watching.topics, group=_WATCHING)
+
+app.command(changing.search, group=_CHANGING)
+app.command(changing.train_detector, group=_CHANGING)
+_rulesets = App(name="rulesets", help="The rulesets that ship with farmwatch, and your own files.", group=_CHANGING)
+_rulesets.command(changing.list_rulesets, name="list")
+_rulesets.command(changing.show_ruleset, name="show")
+app.command(_rulesets)
+
+app.command(checking.doctor, group=_CHECKING)
+app.command(checking.audit, group=_CHECKING)
+_config = App(name="config", help="The configuration as it is in force.", group=_CHECKING)
+_config.command(checking.show_config, name="show")
+app.command(_config)
+
+for _pipe in (piping.measure, piping.judge, piping.score, piping.tally, piping.estimate, piping.chunk):
+    app.command(_pipe, group=_PIPES)

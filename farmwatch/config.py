@@ -1,0 +1,98 @@
+"""The configuration of a process: one TOML file, composed of every package's settings.
+
+Precedence: flag > FARMWATCH_* > file > default. docs/configuration.md lists every setting, tested against this.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from crawler.settings import CrawlSettings
+from farmwatch.errors import ConfigError
+from farmwatch.layers import MASK, Layer, encode, from_document, from_environment, from_flags, resolve, settings_of
+from farmwatch.settings import LogSettings, MetricsSettings, RateSettings, UpSettings
+from filters.settings import JudgeSettings, MeasureSettings
+from scoring.settings import ScoreSettings, TallySettings
+from stream.loop import LoopSettings
+
+FILE_NAME = "farmwatch.toml"
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Every setting of farmwatch; each field is a table of the file."""
+
+    log: LogSettings = LogSettings()
+    crawl: CrawlSettings = CrawlSettings()
+    measure: MeasureSettings = MeasureSettings()
+    judge: JudgeSettings = JudgeSettings()
+    score: ScoreSettings = ScoreSettings()
+    tally: TallySettings = TallySettings()
+    rate: RateSettings = RateSettings()
+    loop: LoopSettings = LoopSettings()
+    up: UpSettings = UpSettings()
+    metrics: MetricsSettings = MetricsSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration, where each value came from, and what was odd about the environment."""
+
+    config: Config
+    origins: Mapping[str, str]
+    warnings: Sequence[str]
+    file: Path | None
+
+
+def load(file: Path | None = None, flags: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Loaded:
+    """Read the configuration. `flags` are `path=value`; `file` None looks for the default one.
+
+    Raises ConfigError with the setting's path.
+    """
+    variables = os.environ if environment is None else environment
+    found = _find(file, variables)
+    layers: list[Layer] = [from_flags(Config, flags)]
+    env_layer, warnings = from_environment(Config, variables)
+    layers.append(env_layer)
+    if found is not None:
+        layers.append(from_document(Config, _parse_file(found), str(found)))
+    config, origins = resolve(Config, layers)
+    return Loaded(config, origins, warnings, found)
+
+
+def shown(loaded: Loaded) -> list[tuple[str, Any, str]]:
+    """(path, value as JSON has it, origin) of every setting, secrets masked."""
+    rows = []
+    for path, setting in settings_of(Config).items():
+        value: Any = loaded.config
+        for name in path.split("."):
+            value = getattr(value, name)
+        rows.append((path, MASK if setting.secret and value else encode(value), loaded.origins[path]))
+    return rows
+
+
+def _find(file: Path | None, variables: Mapping[str, str]) -> Path | None:
+    if file is not None:
+        if not file.is_file():
+            raise ConfigError(f"{file}: no such configuration file")
+        return file
+    home = variables.get("XDG_CONFIG_HOME") or str(Path(variables.get("HOME", "~")).expanduser() / ".config")
+    for candidate in (Path(FILE_NAME), Path(home) / "farmwatch" / FILE_NAME):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _parse_file(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: not valid TOML: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error

@@ -1,0 +1,131 @@
+"""What the demo came to, printed: the sites, the rate with all its denominators, and what stands behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from farmwatch.audit import AuditReport
+from farmwatch.messages import put, put_json, put_table
+from farmwatch.rating import RateLine, rate_lines
+from farmwatch.site_table import VERDICTS
+from scoring.rate import ErrorCounts
+from stream.records import SiteState
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """The demo's outcome; `truth` is what each site's verdict should be, `kept` the folder that stays."""
+
+    rows: list[SiteState]
+    truth: dict[str, str]
+    report: AuditReport
+    pages: int
+    seconds: float
+    detector: str
+    warning: str
+    ruleset: str
+    digest: str
+    errors: ErrorCounts | None
+    confidence: float
+    kept: Path | None
+
+    @property
+    def rates(self) -> list[RateLine]:
+        """The rate over all sites."""
+        return rate_lines(self.rows, "", self.errors, self.confidence)
+
+    @property
+    def agreeing(self) -> int:
+        """Sites whose verdict is what is true of them."""
+        return sum(self.truth.get(row.site) == row.verdict for row in self.rows)
+
+
+def print_result(result: DemoResult) -> None:
+    """For people."""
+    put_table(
+        ("site", "truth", "verdict", "pages", "articles", "flagged", "used", "most dropped by"),
+        (
+            (
+                row.site,
+                result.truth.get(row.site, "-"),
+                row.verdict,
+                row.pages,
+                row.articles,
+                row.flagged,
+                row.pages_used,
+                max(row.dropped_by, key=lambda rule: row.dropped_by[rule], default=""),
+            )
+            for row in sorted(result.rows, key=lambda row: (VERDICTS.index(row.verdict), row.site))
+        ),
+        title=f"{len(result.rows)} sites, {result.pages} pages fetched, {result.seconds:.0f} s",
+    )
+    put("")
+    for line in result.rates:
+        put(f"Rate: {line.text}")
+        put(
+            f"      {line.sites} sites = {line.llm} llm + {line.human} human + {line.undecided} undecided"
+            f" + {line.unclassifiable} unclassifiable"
+        )
+    judged = [row for row in result.rows if row.verdict in ("llm", "human")]
+    right = sum(result.truth.get(row.site) == row.verdict for row in judged)
+    put(
+        f"Truth: {result.agreeing} of {len(result.rows)} sites as they should be; {right} of {len(judged)} decided ones right"
+    )
+    put(f"Audit: {'clean' if result.report.ok else f'{len(result.report.broken)} records unaccounted for'}")
+    put(f"Behind it: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
+    put(f"Mind: {result.warning}")
+    put(
+        "The web was made for this, on this machine: the rate says that the parts work, and nothing about the real web."
+    )
+    put("")
+    for line_of_advice in _advice(result.kept):
+        put(line_of_advice)
+
+
+def print_json(result: DemoResult) -> None:
+    """For programs."""
+    put_json(
+        {
+            "seconds": round(result.seconds, 1),
+            "pages": result.pages,
+            "sites": [
+                {
+                    "site": row.site,
+                    "truth": result.truth.get(row.site),
+                    "verdict": row.verdict,
+                    "pages": row.pages,
+                    "articles": row.articles,
+                    "flagged": row.flagged,
+                    "pages_used": row.pages_used,
+                }
+                for row in result.rows
+            ],
+            "rates": [msgspec.to_builtins(line) for line in result.rates],
+            "agreeing": result.agreeing,
+            "audit_ok": result.report.ok,
+            "ruleset": result.ruleset,
+            "digest": result.digest,
+            "detector": result.detector,
+            "warning": result.warning,
+            "kept": str(result.kept) if result.kept else None,
+        }
+    )
+
+
+def _advice(kept: Path | None) -> list[str]:
+    if kept is not None:
+        options = f"--config {kept / 'farmwatch.toml'}"
+        return [
+            "Next, with what was kept:",
+            f"  farmwatch sites {options}",
+            f"  farmwatch explain {options} URL     # every rule with its value and threshold, for one page",
+            f"  farmwatch audit {options}",
+        ]
+    return [
+        "Next: farmwatch demo --keep DIR             # keep the log, and look into it with sites, explain, audit",
+        "      farmwatch search --hits FILE          # your own search results; set crawl.contact first",
+        "      farmwatch up                          # then farmwatch rate, farmwatch sites",
+    ]

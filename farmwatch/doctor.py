@@ -1,0 +1,207 @@
+"""Is this installation fit to run? One finding a question, each with how to mend it."""
+
+from __future__ import annotations
+
+import enum
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from farmwatch.config import Config
+
+PACKAGES = ("stream", "crawler", "filters", "scoring", "farmwatch")
+_GIB = 1024**3
+_DISK_FAIL_BYTES, _DISK_WARN_BYTES = 1 * _GIB, 10 * _GIB
+_CLOCK_SLACK_MS = 60_000  # records of another machine may be this far ahead before it is told
+
+
+class State(enum.StrEnum):
+    """How a check ended. WARN does not stop farmwatch; FAIL does, or makes its results wrong."""
+
+    OK = "OK"
+    WARN = "WARN"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the doctor: what was looked at, what was found, and how to mend it."""
+
+    check: str
+    state: State
+    found: str
+    mend: str = ""
+
+
+def examine(config: Config) -> Iterator[Finding]:
+    """Run every check in order. A check that breaks is a FAIL of its own, never the end of the examination."""
+    checks: tuple[tuple[str, Callable[[Config], Finding]], ...] = (
+        ("python", _python),
+        ("imports", _imports),
+        ("trafilatura", _trafilatura),
+        ("log", _log),
+        ("clock", _clock),
+        ("disk", _disk),
+        ("detector", _detector),
+        ("ruleset", _ruleset),
+        ("gpu", _gpu),
+        ("contact", _contact),
+    )
+    for name, check in checks:
+        try:
+            yield check(config)
+        except Exception as error:  # noqa: BLE001 - whatever breaks is what the doctor is there to tell
+            yield Finding(name, State.FAIL, f"{type(error).__name__}: {error}", "see the message")
+
+
+def _python(_config: Config) -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < (3, 11):  # noqa: UP036 - a copied tree may run under any Python
+        return Finding("python", State.FAIL, version, "use Python 3.11 or newer")
+    return Finding("python", State.OK, version)
+
+
+def _imports(_config: Config) -> Finding:
+    """`stream` and `filters` are ordinary words: another distribution may have put packages of these names in front."""
+    home = _folder("farmwatch")
+    strangers = [name for name in PACKAGES if _folder(name) != home]
+    owners = packages_distributions()
+    shared = [name for name in PACKAGES if set(owners.get(name, ["farmwatch"])) != {"farmwatch"}]
+    if strangers or shared:
+        found = ", ".join(
+            [*(f"{name} comes from {_folder(name)}" for name in strangers)]
+            + [f"{name} is also in {', '.join(sorted(set(owners[name]) - {'farmwatch'}))}" for name in shared]
+        )
+        return Finding("imports", State.FAIL, found, "install farmwatch in a virtual environment of its own")
+    return Finding("imports", State.OK, f"all packages from {home}")
+
+
+def _folder(package: str) -> Path | None:
+    spec = importlib.util.find_spec(package)
+    return Path(spec.origin).resolve().parent.parent if spec is not None and spec.origin else None
+
+
+def _trafilatura(_config: Config) -> Finding:
+    try:
+        import trafilatura
+    except ImportError as error:
+        return Finding("trafilatura", State.FAIL, str(error), "pip install 'trafilatura>=2.3.1' lxml_html_clean")
+    text = trafilatura.extract(
+        "<html><body><article><p>" + "One sentence of text. " * 20 + "</p></article></body></html>"
+    )
+    if not text:
+        return Finding(
+            "trafilatura", State.FAIL, "extracts nothing from a plain page", "reinstall trafilatura and lxml"
+        )
+    return Finding("trafilatura", State.OK, str(trafilatura.__version__))
+
+
+def _log(config: Config) -> Finding:
+    from farmwatch.roles import open_configured
+
+    mend = "start the broker, or set log.url to sqlite:FOLDER"
+    try:
+        log = open_configured(config)
+    except Exception as error:  # noqa: BLE001 - each log has errors of its own, all of which mean the same here
+        return Finding("log", State.FAIL, f"{config.log.url}: {error}", mend)
+    try:
+        topics = log.topics()
+    finally:
+        log.close()
+    if not topics:
+        return Finding("log", State.OK, f"{config.log.url}: no topics yet; `farmwatch up` makes them")
+    from stream.topics import CONTROL
+
+    odd = [f"{name} has {n}" for name, n in sorted(topics.items()) if n != config.log.partitions and name != CONTROL]
+    if odd:
+        return Finding(
+            "log",
+            State.FAIL,
+            f"log.partitions is {config.log.partitions}, but {', '.join(odd[:3])}",
+            "restore log.partitions, or set another log.prefix",
+        )
+    return Finding("log", State.OK, f"{config.log.url}: {len(topics)} topics of {config.log.partitions} partitions")
+
+
+def _clock(config: Config) -> Finding:
+    from farmwatch.roles import open_configured
+    from stream.topics import HITS
+
+    now_ms = time.time_ns() // 1_000_000
+    log = open_configured(config)
+    try:
+        if HITS in log.topics():
+            ahead = log.offset_at(HITS, now_ms + _CLOCK_SLACK_MS) != log.end(HITS)
+            if ahead:
+                return Finding("clock", State.FAIL, "the log holds hits from the future", "set this machine's clock")
+    finally:
+        log.close()
+    synchronised = _output("timedatectl", "show", "-p", "NTPSynchronized", "--value")
+    if synchronised == "no":
+        return Finding("clock", State.WARN, "not synchronised", "turn on NTP: timedatectl set-ntp true")
+    return Finding("clock", State.OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_ms / 1000)))
+
+
+def _disk(config: Config) -> Finding:
+    scheme, _, place = config.log.url.partition(":")
+    folder = Path(place if scheme == "sqlite" else config.log.state_folder)
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not os.access(existing, os.W_OK):
+        return Finding("disk", State.FAIL, f"{existing} cannot be written", "change its owner, or set another folder")
+    free = shutil.disk_usage(existing).free
+    found = f"{free / _GIB:.1f} GiB free at {existing}"
+    if free < _DISK_FAIL_BYTES:
+        return Finding("disk", State.FAIL, found, "free disk, or lower the retention of `pages`")
+    if free < _DISK_WARN_BYTES:
+        return Finding("disk", State.WARN, found, "months of pages want more; watch it")
+    return Finding("disk", State.OK, found)
+
+
+def _detector(config: Config) -> Finding:
+    from farmwatch.roles import load_configured_detector
+
+    detector = load_configured_detector(config)
+    return Finding("detector", State.OK, f"{detector.identity} (its identity is the checksum of its numbers)")
+
+
+def _ruleset(config: Config) -> Finding:
+    from farmwatch.roles import load_configured_ruleset
+
+    ruleset = load_configured_ruleset(config)
+    return Finding("ruleset", State.OK, f"{ruleset.name} {ruleset.digest}")
+
+
+def _gpu(_config: Config) -> Finding:
+    names = _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+    if names:
+        return Finding("gpu", State.OK, ", ".join(names.splitlines()))
+    return Finding(
+        "gpu", State.WARN, "none", "not needed by the built-in detector; detectors of language models want one"
+    )
+
+
+def _contact(config: Config) -> Finding:
+    if not config.crawl.contact:
+        return Finding(
+            "contact", State.FAIL, "crawl.contact is empty", "set it to a URL or address at which site owners reach you"
+        )
+    return Finding("contact", State.OK, config.crawl.contact)
+
+
+def _output(*command: str) -> str:
+    """What a program prints, or nothing where it is not installed or fails."""
+    program = shutil.which(command[0])
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

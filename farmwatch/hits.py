@@ -1,0 +1,69 @@
+"""Search results from a file onto the topic `hits`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from crawler.hits_file import BadLine, read_hits
+from farmwatch.errors import FarmwatchError
+from stream.log import Log, Output, partition_of
+from stream.records import Hit, encode
+from stream.topics import HITS
+
+_BATCH = 1000  # hits that become visible together
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """How many hits were appended, and how many lines held none."""
+
+    hits: int
+    skipped: int
+
+
+def append_hits(log: Log, lines: Iterable[bytes], told: Callable[[BadLine], None]) -> Appended:
+    """Append the hits of a file; `told` hears of each broken line, which is skipped.
+
+    A file appended twice is harmless: a hit's id digests what it is, and the frontier knows its URL already.
+    Raises UnknownTopic, LogUnavailable.
+    """
+    partitions = log.topics()[HITS]
+    batch: list[Output] = []
+    hits = skipped = 0
+    for found in read_hits(lines):
+        if isinstance(found, BadLine):
+            skipped += 1
+            told(found)
+            continue
+        batch.append(hit_output(found, partitions))
+        hits += 1
+        if len(batch) == _BATCH:
+            log.append(batch)
+            batch = []
+    if batch:
+        log.append(batch)
+    return Appended(hits, skipped)
+
+
+def hit_output(hit: Hit, partitions: int) -> Output:
+    """The hit as it stands on its topic, in its site's partition."""
+    return Output(HITS, partition_of(hit.site, partitions), hit.site.encode(), encode(hit))
+
+
+@contextmanager
+def binary_input(file: Path) -> Iterator[BinaryIO]:
+    """The file's bytes, or standard input's for `-`. Raises FarmwatchError when it cannot be read."""
+    if str(file) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        opened = file.open("rb")
+    except OSError as error:
+        raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
+    with opened:
+        yield opened

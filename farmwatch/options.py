@@ -1,0 +1,62 @@
+"""Options that many commands share, and what they open. Light: nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.messages import message
+
+if TYPE_CHECKING:
+    from farmwatch.config import Config, Loaded
+    from stream.log import Log
+
+AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON in place of a table.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Common:
+    """Where the configuration comes from."""
+
+    config: Annotated[
+        Path | None, Parameter(help="Configuration file. Default: ./farmwatch.toml, then $XDG_CONFIG_HOME/farmwatch/.")
+    ] = None
+    log: Annotated[str | None, Parameter(help="The log: sqlite:FOLDER or kafka:HOST:PORT. Same as log.url.")] = None
+    set: Annotated[
+        list[str],
+        Parameter(name="--set", negative="", help="PATH=VALUE: any setting, such as crawl.delay_s=5; may be repeated."),
+    ] = field(default_factory=list)
+
+    def flags(self) -> list[str]:
+        """The settings given as flags, `path=value`."""
+        return [*self.set, *([] if self.log is None else [f"log.url={self.log}"])]
+
+    def load(self, *more: str) -> Loaded:
+        """Read the configuration; `more` are further `path=value` flags. Warnings go to stderr. Raises ConfigError."""
+        from farmwatch.config import load
+
+        loaded = load(self.config, [*self.flags(), *more])
+        for warning in loaded.warnings:
+            message(f"warning: {warning}")
+        return loaded
+
+
+DEFAULTS = Common()
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Log]:
+    """The configured log, closed at the end. Raises LogUnavailable."""
+    from farmwatch.roles import open_configured
+
+    log = open_configured(config)
+    try:
+        yield log
+    finally:
+        log.close()

@@ -1,0 +1,171 @@
+"""What the pipes do with each line. The functions of the stages are used as they are; only the lines are made here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+
+from crawler.errors import UnusableUrl
+from crawler.urls import page_id, site_of
+from farmwatch.errors import Exit
+from farmwatch.jsonl import JsonLines, batches, write_line
+from filters.blocks import Block, pack, unpack
+from filters.chunk_store import ChunkStore
+from filters.epoch import feature_epoch
+from filters.judging import ARTICLE, judge
+from filters.measuring import Measured, RawPage
+from filters.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from filters.workers import ExtractionPool
+from stream.records import Features, Verdict
+
+_PAGES_PER_JOB = 8  # read ahead: enough to keep the processes busy, little enough to stay small in memory
+
+
+class PageLine(msgspec.Struct, kw_only=True):
+    """Input of `measure`."""
+
+    url: str
+    html: str
+    site: str = ""
+    fetched_at: int = 0
+
+
+class Extract(msgspec.Struct, kw_only=True):
+    """How the main text was found."""
+
+    path: str = ""
+    error: str = ""
+
+
+class FeaturesLine(msgspec.Struct, kw_only=True):
+    """Output of `measure`, input of `judge`. Rows of `blocks`: kind, characters, link characters, code characters."""
+
+    url: str
+    site: str
+    page_id: str = ""
+    text: str = ""
+    extract: Extract = msgspec.field(default_factory=Extract)
+    measures: dict[str, float | str | None] = {}
+    blocks: list[Block] = []
+    feature_epoch: str = ""
+
+
+class _NoState:
+    """Keyed state of a memory that is never dropped: there is nothing to read back."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keep nothing."""
+
+    def delete(self, key: bytes) -> None:
+        """Keep nothing."""
+
+    def scan(self, _prefix: bytes, _limit: int, _after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        """Have nothing."""
+        return []
+
+
+def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -> Exit:
+    """Pages to features. Extraction runs ahead in processes, the comparison with the site's earlier pages in order."""
+    lines = JsonLines(files, PageLine)
+    jobs = jobs or os.cpu_count() or 1
+    epoch = feature_epoch(settings)
+    seen = ChunkStore(settings.chunk_ids_per_site, cached_ids=1 << 62)
+    pool = ExtractionPool(msgspec.structs.replace(settings, workers=jobs))
+    compress = zstandard.ZstdCompressor(level=1).compress
+    try:
+        for batch in batches(lines, jobs * _PAGES_PER_JOB):
+            named = []
+            for place, page in batch:
+                try:
+                    named.append((page, page.site or site_of(page.url), page_id(page.url)))
+                except UnusableUrl as error:
+                    lines.bad(place, error)
+            raw = [RawPage(page.url, "utf-8", compress(page.html.encode("utf-8", "replace"))) for page, _, _ in named]
+            for (page, site, ident), measured in zip(named, pool.map(raw), strict=True):
+                share = None
+                if not measured.error:
+                    share = seen.duplicate_share(_NoState(), 0, site, ident, measured.chunks())
+                write_line(features_line(page.url, site, ident, measured, share, epoch))
+    finally:
+        pool.close()
+    return lines.exit
+
+
+def features_line(
+    url: str, site: str, ident: str, measured: Measured, duplicate_share: float | None, epoch: str
+) -> FeaturesLine:
+    """What was measured, with the stable names of the pipe."""
+    return FeaturesLine(
+        url=url,
+        site=site,
+        page_id=ident,
+        text=measured.text,
+        extract=Extract(path=measured.path, error=measured.error),
+        measures={**measured.measures, "duplicate_share": duplicate_share},
+        blocks=unpack(measured.blocks),
+        feature_epoch=epoch,
+    )
+
+
+def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exit:
+    """Features to verdicts. Raises BadRuleset before the first line is read."""
+    ruleset = load_ruleset(ruleset_name)
+    lines = JsonLines(files, FeaturesLine)
+    for place, line in lines:
+        try:
+            verdict = judge(features_of(line), ruleset)
+        except (ValueError, TypeError, OverflowError) as error:
+            lines.bad(place, f"features that cannot be judged: {error}")
+            continue
+        if not articles:
+            write_line(verdict_line(verdict))
+        elif verdict.verdict == ARTICLE:
+            write_line({"id": line.page_id or line.url, "url": line.url, "site": line.site, "text": line.text})
+    return lines.exit
+
+
+def features_of(line: FeaturesLine) -> Features:
+    """The features record of a line. Raises ValueError for a block that is none."""
+    if any(not 0 <= number < 2**32 for row in line.blocks for number in row):
+        raise ValueError("blocks are rows of four numbers from 0")
+    return Features(
+        id=line.page_id,
+        site=line.site,
+        page_id=line.page_id,
+        url=line.url,
+        epoch=line.feature_epoch,
+        extract_path=line.extract.path,
+        extract_error=line.extract.error,
+        text=line.text,
+        measures=line.measures,
+        blocks=pack(line.blocks),
+    )
+
+
+def verdict_line(verdict: Verdict) -> dict[str, Any]:
+    """A verdict with the stable names of the pipe."""
+    return {
+        "url": verdict.url,
+        "site": verdict.site,
+        "verdict": verdict.verdict,
+        "first_failed": verdict.first_failed,
+        "failed": verdict.failed,
+        "rules": [
+            {
+                "name": rule.name,
+                "value": rule.value,
+                "op": rule.op,
+                "threshold": rule.threshold,
+                "outcome": rule.outcome,
+            }
+            for rule in verdict.rules
+        ],
+        "ruleset": verdict.ruleset,
+        "digest": verdict.digest,
+    }

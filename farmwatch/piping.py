@@ -1,0 +1,138 @@
+"""The stages as pipes: JSON lines in and out, no log, no configuration of a daemon. Field names are stable."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from farmwatch.errors import Exit, UsageError
+from farmwatch.messages import message, put_json
+from farmwatch.options import Common
+
+if TYPE_CHECKING:
+    from scoring.rate import ErrorCounts
+
+Files = Annotated[list[Path] | None, Parameter(help="Files of JSON lines; `-` or none is standard input.", negative="")]
+
+
+class Method(enum.StrEnum):
+    """How a site verdict is found."""
+
+    SPRT = "sprt"
+
+
+def measure(
+    files: Files = None,
+    *,
+    jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Extraction processes; 0 = one per core.")] = 0,
+    config: Annotated[Path | None, Parameter(help="Configuration file, for its [measure] table.")] = None,
+) -> int:
+    """Pages to features. In: {url, html[, site, fetched_at]}.
+
+    Out: {url, site, page_id, text, extract: {path, error}, measures: {name: value}, blocks: [[kind, characters, link
+    characters, code characters]], feature_epoch}. Pages of a site are taken in the order given, so
+    duplicate_share is as it would be live.
+    """
+    from farmwatch.pipes import measure_lines
+
+    if jobs < 0:
+        raise UsageError("--jobs: 0 or more")
+    return measure_lines(files or [], jobs, Common(config=config).load().config.measure)
+
+
+def judge(
+    files: Files = None,
+    *,
+    ruleset: Annotated[str, Parameter(help="Name of a shipped ruleset, or a TOML file.")] = "default",
+    articles: Annotated[
+        bool, Parameter(negative="", help="Pass on the articles as {id, url, site, text}, ready for `score`.")
+    ] = False,
+) -> int:
+    """Features to verdicts. In: the lines of `measure`.
+
+    Out: {url, site, verdict, first_failed, failed, rules: [{name, value, op, threshold, outcome}], ruleset, digest}.
+    """
+    from farmwatch.pipes import judge_lines
+
+    return judge_lines(files or [], ruleset, articles)
+
+
+def score(
+    files: Files = None,
+    *,
+    detector: Annotated[str, Parameter(help="Name of the detector.")] = "lite-ngram",
+    weights: Annotated[Path | None, Parameter(help="File of weights in place of the detector's own.")] = None,
+) -> int:
+    """Texts to scores. In: {id, text[, site, url]}.
+
+    Out: {id, detector, score, p_llm, flag, abstain, tokens} and the site and url given; flag is null where it abstains.
+    """
+    from farmwatch.score_pipes import score_lines
+
+    return score_lines(files or [], detector, weights)
+
+
+def tally(
+    files: Files = None,
+    *,
+    method: Annotated[Method, Parameter(help="How a site is decided.")] = Method.SPRT,
+    detector: Annotated[str, Parameter(help="Whose scores they are, where the lines do not say.")] = "lite-ngram",
+) -> int:
+    """Page scores to site verdicts. In: {site, score, flag[, detector]} in page order. Out, at the end of the input and
+    in the order in which the sites came: {site, verdict, pages_used, pages, evidence, detector}.
+    """
+    from farmwatch.score_pipes import tally_lines
+
+    assert method is Method.SPRT
+    return tally_lines(files or [], detector)
+
+
+def estimate(
+    files: Files = None,
+    *,
+    llm_sites: Annotated[int | None, Parameter(help="LLM sites on which the site verdict was tested.")] = None,
+    llm_found: Annotated[int | None, Parameter(help="Of them, called llm.")] = None,
+    human_sites: Annotated[int | None, Parameter(help="Human sites on which it was tested.")] = None,
+    human_cleared: Annotated[int | None, Parameter(help="Of them, not called llm.")] = None,
+    confidence: Annotated[float, Parameter(help="Of the interval.")] = 0.95,
+) -> int:
+    """Site verdicts to the rate. In: {verdict}, one line a site.
+
+    Out: {rate, low, high, llm, classifiable, unclassifiable, sites, ...}. With the four error counts the rate is
+    corrected by them, without them it is not and says so.
+    """
+    from farmwatch.score_pipes import estimate_lines
+
+    return estimate_lines(files or [], _errors(llm_sites, llm_found, human_sites, human_cleared), confidence)
+
+
+def chunk(
+    file: Annotated[Path, Parameter(help="Any file; `-` is standard input.")],
+    *,
+    mode: Annotated[
+        Literal["text", "block"], Parameter(help="`text` cuts the whole, `block` starts anew at each line.")
+    ] = "text",
+) -> int:
+    """The content-defined cuts of a file's bytes: {lengths: [...]}."""
+    from farmwatch.hits import binary_input
+    from filters.chunking import chunk as cut
+
+    with binary_input(file) as stream:
+        chunks = cut(stream.read(), mode)
+    put_json({"lengths": [int(length) for length in chunks.lengths]})
+    return Exit.OK
+
+
+def _errors(*counts: int | None) -> ErrorCounts | None:
+    from scoring.rate import ErrorCounts
+
+    llm_sites, llm_found, human_sites, human_cleared = counts
+    if llm_sites is None or llm_found is None or human_sites is None or human_cleared is None:
+        if any(count is not None for count in counts):
+            raise UsageError("error counts come together: --llm-sites --llm-found --human-sites --human-cleared")
+        message("no error counts given: the rate is uncorrected")
+        return None
+    return ErrorCounts(llm_sites=llm_sites, llm_found=llm_found, human_sites=human_sites, human_cleared=human_cleared)

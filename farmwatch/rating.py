@@ -1,0 +1,109 @@
+"""Rates over the site rows of a log: never pooled over rulesets or detectors, always with denominators and versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from scoring.rate import ErrorCounts
+from scoring.site_rates import GroupKey, SiteRate, by_query_group, by_rank_band, by_source, rates_by, site_rate
+from stream.records import SiteState
+
+UNKNOWN = "unknown"  # the group of sites whose hits name no source or query
+SPLITS = ("source", "query", "rank")
+
+
+class Versions(NamedTuple):
+    """What must be equal for sites to be counted together."""
+
+    run: str
+    ruleset: str
+    digest: str  # of the ruleset
+    detector: str  # identity
+
+
+class RateLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What `rate --json` prints for each group: the fields of `estimate`, then the group and the versions."""
+
+    rate: float | None
+    low: float | None
+    high: float | None
+    llm: int
+    human: int
+    undecided: int
+    classifiable: int
+    unclassifiable: int
+    sites: int
+    confidence: float
+    method: str
+    text: str
+    by: str  # "", source, query or rank
+    group: str  # its value; "" = all sites
+    run: str
+    ruleset: str
+    digest: str
+    detector: str
+
+
+def rate_lines(
+    rows: Sequence[SiteState], by: str = "", errors: ErrorCounts | None = None, confidence: float = 0.95
+) -> list[RateLine]:
+    """Rates of site rows: one for all sites, or one per group of `by`; and each of them per ruleset and detector.
+
+    A site found by two sources or queries counts in both. Without rows there is one line, which says so.
+    """
+    lines = []
+    for versions, comparable in _comparable(rows):
+        groups = rates_by(comparable, _key(by), errors, confidence) if by else {}
+        if not by:
+            groups = {"": site_rate((row.verdict for row in comparable), errors, confidence)}
+        lines += [_line(found, by, group, versions) for group, found in groups.items()]
+    return lines
+
+
+def _key(by: str) -> GroupKey:
+    keys: dict[str, GroupKey] = {
+        "source": by_source,
+        "query": by_query_group(lambda query: query),
+        "rank": by_rank_band,
+    }
+    key = keys[by]
+    return lambda row: key(row) or [UNKNOWN]
+
+
+def _comparable(rows: Sequence[SiteState]) -> Iterator[tuple[Versions, list[SiteState]]]:
+    """Rows that may be counted together. A site without a verdict yet has no ruleset: it counts with each."""
+    found: dict[Versions, list[SiteState]] = {}
+    for row in rows:
+        found.setdefault(Versions(row.run, row.ruleset, row.digest, row.detector), []).append(row)
+    judged = {versions for versions in found if versions.ruleset}
+    for versions in sorted(judged or set(found) or {Versions("live", "", "", "")}):
+        unjudged = versions._replace(ruleset="", digest="")
+        extra = found.get(unjudged, []) if versions in judged else []
+        yield versions, [*found.get(versions, []), *extra]
+
+
+def _line(found: SiteRate, by: str, group: str, versions: Versions) -> RateLine:
+    unclassifiable = f"{found.unclassifiable} of {found.sites} sites unclassifiable"
+    return RateLine(
+        rate=found.rate.rate,
+        low=found.rate.low,
+        high=found.rate.high,
+        llm=found.llm,
+        human=found.human,
+        undecided=found.undecided,
+        classifiable=found.classifiable,
+        unclassifiable=found.unclassifiable,
+        sites=found.sites,
+        confidence=found.rate.confidence,
+        method=found.rate.method,
+        text=f"{found.rate.text}; {unclassifiable}",
+        by=by,
+        group=group,
+        run=versions.run,
+        ruleset=versions.ruleset,
+        digest=versions.digest,
+        detector=versions.detector,
+    )

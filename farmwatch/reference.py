@@ -1,0 +1,178 @@
+"""The reference pages docs/configuration.md, docs/metrics.md and docs/cli.md, made from the code they describe.
+
+`python -m farmwatch.reference docs` writes them anew; a test fails when a page and the code differ.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import json
+import sys
+import textwrap
+import tokenize
+from pathlib import Path
+
+import msgspec
+from cyclopts import App
+
+from farmwatch.config import Config
+from farmwatch.errors import Exit
+from farmwatch.layers import encode, settings_of
+from stream.metrics import SPECS
+
+_MADE = "<!-- Made by `python -m farmwatch.reference docs`; change the code, not this page. -->\n"
+_UNITS = {"s": "seconds", "ms": "milliseconds", "bytes": "bytes"}
+_EXITS = {
+    Exit.OK: "done, nothing wrong",
+    Exit.PROBLEM: "done, and a problem was found: the audit is broken, a doctor's FAIL, lines skipped, nothing found",
+    Exit.USAGE: "usage or configuration; nothing was done",
+    Exit.UNAVAILABLE: "the log, a file or a model is not there or cannot be used",
+    Exit.INTERRUPTED: "Ctrl-C",
+}
+
+
+def configuration_page() -> str:
+    """Every setting: path, default, what it means, environment variable."""
+    lines = [
+        _MADE,
+        "# Configuration\n",
+        "One TOML file: `--config FILE`, else `./farmwatch.toml`, else `$XDG_CONFIG_HOME/farmwatch/farmwatch.toml`.",
+        "Precedence: flag (`--set PATH=VALUE`) > environment > file > default; `farmwatch config show` prints each",
+        "value with where it came from. An unknown key or a wrong type is an error that names the path; an unknown",
+        "`FARMWATCH_` variable is a warning. In variables and `--set`, a list is written `a,b`, and lists and",
+        "tables as JSON or TOML have them.\n",
+    ]
+    sections = {field.name: field.type for field in msgspec.structs.fields(Config)}
+    for name, kind in sections.items():
+        lines += [f"## [{name}]\n", f"{_first_line(kind)}\n"]
+        lines += ["| setting | default | meaning | environment |", "|---|---|---|---|"]
+        for path, setting in settings_of(kind, f"{name}.").items():
+            meaning = meaning_of(setting.owner, path.rpartition(".")[2])
+            lines.append(f"| `{path}` | `{_default(setting.default)}` | {_cell(meaning)} | `{setting.env}` |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def metrics_page() -> str:
+    """Every metric: name as exposed, kind, labels, meaning."""
+    lines = [
+        _MADE,
+        "# Metrics\n",
+        "Served on `/metrics` by the process of each role: `metrics.port` is that of the first, and the others follow",
+        "in the order crawl, measure, judge, score, tally. `/healthz` answers 200 while the loop ticks and makes",
+        "progress, `/readyz` while it holds partitions, their state is restored and its model is loaded. What belongs",
+        "to a batch is counted when the batch is committed. Labels are bounded: never a URL or a site.\n",
+        "| metric | kind | labels | meaning |",
+        "|---|---|---|---|",
+    ]
+    for spec in SPECS:
+        total = "_total" if spec.kind == "counter" else ""
+        labels = ", ".join(f"`{label}`" for label in spec.labels)
+        lines.append(f"| `farmwatch_{spec.name}{total}` | {spec.kind} | {labels} | {_cell(spec.help)} |")
+    return "\n".join(lines) + "\n"
+
+
+def commands_page() -> str:
+    """Every command with its arguments, options and exit codes."""
+    from farmwatch.cli import app
+
+    lines = [
+        _MADE,
+        "# Commands\n",
+        "Data on stdout, messages on stderr; tables become tab-separated off a terminal; `--json` where a command",
+        "prints data; NO_COLOR is obeyed, and there are no progress bars off a terminal. Each command answers",
+        "`--help`.\n",
+        "| exit code | meaning |",
+        "|---|---|",
+        *(f"| {int(code)} | {meaning} |" for code, meaning in _EXITS.items()),
+        "",
+        *(line for name, command in commands(app).items() for line in _command_lines(name, command)),
+    ]
+    return "\n".join(lines)
+
+
+def commands(app: App, prefix: str = "") -> dict[str, App]:
+    """Full name -> command, those of groups included."""
+    found: dict[str, App] = {}
+    for name in app:
+        if name.startswith("-"):
+            continue
+        command = app[name]
+        full = f"{prefix}{name}"
+        if command.default_command is not None:
+            found[full] = command
+        found.update(commands(command, f"{full} "))
+    return found
+
+
+def meaning_of(owner: type[msgspec.Struct], name: str) -> str:
+    """What the source says of a field: the comment on its line, the comment above, or else its name in words."""
+    source = textwrap.dedent(inspect.getsource(owner))
+    comments = {
+        token.start[0]: token.string.lstrip("# ").strip()
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    body = ast.parse(source).body[0]
+    assert isinstance(body, ast.ClassDef)
+    text = source.splitlines()
+    for statement, following in zip(body.body, [*body.body[1:], None], strict=True):
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and statement.target.id == name
+        ):
+            beside = [comments[n] for n in range(statement.lineno, (statement.end_lineno or 0) + 1) if n in comments]
+            if beside:
+                return " ".join(beside)
+            if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+                return str(following.value.value)
+            above: list[str] = []
+            line = statement.lineno - 1
+            while line in comments and text[line - 1].lstrip().startswith("#"):
+                above.insert(0, comments[line])
+                line -= 1
+            if above and len(above[-1].split()) > 3:  # shorter ones are headings of a part
+                return " ".join(above)
+    words = name.split("_")
+    unit = _UNITS.get(words[-1])
+    return f"{' '.join(words[:-1])}, {unit}" if unit else " ".join(words)
+
+
+def pages() -> dict[str, str]:
+    """File name -> content of every page made here."""
+    return {"configuration.md": configuration_page(), "metrics.md": metrics_page(), "cli.md": commands_page()}
+
+
+def _command_lines(name: str, command: App) -> list[str]:
+    doc = inspect.getdoc(command.default_command) or ""
+    lines = [f"## farmwatch {name}\n", doc, ""]
+    options = []
+    for argument in command.assemble_argument_collection(parse_docstring=True):
+        if argument.parameter.show is False or not argument.names:
+            continue
+        names = ", ".join(f"`{option}`" for option in argument.names)
+        help_text = argument.parameter.help or ""
+        options.append(f"| {names} | {_cell(help_text)} |")
+    if options:
+        lines += ["| argument or option | meaning |", "|---|---|", *options, ""]
+    return lines
+
+
+def _first_line(kind: type) -> str:
+    return (inspect.getdoc(kind) or "").splitlines()[0]
+
+
+def _default(value: object) -> str:
+    return json.dumps(encode(value), ensure_ascii=False)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    for file_name, content in pages().items():
+        (Path(sys.argv[1] if len(sys.argv) > 1 else "docs") / file_name).write_text(content, encoding="utf-8")

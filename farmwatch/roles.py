@@ -1,0 +1,136 @@
+"""The composition root of a process: from a role and a configuration to a stage that runs on a log."""
+
+from __future__ import annotations
+
+import threading
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from farmwatch.config import Config
+from farmwatch.endpoints import Endpoints
+from farmwatch.running import Role, metrics_port
+from farmwatch.upkeep import Upkeep
+from filters.epoch import feature_epoch
+from stream.log import Log
+from stream.loop import StageLoop
+from stream.metrics import Metrics
+from stream.opening import open_log
+from stream.stage import Stage
+from stream.topics import all_topics
+from stream.watching import Health
+
+if TYPE_CHECKING:
+    from filters.ruleset import Ruleset
+    from scoring.detector import Detector
+
+_log = structlog.get_logger()
+_UPKEEP_END_S = 5.0  # seconds that the last round of upkeep may hold up the end of a process
+
+
+def open_configured(config: Config) -> Log:
+    """The configured log. Raises StreamError for a URL of another form, LogUnavailable."""
+    options: dict[str, Any] = {}
+    if config.log.url.startswith("kafka:"):
+        options["state_folder"] = Path(config.log.state_folder)
+    return open_log(config.log.url, prefix=config.log.prefix, **options)
+
+
+def create_topics(log: Log, config: Config) -> None:
+    """Create the topics that are missing. Raises TopicMismatch where log.partitions was another one."""
+    log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))
+
+
+def load_configured_detector(config: Config) -> Detector:
+    """The detector of [score]. Raises UnknownDetector, BadWeights."""
+    from scoring.detector import load_detector
+
+    return load_detector(config.score.detector, config.score.weights)
+
+
+def load_configured_ruleset(config: Config) -> Ruleset:
+    """The ruleset of [judge]. Raises BadRuleset."""
+    from filters.ruleset import load_ruleset
+
+    return load_ruleset(config.judge.ruleset)
+
+
+def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
+    """The stage of a role; what it starts (threads, processes) ends with its `close`. Raises as its settings do."""
+    if role is Role.CRAWL:
+        from crawler.crawl_stage import CrawlStage
+
+        return CrawlStage(config.crawl, metrics)
+    if role is Role.MEASURE:
+        from filters.measure_stage import MeasureStage
+
+        return MeasureStage(config.measure, metrics=metrics)
+    if role is Role.JUDGE:
+        from filters.judge_stage import JudgeStage
+
+        stage = JudgeStage(config.judge)
+        metrics.set("ruleset_info", 1, ruleset=stage.ruleset.name, digest=stage.ruleset.digest)
+        return stage
+    if role is Role.SCORE:
+        from scoring.score_stage import ScoreStage
+
+        return ScoreStage(load_configured_detector(config))
+    from scoring.tally_stage import TallyStage
+
+    return TallyStage(load_configured_detector(config).identity, config.tally)
+
+
+def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> None:
+    """Run one role in this process until `stop`, then drain. `member` is its name in the group of the role.
+
+    Raises StreamError when the log cannot be opened or laid out, ConfigError when the metrics port is taken, and what
+    the stage's settings raise.
+    """
+    metrics = Metrics()
+    metrics.set("build_info", 1, version=_version())
+    starting = Health(True, False, "starting")
+    loop: StageLoop | None = None
+    endpoints = Endpoints(
+        metrics.registry,
+        lambda: loop.health() if loop is not None else starting,
+        config.metrics.host,
+        metrics_port(config, role),
+    )
+    endpoints.start()
+    try:
+        log = open_configured(config)
+        try:
+            create_topics(log, config)
+            stage = build_stage(role, config, metrics)
+            joined = log.join(stage.name, list(stage.inputs), member=member, store=stage.store)
+            loop = StageLoop(stage, joined, metrics=metrics, settings=config.loop)
+            if role is Role.TALLY:
+                _run_with_upkeep(loop, log, config, metrics, stop)
+            else:
+                loop.run(stop)
+        finally:
+            log.close()
+    finally:
+        endpoints.close()
+    _log.info("role_ended", member=member)
+
+
+def _run_with_upkeep(loop: StageLoop, log: Log, config: Config, metrics: Metrics, stop: threading.Event) -> None:
+    ended = threading.Event()
+    upkeep = Upkeep(log, config, metrics, load_configured_detector(config).identity)
+    thread = threading.Thread(target=upkeep.run, args=(ended,), name="upkeep", daemon=True)
+    thread.start()
+    try:
+        loop.run(stop)
+    finally:
+        ended.set()
+        thread.join(_UPKEEP_END_S)
+
+
+def _version() -> str:
+    try:
+        return version("farmwatch")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,174 @@
+"""The commands that run farmwatch: `up` and `demo`."""
+
+from __future__ import annotations
+
+import enum
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.errors import Exit, UsageError
+from farmwatch.messages import message
+from farmwatch.options import DEFAULTS, AsJson, Common, opened
+
+if TYPE_CHECKING:
+    from farmwatch.config import Config
+    from farmwatch.supervisor import ChildSpec
+
+
+class Role(enum.StrEnum):
+    """What a process does; their order is the order of the data, and of the metrics ports."""
+
+    CRAWL = "crawl"
+    MEASURE = "measure"
+    JUDGE = "judge"
+    SCORE = "score"
+    TALLY = "tally"
+
+
+def up(
+    *,
+    role: Annotated[
+        list[str] | None,
+        Parameter(help="crawl, measure, judge, score, tally: several by commas or repeats. Default: all.", negative=""),
+    ] = None,
+    hits: Annotated[
+        list[Path] | None,
+        Parameter(help="File with search results to append first (CSV, JSONL or URLs); repeatable.", negative=""),
+    ] = None,
+    allow_private: Annotated[
+        bool, Parameter(negative="", help="Let the crawler reach private addresses. For tests on loopback only.")
+    ] = False,
+    in_process: Annotated[
+        bool, Parameter(negative="", help="Run the one role in this process, unsupervised: for containers.")
+    ] = False,
+    member: Annotated[
+        str | None, Parameter(help="Name of this member, stable over restarts. Default: host and process id.")
+    ] = None,
+    leash: Annotated[bool, Parameter(show=False, negative="")] = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Run the daemon: a process per role, restarted when one dies, drained together on SIGTERM.
+
+    Exit code 0 after a clean drain, 1 when a process had to be killed, 2 when the configuration is refused.
+    """
+    from farmwatch.messages import start_logging
+
+    roles = parse_roles(role or [])
+    loaded = common.load(*(["crawl.allow_private=true"] if allow_private else []))
+    refuse_unfit(loaded.config, roles)
+    name = member or f"{socket.gethostname()}-{os.getpid()}"
+    if in_process:
+        if len(roles) != 1:
+            raise UsageError("--in-process runs one role: give exactly one --role")
+        start_logging(role=roles[0].value)
+        return _run_one(roles[0], loaded.config, name, leash)
+    start_logging(role="supervisor")
+    for file in hits or ():
+        _append_hits(loaded.config, file)
+    return _supervise(loaded.config, roles, name, common, allow_private, leash)
+
+
+def demo(
+    *,
+    keep: Annotated[Path | None, Parameter(help="Folder in which to keep the demo's log and configuration.")] = None,
+    json: AsJson = False,
+) -> int:
+    """Make a small web on loopback, carry it through every stage, and show the rate. Takes under a minute."""
+    from farmwatch.demo.running import run_demo
+
+    return run_demo(keep, as_json=json)
+
+
+def parse_roles(names: list[str]) -> list[Role]:
+    """Roles in the order of the data, each once; all where none is named. Raises UsageError."""
+    wanted = {part.strip() for name in names for part in name.split(",") if part.strip()}
+    unknown = sorted(wanted - set(Role))
+    if unknown:
+        raise UsageError(f"--role: no such role: {', '.join(unknown)}; there are {', '.join(Role)}")
+    return [role for role in Role if not wanted or role in wanted]
+
+
+def refuse_unfit(config: Config, roles: list[Role]) -> None:
+    """Raises ConfigError where the roles cannot run as configured, before any process is started."""
+    from crawler.errors import BadCrawlSettings, NoContact
+    from farmwatch.errors import ConfigError
+
+    if Role.CRAWL not in roles:
+        return
+    try:
+        config.crawl.check()
+    except NoContact as error:
+        raise ConfigError(
+            f"crawl.contact: {error} (in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or --set crawl.contact=...)"
+        ) from error
+    except BadCrawlSettings as error:
+        raise ConfigError(f"crawl: {error}") from error
+
+
+def metrics_port(config: Config, role: Role) -> int:
+    """Port of a role's metrics: the first one plus the role's place; 0 stays 0 (any free port)."""
+    return config.metrics.port + list(Role).index(role) if config.metrics.port else 0
+
+
+def child_command(role: Role, name: str, flags: list[str], config_file: Path | None) -> list[str]:
+    """Command line of one role's process, with the flags and the configuration file of this one."""
+    from farmwatch.supervisor import this_program
+
+    command = [
+        *this_program(),
+        "up",
+        "--role",
+        role.value,
+        "--in-process",
+        "--leash",
+        "--member",
+        f"{role.value}-{name}",
+    ]
+    if config_file is not None:
+        command += ["--config", str(config_file)]
+    for flag in flags:
+        command += ["--set", flag]
+    return command
+
+
+def _supervise(config: Config, roles: list[Role], name: str, common: Common, allow_private: bool, leash: bool) -> int:
+    from farmwatch.supervisor import ChildSpec, Supervisor, follow_parent, stop_on_signals
+
+    flags = [*common.flags(), *(["crawl.allow_private=true"] if allow_private else [])]
+    children: list[ChildSpec] = []
+    for role in roles:
+        children.append(ChildSpec(role.value, child_command(role, name, flags, common.config)))
+        port = metrics_port(config, role)
+        message(f"{role.value}: http://{config.metrics.host}:{port}/metrics" if port else f"{role.value}: see its log")
+    stop, hurry = threading.Event(), threading.Event()
+    stop_on_signals(stop, hurry)
+    if leash:
+        follow_parent(stop, 2 * config.up.drain_s)
+    return Supervisor(children, config.up).run(stop, hurry)
+
+
+def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
+    from farmwatch.roles import run_role
+    from farmwatch.supervisor import follow_parent, stop_on_signals
+
+    stop = threading.Event()
+    stop_on_signals(stop)
+    if leash:
+        follow_parent(stop, config.up.drain_s)
+    run_role(role, config, name, stop)
+    return Exit.OK
+
+
+def _append_hits(config: Config, file: Path) -> None:
+    from farmwatch.hits import append_hits, binary_input
+    from farmwatch.roles import create_topics
+
+    with opened(config) as log, binary_input(file) as lines:
+        create_topics(log, config)
+        added = append_hits(log, lines, lambda bad: message(f"{file}: line {bad.number}: {bad.reason}"))
+    message(f"{file}: {added.hits} hits appended, {added.skipped} lines skipped")

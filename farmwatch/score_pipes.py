@@ -1,0 +1,81 @@
+"""The pipes from texts to the rate: `score`, `tally` and `estimate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from farmwatch.errors import Exit
+from farmwatch.jsonl import JsonLines, batches, write_line
+from farmwatch.messages import message
+from scoring.detector import load_detector
+from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_flags
+from scoring.rate import ErrorCounts
+from scoring.site_verdict import params_for
+
+T = TypeVar("T")
+_TEXTS_AT_ONCE = 256
+
+
+class TextOfSite(TextLine, frozen=True, kw_only=True):
+    """Input of `score`: what stands here beside the text goes through to the output."""
+
+    site: str | None = None
+    url: str | None = None
+
+
+class FlagOfDetector(FlagLine, frozen=True, kw_only=True):
+    """Input of `tally`: with the detector whose flag it is, where the line says so."""
+
+    detector: str = ""
+
+
+def score_lines(files: Sequence[Path], detector_name: str, weights: Path | None) -> Exit:
+    """Texts to scores; the detector's warning goes to stderr. Raises UnknownDetector, BadWeights."""
+    detector = load_detector(detector_name, weights)
+    message(f"{detector_name}: {detector.warning}")
+    lines = JsonLines(files, TextOfSite)
+    for batch in batches(lines, _TEXTS_AT_ONCE):
+        texts = [text for _, text in batch]
+        for text, scored in zip(texts, score_texts(detector, texts), strict=True):
+            through = {name: value for name in ("site", "url") if (value := getattr(text, name)) is not None}
+            write_line({**msgspec.structs.asdict(scored), **through})
+    return lines.exit
+
+
+def tally_lines(files: Sequence[Path], detector: str) -> Exit:
+    """Page scores to site verdicts. Lines of another detector than the first one's are skipped: they are not pooled."""
+    lines = JsonLines(files, FlagOfDetector)
+    of_one = _OneDetector(lines, detector)
+    flags = list(of_one)
+    for site in tally_flags(flags, params_for(of_one.detector)):
+        write_line({**msgspec.structs.asdict(site), "detector": of_one.detector})
+    return lines.exit
+
+
+def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:
+    """Site verdicts to the rate. Raises BadParameters for error counts or a confidence that make no sense."""
+    lines = JsonLines(files, SiteVerdictLine)
+    write_line(estimate_sites((line for _, line in lines), errors, confidence))
+    return lines.exit
+
+
+class _OneDetector:
+    """Flags of the first detector that is named."""
+
+    def __init__(self, lines: JsonLines[FlagOfDetector], default: str) -> None:
+        self._lines = lines
+        self.detector = default
+        self._named = False
+
+    def __iter__(self) -> Iterator[FlagLine]:
+        for place, line in self._lines:
+            if line.detector and not self._named:
+                self.detector, self._named = line.detector, True
+            if line.detector and line.detector != self.detector:
+                self._lines.bad(place, f"score of {line.detector}; scores of two detectors are never pooled")
+                continue
+            yield FlagLine(site=line.site, flag=line.flag, score=line.score)

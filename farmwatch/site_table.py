@@ -1,0 +1,55 @@
+"""The newest row of every site, read from the topic `sites` and followed cheaply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stream import records
+from stream.log import Log
+from stream.records import SiteState
+from stream.topics import SITES
+
+VERDICTS = ("llm", "human", "undecided", "unclassifiable")
+
+
+class SiteTable:
+    """site -> its newest row; `refresh` reads only what came since the last time."""
+
+    def __init__(self, log: Log, topic: str = SITES) -> None:
+        """Start empty; nothing is read before `refresh`."""
+        self._log = log
+        self._topic = topic
+        self._next: dict[int, int] = {}
+        self._rows: dict[str, SiteState] = {}
+
+    def refresh(self) -> None:
+        """Read up to the end of the topic. Raises UnknownTopic, LogUnavailable, SchemaTooNew."""
+        for partition, start in enumerate(self._log.beginning(self._topic)):
+            for message in self._log.read(self._topic, partition, max(start, self._next.get(partition, 0))):
+                self._next[partition] = message.offset + 1
+                if message.value is None:
+                    self._rows.pop(message.key.decode(), None)
+                elif message.value:
+                    row = records.decode(SiteState, message.value)
+                    self._rows[row.site] = row
+
+    def rows(self) -> list[SiteState]:
+        """All rows, by name of the site."""
+        return [self._rows[site] for site in sorted(self._rows)]
+
+
+def read_sites(log: Log) -> list[SiteState]:
+    """All site rows now, by name of the site; none where no topic was created yet."""
+    if SITES not in log.topics():
+        return []
+    table = SiteTable(log)
+    table.refresh()
+    return table.rows()
+
+
+def search_rows(log: Log, topic: str, kind: type[records.R], partitions: list[int]) -> Iterator[records.R]:
+    """Records of a topic in these partitions, heartbeats and tombstones left out."""
+    for partition in partitions:
+        for message in log.read(topic, partition, log.beginning(topic)[partition]):
+            if message.value:
+                yield records.decode(kind, message.value)

@@ -1,0 +1,99 @@
+"""What must happen now and then, in one place: heartbeats, retention, and the overview of sites and rate.
+
+It runs beside the TALLY role, in a thread of its own: that role is there whenever sites are, it is small, and its
+process is where the gauges of sites and rate belong. Two TALLY processes send two heartbeats and expire twice; neither
+does harm.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from farmwatch.config import Config
+from farmwatch.rating import RateLine, rate_lines
+from farmwatch.site_table import VERDICTS, SiteTable
+from stream import heartbeat
+from stream.log import Log
+from stream.metrics import Metrics
+
+_log = structlog.get_logger()
+_SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
+
+
+class Upkeep:
+    """Calls each job at its interval until stopped. A job that fails is logged and tried again next time."""
+
+    def __init__(
+        self, log: Log, config: Config, metrics: Metrics, detector: str, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Take what the jobs need: `detector` is the identity in use, `clock` is in seconds."""
+        self._detector = detector
+        self._log = log
+        self._config = config
+        self._metrics = metrics
+        self._clock = clock
+        self._table = SiteTable(log)
+        up = config.up
+        self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
+            ("heartbeat", up.heartbeat_s, self.beat),
+            ("overview", up.overview_s, self.look),
+            ("retention", up.retention_s, self.expire),
+        )
+        self._due = {name: clock() + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop`."""
+        while not stop.is_set():
+            self.round()
+            stop.wait(max(0.05, min(self._due.values()) - self._clock()))
+
+    def round(self) -> None:
+        """Do what is due now."""
+        for name, every_s, job in self._jobs:
+            if self._clock() < self._due[name]:
+                continue
+            self._due[name] = self._clock() + every_s
+            try:
+                job()
+            except Exception as error:  # noqa: BLE001 - upkeep must not take the stage down with it; next round tries again
+                _log.warning("upkeep_failed", job=name, error=f"{type(error).__name__}: {error}"[:300])
+
+    def beat(self) -> None:
+        """Send a heartbeat through all stages."""
+        heartbeat.beat(self._log, self._config.log.partitions, int(self._clock() * 1000))
+
+    def expire(self) -> None:
+        """Apply retention and compaction."""
+        freed = self._log.expire(int(self._clock() * 1000))
+        if freed:
+            _log.info("expired", bytes=freed)
+
+    def look(self) -> None:
+        """Set the gauges of sites and rate from the topic `sites`, for the detector in use."""
+        self._table.refresh()
+        rows = [row for row in self._table.rows() if row.detector == self._detector]
+        self._metrics.clear("sites")
+        self._metrics.clear("farm_rate")
+        rate = self._config.rate
+        for split in ("", "source"):
+            for line in rate_lines(rows, split, rate.errors, rate.confidence):
+                if not split:
+                    for verdict in VERDICTS:
+                        count = int(getattr(line, verdict))
+                        self._metrics.set("sites", count, run=line.run, ruleset=line.ruleset, verdict=verdict)
+                self._set_rate(line, "all" if not split else _label(line.group))
+
+    def _set_rate(self, line: RateLine, source: str) -> None:
+        for bound, value in (("low", line.low), ("point", line.rate), ("high", line.high)):
+            if value is not None:
+                self._metrics.set("farm_rate", value, run=line.run, ruleset=line.ruleset, source=source, bound=bound)
+
+
+def _label(source: str) -> str:
+    """Sources come from the operator's files: what does not look like a source's name must not become a label."""
+    return source if _SOURCE.fullmatch(source) and source != "all" else "other"
