@@ -18,6 +18,7 @@ from typing import TypeVar
 import msgspec
 
 TOTALS_KEY = b"\0totals"  # sorts before all others, so that it is the first row of a scan
+QUEUE = b"q\0"  # what the keys of all queues begin with
 
 
 class Priority(enum.IntEnum):
@@ -123,7 +124,7 @@ def url_key(site: str, page_id: str) -> bytes:
 
 def queue_prefix(site: str) -> bytes:
     """What the keys of a site's queue begin with."""
-    return f"q\0{site}\0".encode()
+    return QUEUE + f"{site}\0".encode()
 
 
 def queue_key(site: str, priority: int, number: int) -> bytes:

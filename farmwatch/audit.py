@@ -8,13 +8,14 @@ has not read yet is `waiting`; what retention took is `expired`; a dead letter i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from crawler.frontier import queued_urls
+from crawler.errors import UnusableUrl
+from crawler.queued import queued_pages
 from crawler.urls import page_id
 from stream.dead_letters import DeadLetter
 from stream.errors import BadRecord
@@ -111,7 +112,12 @@ class _Partition:
         verdicts = list(self._read(VERDICTS, Verdict))
         self._hits_to_pages(hits, pages)
         self._one_to_one(
-            "pages -> features", PAGES, "measure", [p for p in pages if p.record.outcome == "fetched"], FEATURES, features
+            "pages -> features",
+            PAGES,
+            "measure",
+            [p for p in pages if p.record.outcome == "fetched"],
+            FEATURES,
+            features,
         )
         self._one_to_one("features -> verdicts", FEATURES, "judge", features, VERDICTS, verdicts)
         articles = [v for v in verdicts if v.record.verdict == "article"]
@@ -122,10 +128,10 @@ class _Partition:
         step = self._report.steps["hits -> pages"]
         by_page = {p.record.page_id: p.record for p in pages}
         self._refuse_twice(step.name, pages)
-        queued = queued_urls(self._log, self._partition)
+        queued = set(queued_pages(self._log, self._partition))
         seen: set[str] = set()
         for hit in hits:
-            wanted = page_id(hit.record.url)
+            wanted = _page_of(hit.record)
             if wanted in seen:
                 continue
             seen.add(wanted)
@@ -140,9 +146,9 @@ class _Partition:
         name: str,
         topic: str,
         group: str,
-        upstream: Iterable[_Kept[Page]] | Iterable[_Kept[Features]],
+        upstream: Iterable[_Kept[Any]],
         downstream: str,
-        results: list[_Kept[Features]] | list[_Kept[Verdict]],
+        results: Sequence[_Kept[Any]],
     ) -> None:
         step = self._report.steps[name]
         done = {r.record.id for r in results}
@@ -197,9 +203,7 @@ class _Partition:
                 step.broken += 1
                 self._report.broken.append(Broken(step.name, site, site, how))
 
-    def _account(
-        self, step: Step, topic: str, kept: _Kept[R], done: bool, waiting: bool, downstream: str
-    ) -> None:
+    def _account(self, step: Step, topic: str, kept: _Kept[R], done: bool, waiting: bool, downstream: str) -> None:
         step.records += 1
         if done:
             step.done += 1
@@ -213,7 +217,7 @@ class _Partition:
             step.broken += 1
             self._report.broken.append(Broken(step.name, kept.record.id, kept.record.site, f"nothing in {downstream}"))
 
-    def _refuse_twice(self, step: str, results: Iterable[_Kept[R]], *, by_fetch: bool = False) -> None:
+    def _refuse_twice(self, step: str, results: Iterable[_Kept[Any]], *, by_fetch: bool = False) -> None:
         seen: Counter[str] = Counter()
         for result in results:
             record = result.record
@@ -252,6 +256,13 @@ class _Partition:
             except BadRecord:
                 continue  # the stage that read it has buried it: it counts as a dead letter there
             yield _Kept(_slim(record), message.offset, message.timestamp_ms)
+
+
+def _page_of(hit: Hit) -> str:
+    try:
+        return page_id(hit.url)
+    except UnusableUrl:  # CRAWL has buried it: it counts as a dead letter
+        return hit.id
 
 
 def _slim(record: R) -> R:

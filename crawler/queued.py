@@ -1,0 +1,14 @@
+"""What the frontier still has to fetch, read from its committed state from outside (audit)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from crawler.rows import QUEUE
+from stream.log import Log
+from stream.topics import FRONTIER_STORE
+
+
+def queued_pages(log: Log, partition: int, store: str = FRONTIER_STORE) -> Iterator[str]:
+    """Page ids of the URLs of a partition that wait to be fetched, or are being fetched."""
+    return (value.decode() for key, value in log.scan_state(store, partition) if key.startswith(QUEUE))
