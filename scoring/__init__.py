@@ -1,1 +1,119 @@
-"""farmwatch."""
+"""scoring: article → score → site → rate. Names are imported when they are first used, so that `--help` stays fast."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scoring.detector import BUILT_IN, Detector, TextScore, detector_names, load_detector
+    from scoring.errors import (
+        BadParameters,
+        BadTrainingData,
+        BadWeights,
+        MissingExtra,
+        ScoringError,
+        TrainingRefused,
+        UnknownDetector,
+    )
+    from scoring.pipes import (
+        EstimateLine,
+        FlagLine,
+        ScoreLine,
+        SiteLine,
+        SiteVerdictLine,
+        TextLine,
+        estimate_sites,
+        score_texts,
+        tally_flags,
+    )
+    from scoring.rate import ErrorCounts, Rate, estimate
+    from scoring.score_stage import ScoreStage
+    from scoring.settings import ScoreSettings, TallySettings
+    from scoring.site_rates import SiteRate, by_query_group, by_rank_band, by_source, rates_by, site_rate
+    from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, SiteVerdict, SprtParams, params_for
+    from scoring.tally_stage import TallyStage
+    from scoring.training import TrainingOptions, run_training
+
+_HOMES = {
+    "scoring.detector": ("BUILT_IN", "Detector", "TextScore", "detector_names", "load_detector"),
+    "scoring.errors": (
+        "BadParameters",
+        "BadTrainingData",
+        "BadWeights",
+        "MissingExtra",
+        "ScoringError",
+        "TrainingRefused",
+        "UnknownDetector",
+    ),
+    "scoring.pipes": (
+        "EstimateLine",
+        "FlagLine",
+        "ScoreLine",
+        "SiteLine",
+        "SiteVerdictLine",
+        "TextLine",
+        "estimate_sites",
+        "score_texts",
+        "tally_flags",
+    ),
+    "scoring.rate": ("ErrorCounts", "Rate", "estimate"),
+    "scoring.score_stage": ("ScoreStage",),
+    "scoring.settings": ("ScoreSettings", "TallySettings"),
+    "scoring.site_rates": ("SiteRate", "by_query_group", "by_rank_band", "by_source", "rates_by", "site_rate"),
+    "scoring.site_verdict": ("LITE_NGRAM_PARAMS", "SiteTest", "SiteVerdict", "SprtParams", "params_for"),
+    "scoring.tally_stage": ("TallyStage",),
+    "scoring.training": ("TrainingOptions", "run_training"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: RUF022  # in the order of the packages' parts
+    "BUILT_IN",
+    "BadParameters",
+    "BadTrainingData",
+    "BadWeights",
+    "Detector",
+    "ErrorCounts",
+    "EstimateLine",
+    "FlagLine",
+    "LITE_NGRAM_PARAMS",
+    "MissingExtra",
+    "Rate",
+    "ScoreLine",
+    "ScoreSettings",
+    "ScoreStage",
+    "ScoringError",
+    "SiteLine",
+    "SiteRate",
+    "SiteTest",
+    "SiteVerdict",
+    "SiteVerdictLine",
+    "SprtParams",
+    "TallySettings",
+    "TallyStage",
+    "TextLine",
+    "TextScore",
+    "TrainingOptions",
+    "TrainingRefused",
+    "UnknownDetector",
+    "by_query_group",
+    "by_rank_band",
+    "by_source",
+    "detector_names",
+    "estimate",
+    "estimate_sites",
+    "load_detector",
+    "params_for",
+    "rates_by",
+    "run_training",
+    "score_texts",
+    "site_rate",
+    "tally_flags",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'scoring' has no attribute {name!r}")
+    return getattr(import_module(home), name)

@@ -1,0 +1,63 @@
+"""Signed-hash word 1-2-grams: what the built-in detector sees of a text.
+
+The hashing trick (Weinberger et al., arXiv 0902.2206): an n-gram's crc32 gives its bucket (low 15 bits) and its sign
+(bit 31), so a model is a vector of 2^15 numbers and needs no vocabulary. An n-gram that occurs tf times counts
+1 + ln(tf); buckets add up; the vector is brought to Euclidean length 1.
+
+crc32 per n-gram is the cost. Both orders run in C: the bigrams are joined by `map(b" ".join, pairwise(…))` and hashed
+by `map(crc32, …)`; counting, signs and sums are numpy over the whole batch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+BUCKETS = 1 << 15
+_BUCKET_MASK = np.int64(BUCKETS - 1)
+_SIGN_BIT = np.int64(1 << 16)  # bit 31 of the crc after its low 15 bits went to the front
+_TOKEN = re.compile(rb"[a-z]+(?:'[a-z]+)?|\d+|[.,!?;:\"()]|\xe2\x80\x94")  # the last is the dash of `normalise`
+
+
+class Vectors(NamedTuple):
+    """Rows of unit length in compressed form: row i is columns[starts[i]:starts[i+1]], sorted, with its values."""
+
+    starts: NDArray[np.int64]  # rows + 1
+    columns: NDArray[np.int64]  # buckets
+    values: NDArray[np.float64]
+
+
+def tokens(normalised: str) -> list[bytes]:
+    """Lower-case tokens of a normalised text: words, ASCII digits, punctuation. Other scripts give none."""
+    return _TOKEN.findall(normalised.lower().encode())
+
+
+def hashes(words: Sequence[bytes]) -> list[int]:
+    """crc32 of each token, then of each pair of neighbours joined by a space."""
+    return [*map(crc32, words), *map(crc32, map(b" ".join, pairwise(words)))]
+
+
+def vectors(texts: Sequence[Sequence[bytes]]) -> Vectors:
+    """One vector for each list of tokens; no tokens give an empty row."""
+    hashed = [hashes(words) for words in texts]
+    sizes = np.fromiter(map(len, hashed), np.int64, len(hashed))
+    crc = np.fromiter((value for row in hashed for value in row), np.int64, int(sizes.sum()))
+    row = np.repeat(np.arange(len(hashed), dtype=np.int64), sizes)
+    # One key (row, bucket, rest of the crc): sorted, equal n-grams are neighbours, and so are n-grams of one bucket.
+    key, tf = np.unique(row << 32 | (crc & _BUCKET_MASK) << 17 | crc >> 15, return_counts=True)
+    cell = key >> 17
+    value = np.where(key & _SIGN_BIT, -1.0, 1.0) * (1.0 + np.log(tf))
+    first = np.flatnonzero(np.diff(cell, prepend=-1))
+    value = np.add.reduceat(value, first) if len(first) else value
+    cell = cell[first]
+    row = cell >> 15
+    length = np.sqrt(np.bincount(row, weights=value * value, minlength=len(hashed)))
+    length[length == 0] = 1.0
+    starts = np.searchsorted(row, np.arange(len(hashed) + 1))
+    return Vectors(starts, cell & _BUCKET_MASK, value / length[row])

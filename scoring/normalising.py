@@ -1,0 +1,65 @@
+"""Plain prose out of a text as it stands on a page or in a data set, so that a style classifier sees style.
+
+Without these cuts the strongest features of a classifier are artefacts: bullets, numbering, the "Sure, here is …:" of
+an assistant, the spaced quotes of a tokenised corpus. Linear in the length of the text: every pattern is bounded or
+starts at a line start.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_TYPOGRAPHY = {
+    **dict.fromkeys("‘’‚‛′ʼ´", "'"),
+    **dict.fromkeys("“”„‟″«»", '"'),
+    **dict.fromkeys("‐‑", "-"),
+    **dict.fromkeys("‒–―−─", "—"),
+    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
+}
+_TYPOGRAPHIC = re.compile(f"[{''.join(_TYPOGRAPHY)}]")
+_LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,300})?\)")
+_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"]+")
+_LINE_START = re.compile(r"^[ \t]*+(?:[#>*+=|•‣◦▪●■·—-]++[ \t]*+)*+(?:\(?\d{1,3}[.)](?=[ \t]))?", re.MULTILINE)
+_DASHES = re.compile(r" -{1,3}(?=\s)|--+")
+_SPACED_NOT = re.compile(r" ?n ?' ?t\b")  # "do n' t", as tokenised corpora have it
+_SPACED_CLITIC = re.compile(r" ?' ?(?=(?:s|m|re|ve|ll|d)\b)")
+_PREAMBLES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\[ ?[a-z]{2} ?\]\s*",  # prompt tags of a story forum: [WP], [ TT ]
+        r"\[?(?:assistant|answer|response|output)\]?:\s*",
+        r"(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|great|yes)\b[,!.:]?[^\n:]{0,300}:(?=\D)\s*",
+        r"(?:sure(?: thing)?|certainly|of course|absolutely)!\s+",
+        r"(?:here(?:'s| is| are)|below (?:is|are)|the following (?:is|are))\b[^\n:.]{0,300}:(?=\D)\s*",
+        r"(?:title|headline|subject|abstract|review|essay|article|story|introduction)\s?:\s*",
+    )
+)
+
+
+def normalise(text: str) -> str:
+    """Fold `text` to plain prose on one line: NFKC, straight quotes, one dash, `URL`, no markdown, no preamble.
+
+    Lone surrogates are dropped; any string is taken, an empty one may come out.
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.encode("utf-8", "ignore").decode("utf-8"))
+        text = _TYPOGRAPHIC.sub(lambda match: _TYPOGRAPHY[match[0]], text)
+    if "](" in text:
+        text = _LINK.sub(r"\1", text)
+    if "://" in text or "www." in text:
+        text = _URL.sub(" URL ", text)
+    text = _LINE_START.sub("", text)
+    if "--" in text or " - " in text:
+        text = _DASHES.sub("—", text)
+    for mark in "*_~|#`":
+        if mark in text:
+            text = text.replace(mark, " ")
+    if "''" in text:
+        text = text.replace("''", '"')
+    if " '" in text or "' " in text or "n 't" in text:
+        text = _SPACED_CLITIC.sub("'", _SPACED_NOT.sub("n't", text))
+    text = text.lstrip()
+    for pattern in _PREAMBLES:
+        text = pattern.sub("", text, count=1) if pattern.match(text) else text
+    return " ".join(text.split())

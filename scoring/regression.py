@@ -1,0 +1,132 @@
+"""The fits behind `lite-ngram`, by scikit-learn: imported here only, and only when a model is trained."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.errors import MissingExtra
+from scoring.lite_ngram import log_length, margins, probability
+from scoring.ngrams import BUCKETS, tokens, vectors
+from scoring.training_texts import CROP_WORDS, Sample, balanced_weights, calibration_crop, training_crop
+from scoring.weights import Calibration
+
+C = 3.0
+CROPS = 3  # of each text: a text says more by three stretches than by one
+_NO_PENALTY = 1e6
+
+Floats = NDArray[np.float64]
+Keep = Callable[[Sample], bool]
+Crop = Callable[[Sequence[str], random.Random], list[str]]
+
+
+class Model(NamedTuple):
+    """A fitted regression before its calibration."""
+
+    vector: Floats
+    intercept: float
+
+
+class Crops(NamedTuple):
+    """Stretches of texts, hashed."""
+
+    matrix: Any  # scipy.sparse.csr_array, a row for each
+    length: Floats  # L of each, see log_length
+    samples: list[Sample]  # the text of each
+
+    def rows(self, keep: Keep) -> tuple[NDArray[np.int64], list[Sample]]:
+        """Places and texts of the crops whose text `keep` takes."""
+        places = [place for place, sample in enumerate(self.samples) if keep(sample)]
+        return np.array(places, np.int64), [self.samples[place] for place in places]
+
+    def margins(self, model: Model, places: NDArray[np.int64]) -> Floats:
+        """Margins of the crops at `places`."""
+        return np.asarray(self.matrix[places] @ model.vector + model.intercept)
+
+
+def crop_all(samples: Sequence[Sample], crop: Crop, times: int, seed: int) -> Crops:
+    """`times` crops of each text."""
+    from scipy.sparse import csr_array  # type: ignore[import-untyped]  # comes with scikit-learn
+
+    rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
+    cut = [(crop(sample.words, rng), sample) for sample in samples for _ in range(times)]
+    starts, columns, values = vectors([tokens(" ".join(words)) for words, _ in cut])
+    return Crops(
+        csr_array((values, columns.astype(np.int32), starts.astype(np.int32)), shape=(len(cut), BUCKETS)),
+        log_length(np.array([len(words) for words, _ in cut], np.float64)),
+        [sample for _, sample in cut],
+    )
+
+
+class Trainer:
+    """Fits on subsets of one set of training crops, and calibrates on subsets of one set of calibration crops."""
+
+    def __init__(self, training: Sequence[Sample], dev: Sequence[Sample], seed: int) -> None:
+        """Crop and hash once. Raises MissingExtra without scikit-learn."""
+        self._sklearn = _linear_model()
+        self._training = crop_all(training, training_crop, CROPS, seed)
+        self._dev = crop_all(dev, calibration_crop, CROPS, seed + 1)
+        self._openings = crop_all([*training, *dev], lambda words, _: list(words[: CROP_WORDS[1]]), 1, seed)
+        self._place = {id(sample): place for place, sample in enumerate(self._openings.samples)}
+
+    def fit(self, keep: Keep = lambda _: True) -> Model:
+        """Fit on the texts that `keep` takes: logistic loss, L2, C = 3, balanced weights."""
+        rows, samples = self._training.rows(keep)
+        regression = self._sklearn.LogisticRegression(C=C, solver="liblinear", tol=1e-3, random_state=0)
+        regression.fit(
+            self._training.matrix[rows],
+            [sample.llm for sample in samples],
+            sample_weight=balanced_weights(samples),
+        )
+        return Model(np.asarray(regression.coef_[0], np.float64), float(regression.intercept_[0]))
+
+    def calibrate(self, model: Model, keep: Keep = lambda _: True) -> Calibration:
+        """Length-aware Platt scaling on the dev crops that `keep` takes."""
+        rows, samples = self._dev.rows(keep)
+        margin, length = self._dev.margins(model, rows), self._dev.length[rows]
+        platt = self._sklearn.LogisticRegression(C=_NO_PENALTY, max_iter=1000)
+        platt.fit(
+            np.stack([margin, length, margin * length], axis=1),
+            [sample.llm for sample in samples],
+            sample_weight=balanced_weights(samples),
+        )
+        slope, by_length, slope_length = (round(float(value), 6) for value in platt.coef_[0])
+        return Calibration(slope, by_length, slope_length, round(float(platt.intercept_[0]), 6))
+
+    def margins(self, model: Model, samples: Sequence[Sample]) -> Floats:
+        """Margins of the openings (up to 500 words) of texts of this trainer."""
+        return self._openings.margins(model, self._places(samples))
+
+    def probabilities(self, model: Model, calibration: Calibration, samples: Sequence[Sample]) -> Floats:
+        """Calibrated p(llm) of the openings of texts of this trainer."""
+        return probability(self.margins(model, samples), self._openings.length[self._places(samples)], calibration)
+
+    def _places(self, samples: Sequence[Sample]) -> NDArray[np.int64]:
+        return np.array([self._place[id(sample)] for sample in samples], np.int64)
+
+
+def model_probability(model: Model, calibration: Calibration, texts: Sequence[Sequence[str]]) -> Floats:
+    """Calibrated p(llm) of texts given as words."""
+    margin = margins([tokens(" ".join(words)) for words in texts], model.vector) + model.intercept
+    return probability(margin, log_length(np.array([len(words) for words in texts], np.float64)), calibration)
+
+
+def auroc(human: Floats, llm: Floats) -> float | None:
+    """Area under the ROC curve: how often an LLM text scores above a human one; ties count half. None without both."""
+    if not len(human) or not len(llm):
+        return None
+    ordered = np.sort(human)
+    below = np.searchsorted(ordered, llm, "left") + np.searchsorted(ordered, llm, "right")
+    return float(below.mean() / 2 / len(human))
+
+
+def _linear_model() -> Any:
+    try:
+        from sklearn import linear_model
+    except ImportError as error:
+        raise MissingExtra("training needs scikit-learn: run `pip install 'farmwatch[train]'`") from error
+    return linear_model

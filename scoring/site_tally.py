@@ -1,0 +1,131 @@
+"""What TALLY remembers of a site, and the site row that follows from it: pure, no log, no clock.
+
+Hits, verdicts and scores come on three topics in any interleaving. So nothing is decided when they arrive: each is
+put in its place, and the row is computed from the whole.
+
+- Pages stand in the order of their first verdict. A page fetched again keeps its place and takes the newer fetch's
+  verdict; an older fetch that arrives late changes nothing.
+- Scores stand by text digest. The test takes the articles in page order, those that have a usable score, and each text
+  only once: the same text under two addresses is one piece of evidence, not two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import xxhash
+
+from scoring.site_verdict import DECIDED, SiteTest
+from stream.records import Hit, Score, SiteState, Verdict
+
+ARTICLE = "article"
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+class PageEntry(msgspec.Struct, array_like=True, frozen=True):
+    """The newest verdict on a page."""
+
+    fetched_at: int
+    fetch_id: str
+    article: bool
+    text_digest: str
+    first_failed: str
+
+
+class SiteTally(msgspec.Struct, array_like=True):
+    """Everything that TALLY holds of one site; stored as msgpack under the site's name."""
+
+    hits: list[int] = msgspec.field(default_factory=list)  # xxh3-64 of the ids of the hits, sorted
+    sources: list[str] = msgspec.field(default_factory=list)  # sorted
+    queries: list[str] = msgspec.field(default_factory=list)  # sorted
+    best_rank: int = 0
+    pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # by page id, in order of first verdict
+    flags: dict[str, bool | None] = msgspec.field(default_factory=dict)  # by text digest; None = the detector abstained
+    ruleset: str = ""
+    digest: str = ""
+    emitted: bytes = b""  # digest of the row that was emitted last
+    stopped: str = ""  # reason of the decision that was emitted; "" = none yet
+
+    @staticmethod
+    def load(data: bytes | None) -> SiteTally:
+        """Read a tally back; None is a site not seen before."""
+        return SiteTally() if data is None else _decoder.decode(data)
+
+    def dump(self) -> bytes:
+        """Pack it for the store."""
+        return _encoder.encode(self)
+
+    def add_hit(self, hit: Hit) -> None:
+        """Count a search result once, by its id."""
+        digest = xxhash.xxh3_64_intdigest(hit.id.encode())
+        if digest in self.hits:
+            return
+        self.hits = sorted([*self.hits, digest])
+        self.sources = sorted({*self.sources, hit.source})
+        if hit.query_id:
+            self.queries = sorted({*self.queries, hit.query_id})
+        if hit.rank > 0:
+            self.best_rank = min(hit.rank, self.best_rank or hit.rank)
+
+    def add_verdict(self, verdict: Verdict) -> None:
+        """Put a page's verdict in its place, unless a newer fetch of the page stands there."""
+        self.ruleset, self.digest = verdict.ruleset, verdict.digest
+        entry = PageEntry(
+            verdict.fetched_at, verdict.id, verdict.verdict == ARTICLE, verdict.text_digest, verdict.first_failed
+        )
+        known = self.pages.get(verdict.page_id)
+        if known is None or (entry.fetched_at, entry.fetch_id) >= (known.fetched_at, known.fetch_id):
+            self.pages[verdict.page_id] = entry
+
+    def add_score(self, score: Score) -> None:
+        """Keep a text's flag. The caller has made sure that it is of the detector in use."""
+        self.flags[score.text_digest] = score.flag
+
+    def usable_flags(self) -> list[bool]:
+        """Flags of the articles in page order, each text once, abstentions left out."""
+        texts = dict.fromkeys(page.text_digest for page in self.pages.values() if page.article)
+        return [flag for text in texts if (flag := self.flags.get(text)) is not None]
+
+    def row(self, site: str, detector: str, test: SiteTest, run: str) -> SiteState:
+        """The site's row as it follows from the tally, with updated_at left 0.
+
+        `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts.
+        """
+        verdict = test.decide(self.usable_flags())
+        articles = [page for page in self.pages.values() if page.article]
+        flags = [self.flags[page.text_digest] for page in articles if page.text_digest in self.flags]
+        return SiteState(
+            id=site,
+            site=site,
+            verdict=verdict.verdict,
+            detector=detector,
+            digest=self.digest,
+            ruleset=self.ruleset,
+            pages=len(self.pages),
+            articles=len(articles),
+            scored=len(flags) - flags.count(None),
+            abstained=flags.count(None),
+            flagged=flags.count(True),
+            pages_used=verdict.pages_used,
+            llr=round(verdict.llr, 9),
+            dropped_by=dict(
+                sorted(Counter(page.first_failed for page in self.pages.values() if not page.article).items())
+            ),
+            sources=self.sources,
+            queries=self.queries,
+            best_rank=self.best_rank,
+            hits=len(self.hits),
+            run=run,
+        )
+
+
+_decoder = msgspec.msgpack.Decoder(SiteTally)
+
+
+def stop_reason(verdict: str, usable: int, enough: int) -> str:
+    """Why crawling the site may stop: decided_llm, decided_human or enough_articles; "" = go on."""
+    if verdict in DECIDED:
+        return f"decided_{verdict}"
+    return "enough_articles" if usable >= enough else ""

@@ -1,0 +1,81 @@
+"""TALLY: hits, verdicts and scores of a site → its row, and the word to CRAWL that the site is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+import xxhash
+
+from scoring.settings import TallySettings
+from scoring.site_tally import SiteTally, stop_reason
+from scoring.site_verdict import SiteTest, params_for
+from stream import topics
+from stream.records import Decision, Hit, Record, Score, Verdict, encode
+from stream.stage import Context, Stage
+
+
+class TallyStage(Stage):
+    """Folds what is known of each site into one row. State: a `SiteTally` per site.
+
+    Emits a row when it differs from the one emitted last, and a stop decision once per site. Scores of another detector
+    than `detector` are counted and left out: identities are never pooled.
+    """
+
+    name: ClassVar[str] = "tally"
+    inputs: ClassVar[Mapping[str, type[Record]]] = {
+        topics.HITS: Hit,
+        topics.VERDICTS: Verdict,
+        topics.SCORES: Score,
+    }
+    forward: ClassVar[str | None] = None
+    store: str | None = topics.TALLY_STORE
+
+    def __init__(self, detector: str, settings: TallySettings | None = None, run: str = "live") -> None:
+        """Tally scores of the identity `detector`, with its own test parameters where the settings name none."""
+        self._settings = settings or TallySettings()
+        self._detector = detector
+        self._test = SiteTest(self._settings.sprt or params_for(detector))
+        self._run = run
+
+    def process(self, record: Any, prepared: Any, ctx: Context) -> None:
+        """Put the record in its place in the site's tally; emit what that changes."""
+        del prepared  # nothing here is slow
+        key = record.site.encode()
+        before = ctx.state.get(key)
+        tally = SiteTally.load(before)
+        result = self._add(tally, record)
+        ruleset = record.ruleset if isinstance(record, Verdict) else ""
+        ctx.meter.count("stage_records", run=self._run, ruleset=ruleset, stage=self.name, result=result)
+        if result == "other_detector":
+            return
+        self._emit(record.site, tally, ctx)
+        after = tally.dump()
+        if after != before:
+            ctx.state.put(key, after)
+
+    def _add(self, tally: SiteTally, record: Record) -> str:
+        """Add a record to the tally; the word for it in the metrics."""
+        if isinstance(record, Hit):
+            tally.add_hit(record)
+            return "hit"
+        if isinstance(record, Verdict):
+            tally.add_verdict(record)
+            return record.verdict
+        assert isinstance(record, Score)
+        if record.detector != self._detector:
+            return "other_detector"
+        tally.add_score(record)
+        return "score"
+
+    def _emit(self, site: str, tally: SiteTally, ctx: Context) -> None:
+        row = tally.row(site, self._detector, self._test, self._run)
+        digest = xxhash.xxh3_128_digest(encode(row))
+        if digest != tally.emitted:
+            tally.emitted = digest
+            ctx.emit(topics.SITES, msgspec.structs.replace(row, updated_at=ctx.now_ms))
+        reason = stop_reason(row.verdict, len(tally.usable_flags()), self._settings.enough_articles)
+        if reason and not tally.stopped:
+            tally.stopped = reason
+            ctx.emit(topics.DECISIONS, Decision(id=site, site=site, stop=True, reason=reason, decided_at=ctx.now_ms))

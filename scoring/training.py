@@ -1,0 +1,106 @@
+"""`farmwatch train-detector`: labelled texts → weights, the numbers measured with them, and the detector's card.
+
+The recipe, each step in its module: normalise (normalising), hash word 1-2-grams (ngrams), filter, cap, crop and weight
+(training_texts), fit and calibrate by length (regression), measure on what was left out (evaluation), refuse when human
+web pages of an unseen source are flagged too often (here), write (weights, detector_card). scikit-learn is imported by
+regression only. Same files and seed, same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from scoring.detector_card import file_lines, markdown, table_lines, warning
+from scoring.errors import BadTrainingData, TrainingRefused
+from scoring.evaluation import Evaluation, evaluate
+from scoring.lite_ngram import WEIGHTS_FILE
+from scoring.regression import Model, Trainer
+from scoring.training_report import FileReport, TrainingReport, licence_counts, register_counts
+from scoring.training_texts import read_texts
+from scoring.weights import RECIPE, Header, pack, quantise
+
+MAX_FLAGGED = 0.06  # of the human texts of any web source left out of training
+
+
+class TrainingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `farmwatch train-detector` takes."""
+
+    train: Path
+    """Labelled texts to fit on, .jsonl or .jsonl.zst: {id, domain, generator, label, text, src, lic}."""
+    dev: Path
+    """Labelled texts to calibrate and test on, split from `train` by group (prompt or source document)."""
+    out: Path
+    """Folder that gets lite-ngram.weights and lite-ngram.json."""
+    card: Path | None = None
+    """Markdown file whose generated section is renewed, or written when there is no such file."""
+    seed: int = 0
+    """Seed of crops and caps."""
+    threshold: float = 0.95
+    """A text is flagged above this probability."""
+
+
+def run_training(options: TrainingOptions, say: Callable[[str], None] = lambda _: None) -> TrainingReport:
+    """Train, print every table through `say`, and write weights, numbers and card.
+
+    Raises TrainingRefused (nothing is written) when a held-out web source has more than 6% of its human texts flagged,
+    BadTrainingData, or MissingExtra.
+    """
+    openings: set[str] = set()
+    dev = read_texts(options.dev, options.seed, openings)  # first: a text in both files belongs to the test
+    train = read_texts(options.train, options.seed, openings)
+    if not dev.samples or not train.samples:
+        raise BadTrainingData(f"no usable texts in {options.dev if not dev.samples else options.train}")
+    for line in file_lines({"train": train, "dev": dev}):
+        say(line)
+    trainer = Trainer(train.samples, dev.samples, options.seed)
+    fitted = trainer.fit()
+    quantised, scale = quantise(fitted.vector)
+    model = Model(quantised.astype(float) * scale, fitted.intercept)  # measured as it ships
+    calibration = trainer.calibrate(model)
+    evaluation = evaluate(trainer, model, train.samples, dev.samples, options.threshold, say)
+    for line in table_lines(evaluation):
+        say(line)
+    _refuse_if_unfair(evaluation)
+    packed = pack(Header(RECIPE, scale, model.intercept, calibration, options.threshold), quantised)
+    used = [*train.samples, *dev.samples]
+    report = TrainingReport(
+        digest=hashlib.sha256(packed).hexdigest(),
+        warning=warning(evaluation),
+        threshold=options.threshold,
+        seed=options.seed,
+        files={
+            "train": FileReport.of(options.train.read_bytes(), train),
+            "dev": FileReport.of(options.dev.read_bytes(), dev),
+        },
+        licences=licence_counts(used),
+        registers=register_counts(used),
+        evaluation=evaluation,
+    )
+    _write(options, packed, report)
+    say(report.warning)
+    return report
+
+
+def _refuse_if_unfair(evaluation: Evaluation) -> None:
+    unfair = [row for row in evaluation.sources if row.web and row.flagged > MAX_FLAGGED]
+    if unfair:
+        named = ", ".join(f"{row.source} {row.flagged:.1%} of {row.texts}" for row in unfair)
+        raise TrainingRefused(
+            f"human texts of left-out web sources are flagged too often ({named}; at most {MAX_FLAGGED:.0%}): "
+            "add human texts of their register; nothing was written"
+        )
+
+
+def _write(options: TrainingOptions, packed: bytes, report: TrainingReport) -> None:
+    options.out.mkdir(parents=True, exist_ok=True)
+    weights = options.out / WEIGHTS_FILE
+    weights.write_bytes(packed)
+    weights.with_suffix(".json").write_bytes(report.to_json())
+    if options.card is not None:
+        options.card.parent.mkdir(parents=True, exist_ok=True)
+        old = options.card.read_text(encoding="utf-8") if options.card.exists() else ""
+        options.card.write_text(markdown(old, report), encoding="utf-8")

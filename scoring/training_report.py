@@ -1,0 +1,68 @@
+"""The numbers that stand beside the weights: what they were learned from, and how wrong they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from scoring.evaluation import Evaluation
+from scoring.training_texts import Sample, TextSet
+
+_DIGITS = 4
+
+
+class FileReport(msgspec.Struct, frozen=True):
+    """What was read of a file, dropped and used."""
+
+    sha256: str
+    read: int
+    dropped: dict[str, int]  # reason -> texts
+    used: int
+
+    @staticmethod
+    def of(data: bytes, texts: TextSet) -> FileReport:
+        """Report on the file with these bytes."""
+        return FileReport(hashlib.sha256(data).hexdigest(), texts.read, texts.dropped, len(texts.samples))
+
+
+class TrainingReport(msgspec.Struct, frozen=True):
+    """Everything measured in a training; the JSON beside the weights."""
+
+    digest: str  # SHA-256 of the weights file
+    warning: str  # what a detector with these weights must say
+    threshold: float
+    seed: int
+    files: dict[str, FileReport]
+    licences: dict[str, int]  # as the texts' sources state them -> texts used
+    registers: dict[str, int]  # "label/domain" -> texts used
+    evaluation: Evaluation
+
+    def to_json(self) -> bytes:
+        """Readable JSON, numbers to four places, the same bytes for the same report."""
+        return msgspec.json.format(msgspec.json.encode(_rounded(msgspec.to_builtins(self))), indent=1) + b"\n"
+
+
+def licence_counts(samples: Sequence[Sample]) -> dict[str, int]:
+    """Texts by the licence that their source states."""
+    return _counts(sample.licence for sample in samples)
+
+
+def register_counts(samples: Sequence[Sample]) -> dict[str, int]:
+    """Texts by label and domain."""
+    return _counts(f"{'llm' if sample.llm else 'human'}/{sample.domain}" for sample in samples)
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(values).items()))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, _DIGITS)
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list) else value
