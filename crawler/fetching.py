@@ -239,7 +239,7 @@ class Fetcher:
             if inflater.full:
                 response.close()
                 break
-        trip.body, trip.truncated = inflater.body(), inflater.full
+        trip.body, trip.truncated = inflater.body(), inflater.cut_short
 
     def _arrived(self, job: Job, trip: _Trip) -> Answer:
         """The answer to a trip that ended with an HTTP response. Raises _Ends."""

@@ -37,7 +37,7 @@ from crawler.rows import (
 from crawler.settings import CrawlSettings
 from crawler.site_store import SiteStore, queued_urls
 from crawler.sitemaps import sample
-from crawler.urls import host_of, is_skipped, normalise, origin_of, page_id_of_normal, port_of
+from crawler.urls import host_of, is_skipped, normalise, origin_of, other_scheme, page_id_of_normal, port_of
 from stream.metrics import Meter
 from stream.records import Decision, Hit, Page
 from stream.state import KeyedState
@@ -338,7 +338,10 @@ class Frontier:
     def _discover(self, row: SiteRow, url: str, priority: Priority, depth: int, rules: RobotsRules) -> None:
         """Queue a URL that no hit asked for, if it is new and allowed."""
         key = url_key(row.site, page_id_of_normal(url))
-        if row.known >= self._settings.url_cap or self._state.get(key) is not None or not rules.allows(url):
+        twin = url_key(row.site, page_id_of_normal(other_scheme(url)))
+        if row.known >= self._settings.url_cap or self._state.get(key) or self._state.get(twin):
+            return
+        if not rules.allows(url):
             return
         row.known += 1
         self._store.queue(row, key, UrlRow(url, priority=priority, depth=depth))

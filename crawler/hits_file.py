@@ -130,10 +130,15 @@ def _from_csv(lines: Iterator[tuple[int, bytes]], delimiter: str) -> _Found:
                 continue
             if columns is None:
                 columns = [name.strip().lower() for name in row]
+                continue
+            fields = dict(zip(columns, row, strict=False))
+            if len(taken) > 1 and (len(row) > len(columns) or "\n" in fields.get("url", "")):
+                yield number, "a quote is opened and closed on another line, inside of the url"
+                waiting = taken[1:] + waiting
             elif len(row) > len(columns):
                 yield number, f"{len(row)} columns where the header has {len(columns)}"
             else:
-                yield number, dict(zip(columns, row, strict=False))
+                yield number, fields
 
 
 def _header_delimiter(line: bytes) -> str | None:

@@ -53,6 +53,13 @@ class Inflater:
         """What was kept."""
         return b"".join(self._pieces)
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether the compressed stream was left before its end, by the cap or by its sender."""
+        if self._decoder is None or self.full:
+            return self.full
+        return not (self._decoder.is_finished() if self._name == "br" else self._decoder.eof)
+
     def _keep(self, inflated: bytes) -> None:
         if len(inflated) > self._left:
             self.full = True

@@ -21,7 +21,7 @@ _SKIP = re.compile(
     r"""
       \.(?:jpe?g|png|gif|webp|avif|svg|ico|bmp|tiff?|mp[34]|m4[av]|webm|ogg|wav|avi|mov|mkv|pdf|docx?|xlsx?|pptx?|epub
         |zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg|apk|iso|css|js|mjs|json|xml|rss|atom|txt|csv|ics|woff2?|ttf|eot)(?:\?|$)
-    | ^/(?:index\.\w{2,5})?(?:\?|$)
+    | ^/(?:index\.\w{2,5})?$
     | /(?:tags?|categor(?:y|ies)|topics?|authors?|users?|members?|archives?|label)(?:/|\?|$)
     | /page/\d+/?(?:\?|$)
     | /(?:search|suche|recherche|find|results)(?:[/?.]|$)
@@ -45,11 +45,11 @@ def normalise(url: str, base: str | None = None) -> str:
         raise UnusableUrl(f"neither http nor https: {url[:200]!r}")
     if "@" in parsed.href:
         parsed.username = parsed.password = ""
-    host = parsed.hostname
-    if host.endswith("."):
-        host = parsed.hostname = host.rstrip(".")
+    host = parsed.hostname.rstrip(".")
     if not host or ".." in host or host.startswith("."):
         raise UnusableUrl(f"no host name in {url[:200]!r}")
+    if host != parsed.hostname:
+        parsed.hostname = host
     href: str = parsed.href
     return href.partition("#")[0]
 
@@ -101,3 +101,8 @@ def is_skipped(url: str) -> bool:
 def twin_of(host: str) -> str:
     """The same name with `www.`, or without it."""
     return host[4:] if host.startswith("www.") else f"www.{host}"
+
+
+def other_scheme(url: str) -> str:
+    """The same URL with https for http, or the other way round: on all but a few sites, the same page."""
+    return "http" + url[5:] if url.startswith("https:") else "https" + url[4:]

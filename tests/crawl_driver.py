@@ -1,0 +1,142 @@
+"""Runs CRAWL without a log: committed state in dicts, batches that are committed, rolled back or lost at will."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from crawler.crawl_stage import CrawlStage
+from crawler.hits_file import make_hit
+from crawler.settings import CrawlSettings
+from stream.log import partition_of
+from stream.metrics import Meter, Metrics
+from stream.records import Hit, Page, Record, decode
+from stream.stage import Context
+from stream.state import KeyedState
+
+
+def settings_for(target: str, **changes: object) -> CrawlSettings:
+    """Settings for a web on loopback: everything polite, but fast."""
+    values: dict[str, object] = {
+        "contact": "https://crawler.example/about",
+        "delay_s": 0.03,
+        "retry_s": 0.03,
+        "robots_retry_s": 0.05,
+        "connect_timeout_s": 2.0,
+        "idle_timeout_s": 1.0,
+        "total_timeout_s": 3.0,
+        "allow_private": True,
+        "resolve_to": {"*": target},
+        **changes,
+    }
+    return CrawlSettings(**values)  # type: ignore[arg-type]
+
+
+def hits_of(*urls: str) -> list[Hit]:
+    """Hits with ranks 1, 2, …"""
+    return [make_hit({"url": url, "rank": rank, "query_id": "q"}) for rank, url in enumerate(urls, 1)]
+
+
+class Committed:
+    """Committed state of a partition: a StateReader over a dict."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, tuple[bytes, int | None]] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        row = self.rows.get(key)
+        return row[0] if row else None
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        keys = sorted(k for k in self.rows if k.startswith(prefix) and (after is None or k > after))
+        return [(key, self.rows[key][0]) for key in keys[:limit]]
+
+    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
+        found = sorted((due, key) for key, (_, due) in self.rows.items() if due is not None and due <= now_ms)
+        return [(key, self.rows[key][0], due) for due, key in found[:limit]]
+
+    def next_due(self) -> int | None:
+        return min((due for _, due in self.rows.values() if due is not None), default=None)
+
+    def count(self) -> int:
+        return len(self.rows)
+
+
+class Store:
+    """What outlives a process: committed state and the pages."""
+
+    def __init__(self, partitions: int = 4) -> None:
+        self.states = [Committed() for _ in range(partitions)]
+        self.pages: list[Page] = []
+
+    def scan_state(self, store: str, partition: int) -> list[tuple[bytes, bytes]]:
+        """As `Log.scan_state`."""
+        return self.states[partition].scan(b"", 10**9)
+
+    def of(self, site: str) -> list[Page]:
+        """Pages of a site in order."""
+        return [page for page in self.pages if page.site == site]
+
+
+class Driver:
+    """One process with the stage, over a store."""
+
+    def __init__(self, settings: CrawlSettings, store: Store, **options: object) -> None:
+        self.metrics = Metrics()
+        self.stage = CrawlStage(settings, self.metrics, **options)  # type: ignore[arg-type]
+        self.store = store
+
+    def round(self, records: Sequence[Record] = (), *, commit: bool = True) -> None:
+        """One batch: process, tick, and commit or roll back."""
+        now = time.time_ns() // 1_000_000
+        meter = Meter()
+        states = [KeyedState(state) for state in self.store.states]
+        contexts = {p: Context(p, state, meter, now) for p, state in enumerate(states)}
+        for record in records:
+            partition = partition_of(record.site, len(states))
+            fork = states[partition].fork()
+            context = Context(partition, fork, meter, now)
+            self.stage.process(record, None, context)
+            states[partition].merge(fork)
+            contexts[partition].outputs.extend(context.outputs)
+        self.stage.tick(contexts)
+        if not commit:
+            self.stage.lost(list(contexts))
+            return
+        for partition, context in contexts.items():
+            for change in states[partition].changes():
+                if change.value is None:
+                    self.store.states[partition].rows.pop(change.key, None)
+                else:
+                    self.store.states[partition].rows[change.key] = (change.value, change.due_at)
+            self.store.pages += [decode(Page, output.value or b"") for output in context.outputs]
+        self.stage.committed()
+        meter.apply(self.metrics)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the committed frontier has nothing left to do."""
+        return all(state.next_due() is None for state in self.store.states)
+
+    def run(self, records: Sequence[Record] = (), *, limit_s: float = 20.0) -> list[Page]:
+        """Rounds until the frontier is at rest; returns all pages of the store."""
+        self.round(records)
+        until = time.monotonic() + limit_s
+        while not self.at_rest:
+            assert time.monotonic() < until, "the crawl did not end"
+            time.sleep(min(self.stage.poll_s, 0.005))
+            self.round()
+        return self.store.pages
+
+    def close(self) -> None:
+        """End the process in an orderly way."""
+        self.stage.close()
+
+
+def crawl(settings: CrawlSettings, records: Sequence[Record], **options: object) -> list[Page]:
+    """Crawl the hits to the end in one process."""
+    driver = Driver(settings, Store(), **options)
+    try:
+        return driver.run(records)
+    finally:
+        driver.close()

@@ -1,0 +1,94 @@
+"""Content: HTML or not, which charset, which opt-outs."""
+
+from __future__ import annotations
+
+import codecs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.content import charset_of, is_html, may_be_html, opt_outs
+
+HTML = "text/html; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "html"),
+    [
+        (HTML, b"<p>x", True),
+        ("Application/XHTML+XML", b"<html>", True),
+        (HTML, b"", True),
+        (HTML, b"%PDF-1.7 ...", False),
+        (HTML, b"\x89PNG\r\n\x1a\n", False),
+        (HTML, bytes(range(32)) * 40, False),
+        (HTML, b"<html>\0<body>" + b"text " * 300, True),
+        ("text/html; charset=utf-16", "<html>plain".encode("utf-16-le"), True),
+        (HTML, codecs.BOM_UTF16_LE + "<html>plain".encode("utf-16-le"), True),
+        ("", b"\xef\xbb\xbf  <!-- c --> <!DOCTYPE html><p>", True),
+        ("application/octet-stream", b"<html>", True),
+        ("", b"just text", False),
+        ("text/plain", b"<html>", False),
+        ("image/png", b"<html>", False),
+        ("application/pdf", b"", False),
+    ],
+)
+def test_html_by_header_and_start(header: str, body: bytes, html: bool) -> None:
+    """The header counts unless the bytes are plainly something else; without one, the start of the body counts."""
+    assert (may_be_html(header) and is_html(header, body)) is html
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "charset"),
+    [
+        ("", codecs.BOM_UTF8 + b"x", "utf-8"),
+        ("text/html; charset=iso-8859-2", codecs.BOM_UTF16_BE + "x".encode("utf-16-be"), "utf-16-be"),
+        ("text/html; charset=windows-1251", "привет".encode("cp1251"), "cp1251"),
+        ("text/html", b'<meta charset="shift_jis">' + "日本語".encode("cp932"), "cp932"),
+        ("text/html", "für".encode(), "utf-8"),
+        ("text/html", "für".encode("latin-1"), "cp1252"),
+        # lies
+        ("text/html; charset=utf-8", "für Bären".encode("latin-1"), "cp1252"),
+        ("text/html; charset=iso-8859-1", "für Bären".encode(), "utf-8"),
+        ("text/html; charset=utf-8", b'<meta charset="cp1251">' + "привет, мир".encode("cp1251"), "cp1251"),
+        ("text/html; charset=nonsense", "für".encode(), "utf-8"),
+        ("text/html; charset=utf-7", b"+ADw-script+AD4-", "utf-8"),
+        # not quite lies
+        ("text/html; charset=utf-8", "für Bären".encode() + b"\xff", "utf-8"),
+        ("text/html; charset=iso-8859-1", b"plain", "cp1252"),
+    ],
+)
+def test_charset_decision(header: str, body: bytes, charset: str) -> None:
+    """BOM, header, meta, UTF-8, windows-1252; a declaration that the bytes contradict is passed over."""
+    assert charset_of(header, body) == charset
+
+
+def test_a_truncated_body_may_end_within_a_character() -> None:
+    """A cut character does not turn UTF-8 into windows-1252."""
+    body = "für Bä".encode()[:-1]
+    assert charset_of("", body, truncated=True) == "utf-8"
+
+
+@given(st.binary(max_size=200), st.text(max_size=30))
+def test_the_charset_always_decodes(body: bytes, header: str) -> None:
+    """Whatever was sent, the decided charset is one that Python decodes with replacement."""
+    body.decode(charset_of(f"text/html; charset={header}", body), "replace")
+    is_html(header, body)
+    opt_outs({"x-robots-tag": header}, b"<meta " + body + b">", "farmwatch")
+
+
+def test_opt_outs() -> None:
+    """Signals of headers and metas are named with their place; those for other robots are not ours."""
+    body = b"""<META content="noindex, NoAI" name="robots"><meta name=farmwatch content=noimageai>
+    <meta name="otherbot" content="none"><meta name="tdm-reservation" content="1">
+    <meta name="description" content="noai">"""
+    headers = {"x-robots-tag": "otherbot: noindex, farmwatch: noai", "tdm-reservation": "1"}
+    assert opt_outs(headers, body, "farmwatch") == [
+        "header:noai",
+        "header:tdm-reservation",
+        "meta:noindex",
+        "meta:noai",
+        "meta:noimageai",
+        "meta:tdm-reservation",
+    ]
+    assert opt_outs({"x-robots-tag": "noindex", "tdm-reservation": "0"}, b"", "farmwatch") == ["header:noindex"]

@@ -1,0 +1,406 @@
+"""The frontier alone: what is next and what an answer changes, with a turned clock and made-up answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawler.errors import UnusableUrl
+from crawler.frontier import Frontier, queued_urls
+from crawler.jobs import Answer, Job, Kind, Outcome
+from crawler.robots import RobotsShelf
+from crawler.rows import TOTALS_KEY, SiteRow, Totals, site_key, unpack
+from crawler.settings import CrawlSettings
+from crawler.sitemaps import SitemapFile
+from stream.metrics import Meter
+from stream.records import Decision, Hit, Page
+from stream.state import KeyedState
+from tests.crawl_driver import Committed, Store, hits_of
+
+SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20)
+
+
+class Site:
+    """A frontier under test over time: each call is a committed batch."""
+
+    def __init__(self, **changes: object) -> None:
+        self.settings = msgspec.structs.replace(SETTINGS, **changes)
+        self.store = Store(partitions=1)
+        self.now = 1_000_000
+        self.pages: list[Page] = []
+        self.shelf = RobotsShelf("farmwatch")
+
+    @property
+    def committed(self) -> Committed:
+        return self.store.states[0]
+
+    def _batch(self) -> tuple[KeyedState, Frontier]:
+        state = KeyedState(self.committed)
+        return state, Frontier(state, self.settings, self.shelf, Meter(), self.pages.append, self.now)
+
+    def _commit(self, state: KeyedState) -> None:
+        for change in state.changes():
+            if change.value is None:
+                self.committed.rows.pop(change.key, None)
+            else:
+                self.committed.rows[change.key] = (change.value, change.due_at)
+
+    def hits(self, *hits: Hit) -> list[str]:
+        state, frontier = self._batch()
+        outcomes = [frontier.add_hit(hit) for hit in hits]
+        self._commit(state)
+        return outcomes
+
+    def decide(self, stop: bool) -> None:
+        state, frontier = self._batch()
+        frontier.decide(Decision(id="a.test", site="a.test", stop=stop, reason="x"))
+        self._commit(state)
+
+    def jobs(self, limit: int = 10, busy: tuple[str, ...] = (), since_ms: int = 0) -> list[Job]:
+        state, frontier = self._batch()
+        claims = frontier.claim(limit, busy, since_ms)
+        self._commit(state)
+        return [claim.job for claim in claims]
+
+    def answer(self, job: Job, **fields: object) -> None:
+        state, frontier = self._batch()
+        answer = Answer(job, Outcome.FETCHED, self.now, status=200, final_url=job.url, encoding="utf-8")
+        frontier.apply(replace(answer, **fields))  # type: ignore[arg-type]
+        self._commit(state)
+
+    def step(self, **fields: object) -> Job:
+        """Wait until the site is due, take its job, and answer it."""
+        due = self.committed.next_due()
+        assert due is not None, "at rest"
+        self.now = max(self.now, due)
+        jobs = self.jobs()
+        assert len(jobs) == 1
+        self.answer(jobs[0], **fields)
+        return jobs[0]
+
+    def robots(self, text: bytes = b"") -> None:
+        assert self.step(body=text).kind is Kind.ROBOTS
+
+    def walk(self, **fields: object) -> list[str]:
+        """Paths of the jobs until the site rests, each answered alike."""
+        paths = []
+        while (due := self.committed.next_due()) is not None:
+            self.now = max(self.now, due)
+            for job in self.jobs():
+                paths.append(job.url.removeprefix("http://a.test"))
+                self.answer(job, **fields)
+        return paths
+
+    @property
+    def row(self) -> SiteRow:
+        return unpack(SiteRow, self.committed.rows[site_key("a.test")][0])
+
+    @property
+    def totals(self) -> Totals:
+        return unpack(Totals, self.committed.rows[TOTALS_KEY][0])
+
+
+def fail(reason: str = "connection", **fields: object) -> dict[str, object]:
+    """Fields of a failed answer."""
+    known = {"outcome": Outcome.FAILED, "reason": reason, "status": 0, "transient": True, "unreachable": True}
+    return known | fields
+
+
+def test_robots_first_then_hits_in_order_then_sitemap() -> None:
+    """robots.txt comes before anything, hits in their order, then the sitemap; a repeated hit is known."""
+    site = Site()
+    assert site.hits(*hits_of("http://a.test/3", "http://a.test/1", "http://a.test/3#again")) == [
+        "queued",
+        "queued",
+        "known",
+    ]
+    assert site.walk() == ["/robots.txt", "/3", "/1", "/sitemap.xml"]
+    assert [page.url for page in site.pages] == ["http://a.test/3", "http://a.test/1"]
+    assert len(site.pages[0].hits) == 2
+    assert site.hits(*hits_of("http://a.test/1")) == ["known"] and site.committed.next_due() is None
+
+
+def test_the_delay_is_kept_from_start_to_start() -> None:
+    """The next request is due a delay after the start of the last; slow answers and Crawl-delay stretch it."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/3"))
+    site.robots()
+    assert site.committed.next_due() == site.now + 5000
+    site.now += 4999
+    assert site.jobs() == []
+    site.step(duration_ms=10_000)
+    assert site.committed.next_due() == site.now + 20_000
+    site.step(duration_ms=600_000)
+    assert site.committed.next_due() == site.now + 60_000
+
+
+def test_crawl_delay_is_obeyed_up_to_its_cap() -> None:
+    """A Crawl-delay becomes the site's delay; one beyond the cap stops the site with a reason."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    site.robots(b"User-agent: *\nCrawl-delay: 30")
+    assert site.committed.next_due() == site.now + 30_000
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    site.robots(b"User-agent: *\nCrawl-delay: 121")
+    assert site.walk() == [] and [page.reason for page in site.pages] == ["crawl_delay"]
+
+
+def test_disallowed_hits_are_refused_without_a_request() -> None:
+    """A hit that robots.txt disallows has a page record with the reason; disallowed links are not queued."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/no/1", "http://a.test/yes"))
+    site.robots(b"User-agent: *\nDisallow: /no")
+    assert site.walk(body=b"<a href=/no/2>x</a><a href=/more>x</a>") == ["/yes", "/sitemap.xml", "/more"]
+    assert [(page.url[-5:], page.outcome, page.reason) for page in site.pages[:1]] == [("/no/1", "refused", "robots")]
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_unavailable_robots_disallow_and_are_asked_again(status: int) -> None:
+    """5xx and 429 for robots.txt allow nothing; asked again after an hour, and given up after three tries."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    for _ in range(3):
+        assert site.step(**fail(f"http_{status}", status=status, unreachable=False)).kind is Kind.ROBOTS
+        assert site.row.stopped or site.committed.next_due() == site.now + 3_600_000
+    assert site.walk() == [] and [page.reason for page in site.pages] == ["robots_unavailable"]
+
+
+def test_missing_robots_allow() -> None:
+    """A robots.txt that is not there allows everything."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    site.step(**fail("http_404", status=404, transient=False, unreachable=False))
+    assert site.step().url == "http://a.test/1"
+
+
+def test_a_cut_robots_txt_is_not_believed() -> None:
+    """A 200 whose body failed allows nothing."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    site.step(**fail("timeout", status=200, unreachable=False))
+    site.now += 10_000
+    assert site.jobs() == []
+
+
+def test_robots_are_asked_again_after_a_day() -> None:
+    """A robots.txt is believed for a day; the next request after it asks again, and the new rules count."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    site.walk()
+    site.now += 25 * 3_600_000
+    site.hits(*hits_of("http://a.test/2"))
+    site.robots(b"User-agent: *\nDisallow: /2")
+    assert site.walk() == [] and site.pages[-1].reason == "robots"
+
+
+def test_three_connection_failures_stop_the_site() -> None:
+    """After three failures in a row the rest of the hits is refused as unreachable; a later hit tries again."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
+    site.robots()
+    for wait in (30_000, 60_000):
+        site.step(**fail())
+        assert site.committed.next_due() == site.now + wait
+    site.step(**fail())
+    assert site.walk() == []
+    assert [(page.outcome, page.reason) for page in site.pages] == [
+        ("failed", "connection"),
+        ("refused", "unreachable"),
+    ]
+    assert site.hits(*hits_of("http://a.test/3")) == ["refused"]
+    site.now += 86_400_000
+    assert site.hits(*hits_of("http://a.test/4")) == ["queued"]
+    assert site.walk()[-2:] == ["/4", "/sitemap.xml"]
+
+
+def test_retry_after_parks_the_site_up_to_an_hour() -> None:
+    """Retry-After is obeyed, capped at an hour, and a zero does not cancel the back-off."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    site.robots()
+    for asked, waits in ((120.0, 120_000), (0.0, 60_000), (1e9, 3_600_000)):
+        site.step(**fail("http_429", status=429, unreachable=False, retry_after_s=asked))
+        assert site.row.next_start == site.now + waits
+    assert [(page.outcome, page.reason) for page in site.pages] == [("failed", "http_429")]
+
+
+def test_the_budget_refuses_the_rest_of_the_hits() -> None:
+    """At the page budget the site stops; hits beyond it have a record, discovered URLs leave no trace."""
+    site = Site()
+    site.hits(*hits_of(*(f"http://a.test/{n}" for n in range(7))))
+    site.robots()
+    assert site.walk(body=b"<a href=/link>x</a>") == ["/0", "/1", "/2", "/3", "/4"]
+    assert [page.reason for page in site.pages] == [""] * 5 + ["budget"] * 2
+    assert (site.totals.queued, site.totals.active, site.totals.stopped, site.totals.fetched) == (0, 0, 1, 5)
+
+
+def test_a_site_of_failures_ends() -> None:
+    """Failing pages do not count as fetched, but requests have a budget, too."""
+    site = Site()
+    site.hits(*hits_of(*(f"http://a.test/{n}" for n in range(30))))
+    site.robots()
+    gone = fail("http_404", status=404, transient=False, unreachable=False)
+    assert len(site.walk(**gone)) == 15
+    assert [page.reason for page in site.pages] == ["http_404"] * 15 + ["too_many_requests"] * 15
+
+
+def test_a_decision_stops_and_refuses_the_rest() -> None:
+    """A decided site gets no further request; what is under way still counts; taking the stop back goes on."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/3"))
+    site.robots()
+    site.now += 5000
+    (job,) = site.jobs()
+    site.decide(stop=True)
+    assert site.jobs(busy=("a.test",)) == [] and site.pages == []
+    site.answer(job)
+    assert site.walk() == []
+    assert [(page.outcome, page.reason) for page in site.pages] == [
+        ("fetched", ""), ("refused", "site_decided"), ("refused", "site_decided"),
+    ]  # fmt: skip
+    assert site.hits(*hits_of("http://a.test/4")) == ["refused"]
+    site.decide(stop=False)
+    site.hits(*hits_of("http://a.test/5"))
+    assert "/5" in site.walk()
+
+
+def test_decisions_may_be_switched_off() -> None:
+    """With stop_when_decided off a decision changes nothing."""
+    site = Site(stop_when_decided=False)
+    site.hits(*hits_of("http://a.test/1"))
+    site.decide(stop=True)
+    assert "/1" in site.walk()
+
+
+def test_sitemaps_are_read_before_links_are_followed() -> None:
+    """The sample of the sitemaps, through an index, comes before the links of the hit; the budget is filled."""
+    site = Site(page_budget=4)
+    site.hits(*hits_of("http://a.test/hit"))
+    site.robots(b"Sitemap: http://a.test/index.xml\nSitemap: http://b.test/other.xml")
+    assert site.step(body=b"<a href=/link1>x</a><a href=/link2>x</a><a href=/link3>x</a>").url == "http://a.test/hit"
+    assert site.step(sitemap=SitemapFile(files=("http://a.test/s1.xml",))).url == "http://a.test/index.xml"
+    pages = ("http://a.test/link1", "http://a.test/map1", "http://a.test/tag/x")
+    assert site.step(sitemap=SitemapFile(pages=pages)).url == "http://a.test/s1.xml"
+    assert site.walk() == ["/map1", "/link1", "/link2"]
+    assert [page.found_by for page in site.pages] == ["hit", "sitemap", "link", "link"]
+
+
+def test_traps_end() -> None:
+    """Links that lead ever deeper end at the depth limit, and URLs at the cap."""
+    site = Site(page_budget=1000, use_sitemaps=False, url_cap=7)
+    site.hits(*hits_of("http://a.test/0"))
+    site.robots()
+    for n in range(4):
+        assert site.step(body=f"<a href=/{n + 1}>x</a>".encode()).url == f"http://a.test/{n}"
+    assert site.committed.next_due() is None
+    site.hits(*hits_of("http://a.test/wide"))
+    body = b"".join(b"<a href=/w%d>x</a>" % n for n in range(100))
+    assert len(site.walk(body=body)) == 5
+
+
+def test_what_another_process_may_have_started_waits_a_delay() -> None:
+    """A site that was due before this process had the partition waits one delay from then, once."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    site.now += 60_000
+    assert site.jobs(since_ms=site.now) == [] and site.committed.next_due() == site.now + 5000
+    since, site.now = site.now, site.now + 5000
+    assert len(site.jobs(since_ms=since)) == 1
+
+
+def test_a_redirected_url_is_not_discovered_again_but_may_be_asked_for() -> None:
+    """Where a page led to is no new page for links; a hit for it has its own record."""
+    site = Site(use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/old"))
+    site.robots()
+    site.step(final_url="http://a.test/new", body=b"<a href=/new>x</a><a href=https://a.test/old>x</a>")
+    assert site.committed.next_due() is None
+    assert site.hits(*hits_of("http://a.test/new")) == ["queued"]
+    site.walk()
+    assert [page.url for page in site.pages] == ["http://a.test/old", "http://a.test/new"]
+
+
+def test_a_hit_for_a_discovered_url_moves_it_to_the_front() -> None:
+    """A link that a hit asks for becomes a hit."""
+    site = Site(use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/0"))
+    site.robots()
+    site.step(body=b"<a href=/1>x</a><a href=/2>x</a>")
+    assert site.hits(*hits_of("http://a.test/2")) == ["known"]
+    assert site.walk() == ["/2", "/1"]
+    assert [(page.found_by, len(page.hits)) for page in site.pages] == [("hit", 1), ("hit", 1), ("link", 0)]
+
+
+def test_other_ports_and_wrong_sites() -> None:
+    """A hit on another port of the host is refused with a reason; a hit that names the wrong site is unusable."""
+    site = Site()
+    assert site.hits(*hits_of("http://a.test/1", "http://a.test:8080/2")) == ["queued", "refused"]
+    assert site.pages[0].reason == "other_port"
+    with pytest.raises(UnusableUrl, match="names the site"):
+        site.hits(msgspec.structs.replace(hits_of("http://a.test/1")[0], site="b.test"))
+
+
+def test_queued_urls_for_the_audit() -> None:
+    """What waits in the committed frontier can be read from outside."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
+    site.robots()
+    site.step()
+    assert len(queued_urls(site.store, 0)) == 1  # type: ignore[arg-type]
+
+
+ANSWERS = st.sampled_from(
+    [
+        {},
+        {"body": b"<a href=/l1>x</a><a href=/l2>x</a>"},
+        {"sitemap": SitemapFile(pages=("http://a.test/m1", "http://a.test/1"))},
+        {"final_url": "http://a.test/2"},
+        {"body": b"User-agent: *\nDisallow: /2"},
+        fail(),
+        fail("http_404", status=404, transient=False, unreachable=False),
+        fail("http_503", status=503, unreachable=False, retry_after_s=1.0),
+        {"outcome": Outcome.REFUSED, "reason": "content_type"},
+        {"outcome": Outcome.REFUSED, "reason": "private_address", "status": 0},
+    ]
+)
+EVENTS = st.one_of(
+    st.tuples(st.just("hit"), st.integers(0, 6)),
+    st.tuples(st.just("decide"), st.booleans()),
+    st.tuples(st.just("answer"), ANSWERS),
+    st.tuples(st.just("crash"), st.none()),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(EVENTS, max_size=40))
+def test_every_hit_has_one_record_in_the_end(events: list[tuple[str, object]]) -> None:
+    """Whatever comes in whatever order, each hit's URL ends with one page record, and the totals are the sums."""
+    site = Site(page_budget=4)
+    asked: set[str] = set()
+    for kind, what in events:
+        if kind == "hit":
+            asked.add(f"http://a.test/{what}")
+            site.hits(*hits_of(f"http://a.test/{what}"))
+        elif kind == "decide":
+            site.decide(bool(what))
+        elif (due := site.committed.next_due()) is not None:
+            site.now = max(site.now, due)
+            for job in site.jobs():
+                if kind == "answer":
+                    site.answer(job, **what)  # type: ignore[arg-type]
+        state = [key for key in site.committed.rows if key.startswith(b"q")]
+        if asked:
+            assert site.row.queued == len(state) and site.row.wanted <= site.row.queued
+    site.walk()
+    urls = [page.url for page in site.pages]
+    assert len(urls) == len(set(urls)) and asked <= set(urls)
+    assert len({page.id for page in site.pages}) == len(urls)
+    assert sum(page.outcome == "fetched" for page in site.pages) <= 4
+    if asked:
+        assert (site.totals.sites, site.totals.active, site.totals.queued) == (1, 0, 0)
+        assert site.totals.fetched == sum(page.outcome == "fetched" for page in site.pages)

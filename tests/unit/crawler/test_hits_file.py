@@ -1,0 +1,104 @@
+"""Hits from CSV, JSONL and plain lists, broken lines included."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.hits_file import BadLine, read_hits
+from stream.records import Hit
+
+
+def read(data: bytes) -> tuple[list[Hit], list[BadLine]]:
+    """All hits and all broken lines of a file."""
+    found = list(read_hits(data.splitlines(keepends=True)))
+    return [f for f in found if isinstance(f, Hit)], [f for f in found if isinstance(f, BadLine)]
+
+
+def test_csv_with_all_columns() -> None:
+    """A CSV's columns are the fields of a hit, in any order, case and with others between them."""
+    hits, bad = read(
+        b"\xef\xbb\xbfRank,url,query,query_id,source,engine,title,snippet,fetched_at,extra\n"
+        b'3,https://A.example/x,best shoes,q7,searxng,bing,"A, ""quoted"" title","two\nlines",2026-11-21T10:00:00Z,?\n'
+    )
+    assert bad == []
+    hit = hits[0]
+    assert (hit.site, hit.url, hit.rank, hit.query, hit.query_id) == (
+        "a.example", "https://A.example/x", 3, "best shoes", "q7",
+    )  # fmt: skip
+    assert (hit.source, hit.engine, hit.title, hit.snippet) == ("searxng", "bing", 'A, "quoted" title', "two\nlines")
+    assert hit.fetched_at == 1795255200000
+
+
+@pytest.mark.parametrize("delimiter", [b",", b";", b"\t"])
+def test_csv_delimiters(delimiter: bytes) -> None:
+    """Comma, semicolon and tab are told from the header."""
+    hits, bad = read(b"url,rank\nhttp://a.example/,1\n".replace(b",", delimiter))
+    assert [hit.rank for hit in hits] == [1] and not bad
+
+
+def test_jsonl_and_plain_lists() -> None:
+    """JSONL and a plain list give hits, too; comments and blank lines of a list are passed over."""
+    hits, bad = read(b'{"url": "http://a.example/", "rank": 2, "fetched_at": 1700000000, "other": [1]}\n')
+    assert [(hit.rank, hit.fetched_at) for hit in hits] == [(2, 1_700_000_000_000)] and not bad
+    hits, bad = read(b"# list\n\nhttp://a.example/\r\n  https://b.example/x  \n")
+    assert [hit.url for hit in hits] == ["http://a.example/", "https://b.example/x"] and not bad
+
+
+def test_broken_lines_are_named_and_skipped() -> None:
+    """Each broken line is reported with its number and a reason, and the rest of the file is read."""
+    hits, bad = read(
+        b"url,rank\n"
+        b"http://a.example/1,1\n"
+        b"no url here,2\n"
+        b"http://a.example/3,first\n"
+        b'"http://a.example/open,4\n'
+        b"http://a.example/5,5,6,7\n"
+        b"http://\xff.example/,6\n"
+        b",7\n"
+        b"ftp://a.example/,8\n"
+        b"http://a.example/9,9\n"
+    )
+    assert [hit.rank for hit in hits] == [1, 9]
+    assert [line.number for line in bad] == [3, 4, 5, 6, 7, 8, 9]
+    assert all(line.reason for line in bad)
+    hits, bad = read(b'{"url": "http://a.example/"}\n[1]\n{"url": 5}\n{"url": \n' + b"[" * 5000 + b"\n")
+    assert len(hits) == 1 and [line.number for line in bad] == [2, 3, 4, 5]
+
+
+def test_ids_are_the_same_on_every_reading_and_differ_by_rank() -> None:
+    """A file read twice gives the same ids; the same URL at another rank is another hit."""
+    data = b"url,rank\nhttp://a.example/,1\nhttp://a.example/,2\n"
+    first, second = read(data)[0], read(data)[0]
+    assert [hit.id for hit in first] == [hit.id for hit in second]
+    assert first[0].id != first[1].id and len(first[0].id) == 32
+
+
+def test_an_empty_file_has_no_hits() -> None:
+    """Nothing in, nothing out."""
+    assert read(b"") == ([], []) == read(b"\n\n")
+
+
+def test_a_huge_line_is_refused() -> None:
+    """A line beyond the cap is a broken line, not a memory problem."""
+    hits, bad = read(b"http://a.example/" + b"a" * 2_000_000 + b"\nhttp://b.example/\n")
+    assert [hit.site for hit in hits] == ["b.example"] and [line.number for line in bad] == [1]
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"url,rank\n", b'{"url":"http://a.example/"}\n']))
+def test_no_file_raises(data: bytes, start: bytes) -> None:
+    """Whatever the bytes, there are hits and broken lines with numbers of the file, and no exception."""
+    lines = (start + data).splitlines(keepends=True)
+    for found in read_hits(lines):
+        if isinstance(found, BadLine):
+            assert 1 <= found.number <= len(lines)
+
+
+@given(st.lists(st.booleans(), max_size=30))
+def test_every_line_is_a_hit_or_a_broken_line(kinds: list[bool]) -> None:
+    """Lines with an open quote never swallow the good lines after them."""
+    rows = [f"http://a.example/{n},{n}\n" if good else f'"http://a.example/{n}\n' for n, good in enumerate(kinds)]
+    hits, bad = read(("url,rank\n" + "".join(rows)).encode())
+    assert [hit.rank for hit in hits] == [n for n, good in enumerate(kinds) if good]
+    assert [line.number for line in bad] == [n + 2 for n, good in enumerate(kinds) if not good]

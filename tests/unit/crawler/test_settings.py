@@ -1,0 +1,37 @@
+"""Settings that the crawler refuses to start with."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from crawler.errors import BadCrawlSettings, NoContact
+from crawler.settings import CrawlSettings
+
+
+@pytest.mark.parametrize("contact", ["", "  ", "me", "http://", "someone(at)example", "a b@example.com"])
+def test_no_start_without_a_contact(contact: str) -> None:
+    """An empty contact, or one that reaches nobody, is refused with a message that says how to mend it."""
+    with pytest.raises(NoContact, match=r"crawl\.contact"):
+        CrawlSettings(contact=contact).check()
+
+
+@pytest.mark.parametrize("contact", ["https://example.org/bot", "bot@example.org"])
+def test_user_agent_names_us_and_the_contact(contact: str) -> None:
+    """The user agent is name/version (+contact)."""
+    settings = CrawlSettings(contact=contact)
+    settings.check()
+    name, _, rest = settings.user_agent.partition("/")
+    assert name == "farmwatch" and rest.endswith(f" (+{contact})")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"resolve_to": {"*": "127.0.0.1:1"}}, {"delay_s": 0}, {"delay_s": -1}, {"page_budget": 0}, {"name": "a b"},
+     {"max_in_flight": 0}, {"body_bytes": 2**30}, {"total_timeout_s": float("nan")}],
+)  # fmt: skip
+def test_rude_or_contradictory_settings(changes: dict[str, object]) -> None:
+    """No delay, no limits, and a resolver override outside of tests are refused by name."""
+    settings = msgspec.structs.replace(CrawlSettings(contact="a@example.org"), **changes)
+    with pytest.raises(BadCrawlSettings, match=next(iter(changes))):
+        settings.check()

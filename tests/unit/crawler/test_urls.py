@@ -1,0 +1,114 @@
+"""URLs: one spelling, ids from it, and what is skipped."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.errors import UnusableUrl
+from crawler.urls import (
+    fetch_id,
+    host_of,
+    is_skipped,
+    normalise,
+    origin_of,
+    other_scheme,
+    page_id,
+    port_of,
+    site_of,
+    twin_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("url", "normal"),
+    [
+        ("HTTP://EXAMPLE.com:80/a/../c?x#f", "http://example.com/c?x"),
+        ("https://user:secret@example.com./", "https://example.com/"),
+        ("https://bücher.example/ä?q=ö", "https://xn--bcher-kva.example/%C3%A4?q=%C3%B6"),
+        ("  http://example.com ", "http://example.com/"),
+        ("http://0x7f.1/", "http://127.0.0.1/"),
+        ("https://example.com:443/x", "https://example.com/x"),
+        ("http://[::FFFF:127.0.0.1]:8080/", "http://[::ffff:7f00:1]:8080/"),
+    ],
+)
+def test_spellings_of_a_url_become_one(url: str, normal: str) -> None:
+    """Case, default ports, dots, credentials, fragments and host notations do not make another URL."""
+    assert normalise(url) == normal
+    assert page_id(url) == page_id(normal)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "x", "//example.com/", "ftp://example.com/", "mailto:a@b.example", "http://", "http://a b/",
+     "javascript:alert(1)", "http://a..b/", "http://./", "http://[::1/", "https://example.com/" + "a" * 3000,
+     "http://\ud800.example/", "http:///\0"],
+)  # fmt: skip
+def test_what_is_no_web_url_is_refused(url: str) -> None:
+    """Anything but an http(s) URL with a host raises UnusableUrl, and nothing else."""
+    with pytest.raises(UnusableUrl):
+        print(normalise(url))
+
+
+def test_site_is_the_host_without_port() -> None:
+    """Ports stay in the URL and out of the site."""
+    assert site_of("http://Shop.Example.com:8080/x") == "shop.example.com"
+    assert port_of("http://shop.example.com:8080/x") == "8080"
+    assert port_of("http://shop.example.com/x") == ""
+    assert origin_of("http://shop.example.com:8080/x/y") == "http://shop.example.com:8080"
+    assert host_of("http://[::1]:8080/") == host_of("http://[::1]/") == "[::1]"
+    assert port_of("http://[::1]/") == "" and port_of("http://[::1]:81/") == "81"
+
+
+def test_fetch_ids_tell_visits_apart() -> None:
+    """A visit has one id for ever; another visit has another."""
+    assert fetch_id("http://a.example/", 1) == fetch_id("http://a.example/", 1)
+    assert fetch_id("http://a.example/", 1) != fetch_id("http://a.example/", 2) != page_id("http://a.example/")
+
+
+@pytest.mark.parametrize(
+    ("path", "skipped"),
+    [
+        ("/", True),
+        ("/index.php", True),
+        ("/tag/x", True),
+        ("/page/2/", True),
+        ("/search?q=1", True),
+        ("/?s=word", True),
+        ("/feed/", True),
+        ("/login", True),
+        ("/photo.JPG", True),
+        ("/wp-login.php", True),
+        ("/a.pdf?x=1", True),
+        ("/2024/10/an-article", False),
+        ("/?p=12", False),
+        ("/researching-tags", False),
+        ("/how-to-search-well.html", False),
+        ("/printing-at-home", False),
+    ],
+)
+def test_index_search_login_feed_and_media_urls_are_skipped(path: str, skipped: bool) -> None:
+    """Discovered URLs that are no articles by their looks are told from those that may be."""
+    assert is_skipped(f"https://a.example{path}") is skipped
+
+
+def test_twins() -> None:
+    """`www.` comes and goes; so does the s of https."""
+    assert twin_of("www.a.example") == "a.example"
+    assert twin_of("a.example") == "www.a.example"
+    assert other_scheme("http://a.example/") == "https://a.example/"
+    assert other_scheme("https://a.example/") == "http://a.example/"
+
+
+@given(st.text(max_size=60) | st.text(max_size=40).map(lambda t: "http://" + t))
+def test_normalising_twice_changes_nothing(text: str) -> None:
+    """Any text is refused or has one spelling, whose host is the site and whose parts can be read off."""
+    try:
+        normal = normalise(text)
+    except UnusableUrl:
+        return
+    assert normalise(normal) == normal
+    assert site_of(normal) == host_of(normal) != ""
+    assert "#" not in normal and "\n" not in normal
+    is_skipped(normal)
