@@ -18,6 +18,7 @@ from scoring.weights import Calibration
 C = 3.0
 CROPS = 3  # of each text: a text says more by three stretches than by one
 _NO_PENALTY = 1e6
+_BATCH = 1024  # texts hashed at a time, for memory
 
 Floats = NDArray[np.float64]
 Keep = Callable[[Sample], bool]
@@ -34,7 +35,7 @@ class Model(NamedTuple):
 class Crops(NamedTuple):
     """Stretches of texts, hashed."""
 
-    matrix: Any  # scipy.sparse.csr_array, a row for each
+    matrix: Any  # scipy.sparse.csr_matrix, a row for each
     length: Floats  # L of each, see log_length
     samples: list[Sample]  # the text of each
 
@@ -50,16 +51,30 @@ class Crops(NamedTuple):
 
 def crop_all(samples: Sequence[Sample], crop: Crop, times: int, seed: int) -> Crops:
     """`times` crops of each text."""
-    from scipy.sparse import csr_array  # type: ignore[import-untyped]  # comes with scikit-learn
-
     rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
-    cut = [(crop(sample.words, rng), sample) for sample in samples for _ in range(times)]
-    starts, columns, values = vectors([tokens(" ".join(words)) for words, _ in cut])
+    found: list[list[bytes]] = []
+    words: list[int] = []
+    for sample in samples:
+        for _ in range(times):
+            stretch = crop(sample.words, rng)
+            words.append(len(stretch))
+            found.append(tokens(" ".join(stretch)))
     return Crops(
-        csr_array((values, columns.astype(np.int32), starts.astype(np.int32)), shape=(len(cut), BUCKETS)),
-        log_length(np.array([len(words) for words, _ in cut], np.float64)),
-        [sample for _, sample in cut],
+        _matrix(found),
+        log_length(np.array(words, np.float64)),
+        [sample for sample in samples for _ in range(times)],
     )
+
+
+def _matrix(texts: Sequence[Sequence[bytes]]) -> Any:
+    from scipy import sparse  # type: ignore[import-untyped]  # comes with scikit-learn
+
+    parts = []
+    for start in range(0, len(texts), _BATCH):
+        batch = texts[start : start + _BATCH]
+        starts, columns, values = vectors(batch)
+        parts.append(sparse.csr_matrix((values, columns, starts), shape=(len(batch), BUCKETS)))
+    return sparse.vstack(parts, format="csr")
 
 
 class Trainer:

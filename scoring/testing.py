@@ -1,0 +1,30 @@
+"""A detector for tests of whatever stands around detectors: no weights, and a verdict that the test chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scoring.detector import TextScore
+
+
+class FakeDetector:
+    """Flags the texts that contain `mark`, abstains from empty ones, and remembers what it was given."""
+
+    warning = "a fake for tests; says nothing about texts"
+
+    def __init__(self, mark: str = "LLM", identity: str = "fake/1") -> None:
+        """Flag by `mark`."""
+        self.identity = identity
+        self.given: list[list[str]] = []  # the batches
+        self._mark = mark
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """p_llm is .9 with the mark and .1 without; tokens are characters."""
+        self.given.append(list(texts))
+        return [self._one(text) for text in texts]
+
+    def _one(self, text: str) -> TextScore:
+        if not text:
+            return TextScore(abstain="too_short")
+        flag = self._mark in text
+        return TextScore(score=float(flag), p_llm=0.9 if flag else 0.1, flag=flag, tokens=len(text))

@@ -1,0 +1,75 @@
+"""The signed-hash vectors against a plain implementation of the same recipe."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.ngrams import BUCKETS, tokens, vectors
+
+WORDS = st.lists(st.sampled_from([b"a", b"the", b"house", b".", b",", b"don't", b"12", b"of"]), max_size=60)
+
+
+def plain_vector(words: list[bytes]) -> dict[int, float]:
+    """The recipe word by word: crc32, low 15 bits, bit 31 as sign, 1 + ln(tf), length 1."""
+    grams = Counter([*words, *(a + b" " + b for a, b in pairwise(words))])
+    vector: dict[int, float] = {}
+    for gram, tf in grams.items():
+        crc = zlib.crc32(gram)
+        sign = -1.0 if crc >> 31 else 1.0
+        vector[crc & 32767] = vector.get(crc & 32767, 0.0) + sign * (1 + math.log(tf))
+    length = math.sqrt(sum(value * value for value in vector.values())) or 1.0
+    return {bucket: value / length for bucket, value in vector.items()}
+
+
+@settings(max_examples=60)
+@given(st.lists(WORDS, min_size=1, max_size=5))
+def test_vectors_equal_the_plain_recipe(texts: list[list[bytes]]) -> None:
+    """The batch form gives each text the vector of the recipe, an empty one an empty row."""
+    starts, columns, values = vectors(texts)
+    assert len(starts) == len(texts) + 1
+    for i, words in enumerate(texts):
+        row = dict(zip(columns[starts[i] : starts[i + 1]].tolist(), values[starts[i] : starts[i + 1]], strict=True))
+        expected = plain_vector(words)
+        assert row.keys() == expected.keys()
+        assert all(abs(row[bucket] - value) < 1e-12 for bucket, value in expected.items())
+
+
+def test_ngrams_that_share_a_bucket_add_up() -> None:
+    """Two different n-grams of one bucket give one column with the signed sum."""
+    by_bucket: dict[int, bytes] = {}
+    for number in range(100_000):
+        gram = str(number).encode()
+        crc = zlib.crc32(gram)
+        other = by_bucket.setdefault(crc & 32767, gram)
+        if other != gram and zlib.crc32(other) >> 31 == crc >> 31:
+            break
+    starts, columns, _ = vectors([[other], [gram]])
+    both = vectors([[other, gram]])
+    assert columns[0] == columns[1] == zlib.crc32(gram) & 32767
+    assert starts.tolist() == [0, 1, 2]
+    place = both.columns.tolist().index(int(columns[0]))
+    assert abs(both.values[place]) == np.abs(both.values).max()
+    assert len(both.columns) == 2
+
+
+def test_rows_have_unit_length() -> None:
+    """Every row that is not empty has Euclidean length 1, columns inside the buckets."""
+    found = vectors([tokens("The cat sat on the mat, and the cat slept."), [], tokens("One two.")])
+    sums = [float((found.values[a:b] ** 2).sum()) for a, b in pairwise(found.starts)]
+    assert np.allclose(sums, [1, 0, 1])
+    assert found.columns.max() < BUCKETS
+
+
+def test_tokens_are_words_numbers_and_punctuation() -> None:
+    """Tokens are lower-case words, digits and the listed punctuation; the rest is passed over."""
+    assert tokens("It's 2 o'clock — \"Yes\" (really); naïve % x_y!") == [
+        *(b"it's", b"2", b"o'clock", "—".encode(), b'"', b"yes", b'"', b"(", b"really", b")", b";"),
+        *(b"na", b"ve", b"x", b"y", b"!"),
+    ]

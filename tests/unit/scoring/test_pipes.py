@@ -1,0 +1,79 @@
+"""The pipes' functions and grouped rates: the same answers as the stages, in stable field names."""
+
+from __future__ import annotations
+
+import msgspec
+
+from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_flags
+from scoring.rate import ErrorCounts
+from scoring.site_rates import by_query_group, by_rank_band, by_source, rates_by, site_rate
+from scoring.site_verdict import SprtParams
+from scoring.testing import FakeDetector
+from stream.records import SiteState
+
+
+def test_score_lines_have_the_documented_fields() -> None:
+    """{id, text} → {id, detector, score, p_llm, flag, abstain, tokens}; flag is null where it abstains."""
+    lines = score_texts(FakeDetector("x"), [TextLine(id="1", text="x"), TextLine(id="2", text="")])
+    assert msgspec.to_builtins(lines) == [
+        {"id": "1", "detector": "fake/1", "score": 1.0, "p_llm": 0.9, "flag": True, "abstain": "", "tokens": 1},
+        {"id": "2", "detector": "fake/1", "score": None, "p_llm": None, "flag": None, "abstain": "too_short"}
+        | {"tokens": 0},
+    ]
+
+
+def test_tally_gives_a_line_per_site_with_evidence() -> None:
+    """Sites come in the order of their first line, abstentions are passed over, the evidence names the numbers."""
+    flags = [FlagLine(site=site, flag=flag) for flag in (None, True, True, True, True) for site in ("b", "a")]
+    first, second = tally_flags([*flags, FlagLine(site="c", flag=False)], SprtParams())[1:]
+    assert (first.site, first.verdict, first.pages_used, first.pages) == ("a", "llm", 4, 5)
+    assert "4 of the first 4 of 4" in first.evidence and "6.89" in first.evidence
+    assert (second.site, second.verdict) == ("c", "unclassifiable")
+    assert "at least 4 are needed" in second.evidence
+
+
+def test_estimate_counts_every_kind_of_site() -> None:
+    """Denominators add up, a site's last line counts, and error counts correct the rate."""
+    verdicts = ["llm", "human", "undecided", "unclassifiable", "human"]
+    lines = [SiteVerdictLine(site=str(i), verdict=v) for i, v in enumerate(verdicts)]  # type: ignore[arg-type]
+    found = estimate_sites([SiteVerdictLine(site="0", verdict="human"), *lines])
+    assert (found.llm, found.human, found.undecided, found.unclassifiable) == (1, 2, 1, 1)
+    assert (found.classifiable, found.sites, found.rate, found.method) == (4, 5, 0.25, "uncorrected")
+    corrected = estimate_sites(lines, ErrorCounts(50, 50, 50, 45))
+    assert corrected.method == "corrected" and corrected.rate is not None
+    assert estimate_sites([]).rate is None
+
+
+def row(site: str, verdict: str, sources: list[str], queries: list[str], rank: int) -> SiteState:
+    """A site row."""
+    return SiteState(id=site, site=site, verdict=verdict, sources=sources, queries=queries, best_rank=rank)
+
+
+ROWS = [
+    row("a", "llm", ["s1", "s2"], ["health/1", "health/2"], 1),
+    row("b", "human", ["s1"], ["travel/1"], 5),
+    row("c", "unclassifiable", ["s2"], [], 0),
+    row("d", "human", ["s2"], ["health/1"], 99),
+]
+
+
+def test_rates_by_source_count_a_site_in_each_of_its_sources() -> None:
+    """A site of two sources counts in both; unclassifiable sites stay out of the denominator and are shown."""
+    rates = rates_by(ROWS, by_source)
+    assert {name: (r.llm, r.classifiable, r.unclassifiable, r.sites) for name, r in rates.items()} == {
+        "s1": (1, 2, 0, 2),
+        "s2": (1, 2, 1, 3),
+    }
+
+
+def test_rates_by_rank_band_and_query_group() -> None:
+    """Bands sort by rank, rank 0 is unknown, and a site counts once in a query group."""
+    assert list(rates_by(ROWS, by_rank_band)) == ["01-03", "04-10", "51+", "unknown"]
+    groups = rates_by(ROWS, by_query_group(lambda query: query.split("/")[0]))
+    assert {name: r.sites for name, r in groups.items()} == {"health": 2, "travel": 1}
+
+
+def test_no_classifiable_site_gives_no_rate() -> None:
+    """Only unclassifiable sites: no rate, and the number of sites still shows."""
+    found = site_rate(["unclassifiable"] * 3)
+    assert (found.rate.rate, found.sites, found.classifiable) == (None, 3, 0)

@@ -1,0 +1,251 @@
+"""TALLY: one row per site, the same for every interleaving of hits, verdicts and scores."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.settings import TallySettings
+from scoring.site_verdict import SprtParams
+from scoring.tally_stage import TallyStage
+from stream.memory_state import MemoryState
+from stream.metrics import Meter, Metrics
+from stream.records import Decision, Hit, Record, Score, SiteState, Verdict, decode
+from stream.stage import Context
+from stream.state import KeyedState
+
+SITE = "a.example"
+DETECTOR = "fake/1"
+SPRT = SprtParams(min_articles=4)
+
+
+class Desk:
+    """A stage with its state, fed record by record, each in a batch of its own."""
+
+    def __init__(self, detector: str = DETECTOR, **settings: Any) -> None:
+        self.stage = TallyStage(detector, TallySettings(**settings))
+        self.store = MemoryState()
+        self.outputs: list[tuple[str, Record]] = []
+        self.meter = Meter()
+        self.now_ms = 1000
+
+    def feed(self, *records: Record) -> Desk:
+        """Process the records, keeping outputs and state."""
+        for record in records:
+            state = KeyedState(self.store)
+            ctx = Context(3, state, self.meter, self.now_ms)
+            self.stage.process(record, record, ctx)
+            self.store.apply(state.changes())
+            for output in ctx.outputs:
+                assert output.partition == 3 and output.value is not None and output.key == record.site.encode()
+                kind = SiteState if output.topic == "sites" else Decision
+                self.outputs.append((output.topic, decode(kind, output.value)))
+            self.now_ms += 1
+        return self
+
+    @property
+    def rows(self) -> list[SiteState]:
+        """Rows emitted so far."""
+        return [record for _, record in self.outputs if isinstance(record, SiteState)]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Decisions emitted so far."""
+        return [record for _, record in self.outputs if isinstance(record, Decision)]
+
+    @property
+    def row(self) -> SiteState:
+        """The newest row, without its time."""
+        return msgspec.structs.replace(self.rows[-1], updated_at=0)
+
+
+def hit(number: int, rank: int = 1, source: str = "file", query: str = "q1", site: str = SITE) -> Hit:
+    """A search result."""
+    return Hit(id=f"h{number}", site=site, url=f"https://{site}/{number}", query_id=query, source=source, rank=rank)
+
+
+def page(
+    number: int, *, article: bool = True, text: str | None = None, visit: int = 1, failed: str = "short_text"
+) -> Verdict:
+    """A verdict on page `number`, fetched at `visit`."""
+    return Verdict(
+        id=f"p{number}v{visit}",
+        site=SITE,
+        page_id=f"p{number}",
+        url=f"https://{SITE}/{number}",
+        verdict="article" if article else "dropped",
+        first_failed="" if article else failed,
+        ruleset="default",
+        digest="d1",
+        text_digest=text or f"t{number}",
+        fetched_at=visit,
+    )
+
+
+def score(text: str, flag: bool | None, detector: str = DETECTOR) -> Score:
+    """A score of a text; flag None = abstained."""
+    return Score(
+        id=f"{text}:{detector}",
+        site=SITE,
+        page_id="",
+        fetch_id="",
+        text_digest=text,
+        detector=detector,
+        score=None if flag is None else 1.0,
+        flag=flag,
+        abstain="too_short" if flag is None else "",
+    )
+
+
+def test_a_hit_alone_makes_a_row() -> None:
+    """A site that was only found has its row: unclassifiable, no pages, its sources, queries and best rank."""
+    row = Desk().feed(hit(1, 7, "b"), hit(2, 3, "a", "q2"), hit(2, 1, "c"), hit(3, 0)).row
+    assert (row.verdict, row.pages, row.hits, row.best_rank) == ("unclassifiable", 0, 3, 3)
+    assert (row.sources, row.queries) == (["a", "b", "file"], ["q1", "q2"])
+
+
+def test_flags_in_page_order_decide() -> None:
+    """Four flagged articles make the site llm; the row counts pages, articles, scores and dropped pages by rule."""
+    desk = Desk(sprt=SPRT).feed(hit(1), page(9, article=False), page(8, article=False, failed="lang"))
+    desk.feed(*(page(i) for i in range(6)), *(score(f"t{i}", i < 4) for i in range(6)))
+    row = desk.row
+    assert (row.verdict, row.pages_used, row.pages, row.articles, row.scored, row.flagged) == ("llm", 4, 8, 6, 6, 4)
+    assert row.dropped_by == {"lang": 1, "short_text": 1}
+    assert (row.detector, row.ruleset, row.digest) == (DETECTOR, "default", "d1")
+
+
+def test_a_row_is_emitted_only_when_it_differs() -> None:
+    """Records that change nothing emit nothing, whatever the clock says."""
+    desk = Desk().feed(hit(1), page(1), score("t1", True))
+    count = len(desk.outputs)
+    desk.feed(hit(1), page(1), score("t1", True))
+    assert len(desk.outputs) == count == 3
+    assert [row.updated_at for row in desk.rows] == [1000, 1001, 1002]
+
+
+def test_a_score_without_its_article_waits() -> None:
+    """A score counts once a verdict makes its page an article, and only then."""
+    desk = Desk().feed(hit(1), score("t1", True))
+    assert (desk.row.scored, desk.row.pages) == (0, 0)
+    assert desk.feed(page(1)).row.scored == 1
+    assert Desk().feed(score("t1", True), page(1, article=False)).row.scored == 0
+
+
+def test_the_same_text_on_two_pages_counts_once() -> None:
+    """Four pages of one text are four articles and one piece of evidence."""
+    desk = Desk(sprt=SPRT).feed(*(page(i, text="same") for i in range(4)), score("same", True))
+    assert (desk.row.articles, desk.row.scored, desk.row.pages_used) == (4, 4, 1)
+    assert desk.row.verdict == "unclassifiable"
+
+
+def test_abstentions_are_skipped() -> None:
+    """An abstained score is counted as abstained and is no evidence."""
+    row = Desk(sprt=SPRT).feed(*(page(i) for i in range(5)), *(score(f"t{i}", None) for i in range(5))).row
+    assert (row.abstained, row.scored, row.flagged, row.pages_used) == (5, 0, 0, 0)
+    assert row.verdict == "unclassifiable"
+
+
+def test_scores_of_another_detector_are_never_pooled() -> None:
+    """Scores of another identity change neither row nor state, and are counted apart."""
+    desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)))
+    before = (list(desk.outputs), desk.store.get(SITE.encode()))
+    desk.feed(*(score(f"t{i}", True, "fake/2") for i in range(4)))
+    assert (desk.outputs, desk.store.get(SITE.encode())) == before
+    metrics = Metrics()
+    desk.meter.apply(metrics)
+    labels = {"run": "live", "ruleset": "", "stage": "tally", "result": "other_detector"}
+    assert metrics.registry.get_sample_value("farmwatch_stage_records_total", labels) == 4
+
+
+def test_a_newer_fetch_replaces_its_page_in_place() -> None:
+    """A page fetched again keeps its place with the newer verdict; an older fetch arriving late changes nothing."""
+    desk = Desk().feed(page(1), page(2), page(1, article=False, visit=2))
+    assert (desk.row.pages, desk.row.articles) == (2, 1)
+    late = desk.feed(page(1, visit=1))
+    assert (late.row.pages, late.row.articles) == (2, 1)
+    data = desk.store.get(SITE.encode())
+    assert data is not None and list(msgspec.msgpack.decode(data)[4]) == ["p1", "p2"]
+
+
+def test_one_decision_per_site() -> None:
+    """A decided site is told to stop once, with the reason; later flags tell nothing more."""
+    desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(8)), *(score(f"t{i}", True) for i in range(8)))
+    assert [(d.stop, d.reason, d.site) for d in desk.decisions] == [(True, "decided_llm", SITE)]
+    human = Desk(sprt=SPRT).feed(*(page(i) for i in range(8)), *(score(f"t{i}", False) for i in range(8)))
+    assert [d.reason for d in human.decisions] == ["decided_human"]
+
+
+def test_enough_articles_stop_an_undecided_site() -> None:
+    """A site that stays between the bounds is stopped at the number of usable scores in the settings."""
+    desk = Desk(sprt=SPRT, enough_articles=6).feed(*(page(i) for i in range(7)))
+    desk.feed(*(score(f"t{i}", i % 3 == 0) for i in range(5)))
+    assert desk.decisions == []
+    desk.feed(score("t5", False), score("t6", True))
+    assert [d.reason for d in desk.decisions] == ["enough_articles"]
+    assert desk.row.verdict == "undecided"
+
+
+def test_built_in_parameters_follow_the_detector() -> None:
+    """Without parameters in the settings, seven flags of the built-in detector do not decide, eight do."""
+    name = "lite-ngram/00000000/p0.95"
+    desk = Desk(name).feed(*(page(i) for i in range(8)), *(score(f"t{i}", True, name) for i in range(7)))
+    assert desk.row.verdict == "unclassifiable"
+    assert desk.feed(score("t7", True, name)).row.verdict == "llm"
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    """Zero articles can never be enough."""
+    with pytest.raises(ValueError, match="enough_articles"):
+        TallySettings(enough_articles=0)
+
+
+FLAG = st.none() | st.booleans()
+
+
+@st.composite
+def a_site(draw: st.DrawFn) -> tuple[Sequence[Record], Sequence[Record], Sequence[Record]]:
+    """The three topics of a site, each in its own order: repeated pages, shared texts, abstentions, other detectors."""
+    hits = [hit(draw(st.integers(0, 4)), draw(st.integers(0, 9)), draw(st.sampled_from("ab"))) for _ in range(3)]
+    pages = [
+        page(
+            draw(st.integers(0, 6)),
+            article=draw(st.booleans()),
+            text=f"t{draw(st.integers(0, 6))}",
+            visit=draw(st.integers(1, 3)),
+        )
+        for _ in range(draw(st.integers(0, 12)))
+    ]
+    flags = draw(st.lists(FLAG, min_size=7, max_size=7))
+    order = draw(st.permutations(range(7)))
+    scores = [score(f"t{i}", flags[i]) for i in order[: draw(st.integers(0, 7))]]
+    scores.insert(draw(st.integers(0, len(scores))), score("t1", True, "fake/2"))
+    return hits, pages, scores
+
+
+def interleaved(topics: Sequence[Sequence[Record]], rng: random.Random) -> list[Record]:
+    """The topics merged at random, the order within each kept."""
+    slots = [topic for topic, records in enumerate(topics) for _ in records]
+    rng.shuffle(slots)
+    streams = [iter(records) for records in topics]
+    return [next(streams[slot]) for slot in slots]
+
+
+@settings(max_examples=60, deadline=None)
+@given(a_site(), st.integers(0, 2**32))
+def test_the_row_is_independent_of_the_interleaving(
+    topics: tuple[Sequence[Record], Sequence[Record], Sequence[Record]], seed: int
+) -> None:
+    """Whatever the interleaving of the three topics, the last row is the same in everything but its time."""
+    rng = random.Random(seed)
+    in_turn = Desk(sprt=SPRT).feed(*topics[0], *topics[1], *topics[2])
+    mixed = Desk(sprt=SPRT).feed(*interleaved(topics, rng))
+    assert mixed.row == in_turn.row
+    for earlier, later in zip(mixed.rows, mixed.rows[1:], strict=False):
+        assert msgspec.structs.replace(earlier, updated_at=later.updated_at) != later
+    assert len(mixed.decisions) <= 1
