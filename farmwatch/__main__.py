@@ -19,7 +19,8 @@ def run(arguments: Sequence[str]) -> int:
 
     try:
         code = app(
-            list(arguments),
+            # a lone hyphen would be taken for an option; `farmwatch.hits.binary_input` knows both names
+            ["/dev/stdin" if argument == "-" else argument for argument in arguments],
             exit_on_error=False,
             result_action="return_value",
         )

@@ -38,7 +38,7 @@ def search(
 
     config = common.load().config
     total = skipped = 0
-    with opened(config) as log:
+    with opened(config, create=True) as log:
         create_topics(log, config)
         for file in hits:
             where = f"{file}: " if len(hits) > 1 else ""

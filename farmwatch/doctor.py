@@ -104,8 +104,10 @@ def _trafilatura(_config: Config) -> Finding:
 
 
 def _log(config: Config) -> Finding:
-    from farmwatch.roles import open_configured
+    from farmwatch.roles import log_exists, open_configured
 
+    if not log_exists(config):
+        return Finding("log", State.OK, f"{config.log.url}: not made yet; `farmwatch up` makes it")
     mend = "start the broker, or set log.url to sqlite:FOLDER"
     try:
         log = open_configured(config)
@@ -131,18 +133,17 @@ def _log(config: Config) -> Finding:
 
 
 def _clock(config: Config) -> Finding:
-    from farmwatch.roles import open_configured
+    from farmwatch.roles import log_exists, open_configured
     from stream.topics import HITS
 
     now_ms = time.time_ns() // 1_000_000
-    log = open_configured(config)
-    try:
-        if HITS in log.topics():
-            ahead = log.offset_at(HITS, now_ms + _CLOCK_SLACK_MS) != log.end(HITS)
-            if ahead:
+    if log_exists(config):
+        log = open_configured(config)
+        try:
+            if HITS in log.topics() and log.offset_at(HITS, now_ms + _CLOCK_SLACK_MS) != log.end(HITS):
                 return Finding("clock", State.FAIL, "the log holds hits from the future", "set this machine's clock")
-    finally:
-        log.close()
+        finally:
+            log.close()
     synchronised = _output("timedatectl", "show", "-p", "NTPSynchronized", "--value")
     if synchronised == "no":
         return Finding("clock", State.WARN, "not synchronised", "turn on NTP: timedatectl set-ntp true")

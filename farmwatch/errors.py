@@ -40,6 +40,10 @@ class NotFound(FarmwatchError):
     exit = Exit.PROBLEM
 
 
+class NoLog(FarmwatchError):
+    """The embedded log's folder does not exist. The operator names the right one, or starts `farmwatch up`."""
+
+
 class NotSettled(FarmwatchError, TimeoutError):
     """The stages did not come to rest in time; the message says what is still open. The operator looks at the logs."""
 

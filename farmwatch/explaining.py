@@ -71,6 +71,7 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
         features = Measurer(settings, pool).measure("", html, "", encoding=_charset(html), page_id=str(file))
     finally:
         pool.close()
+    features = msgspec.structs.replace(features, measures={**features.measures, "url_path": None})  # a file has no URL
     verdict = judge(features, ruleset)
     score = None
     if verdict.verdict == ARTICLE:

@@ -15,6 +15,7 @@ from stream.log import Log, Output, partition_of
 from stream.records import Hit, encode
 from stream.topics import HITS
 
+STDIN = ("-", "/dev/stdin")
 _BATCH = 1000  # hits that become visible together
 
 
@@ -58,7 +59,7 @@ def hit_output(hit: Hit, partitions: int) -> Output:
 @contextmanager
 def binary_input(file: Path) -> Iterator[BinaryIO]:
     """The file's bytes, or standard input's for `-`. Raises FarmwatchError when it cannot be read."""
-    if str(file) == "-":
+    if str(file) in STDIN:
         yield sys.stdin.buffer
         return
     try:

@@ -181,6 +181,8 @@ def _parse(kind: Any, raw: str) -> Any:
     if _is_text(kind):
         return raw
     stripped = raw.strip()
+    if stripped == "null" and type(None) in get_args(_bare(kind)):
+        return None
     if stripped[:1] in ("[", "{"):
         for read in (json.loads, _toml_value):
             try:

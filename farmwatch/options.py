@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from farmwatch.errors import NoLog
 from farmwatch.messages import message
 
 if TYPE_CHECKING:
@@ -51,10 +52,15 @@ DEFAULTS = Common()
 
 
 @contextmanager
-def opened(config: Config) -> Iterator[Log]:
-    """The configured log, closed at the end. Raises LogUnavailable."""
-    from farmwatch.roles import open_configured
+def opened(config: Config, *, create: bool = False) -> Iterator[Log]:
+    """The configured log, closed at the end; `create` makes an embedded one that is not there.
 
+    Raises LogUnavailable, and NoLog: a command that only looks must not answer from an empty log in the wrong folder.
+    """
+    from farmwatch.roles import log_exists, open_configured
+
+    if not create and not log_exists(config):
+        raise NoLog(f"{config.log.url}: there is no log yet; `farmwatch up` makes it. Or set log.url (--log)")
     log = open_configured(config)
     try:
         yield log

@@ -38,6 +38,12 @@ def open_configured(config: Config) -> Log:
     return open_log(config.log.url, prefix=config.log.prefix, **options)
 
 
+def log_exists(config: Config) -> bool:
+    """False for an embedded log that was never made; a broker is asked when it is opened."""
+    scheme, _, place = config.log.url.partition(":")
+    return scheme != "sqlite" or Path(place).expanduser().is_dir()
+
+
 def create_topics(log: Log, config: Config) -> None:
     """Create the topics that are missing. Raises TopicMismatch where log.partitions was another one."""
     log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))

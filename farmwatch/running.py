@@ -104,10 +104,10 @@ def refuse_unfit(config: Config, roles: list[Role]) -> None:
         config.crawl.check()
     except NoContact as error:
         raise ConfigError(
-            f"crawl.contact: {error} (in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or --set crawl.contact=...)"
+            f"{error} (in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or by --set crawl.contact=...)"
         ) from error
     except BadCrawlSettings as error:
-        raise ConfigError(f"crawl: {error}") from error
+        raise ConfigError(str(error)) from error
 
 
 def metrics_port(config: Config, role: Role) -> int:
@@ -168,7 +168,7 @@ def _append_hits(config: Config, file: Path) -> None:
     from farmwatch.hits import append_hits, binary_input
     from farmwatch.roles import create_topics
 
-    with opened(config) as log, binary_input(file) as lines:
+    with opened(config, create=True) as log, binary_input(file) as lines:
         create_topics(log, config)
         added = append_hits(log, lines, lambda bad: message(f"{file}: line {bad.number}: {bad.reason}"))
     message(f"{file}: {added.hits} hits appended, {added.skipped} lines skipped")

@@ -190,7 +190,7 @@ def topics(
     from farmwatch.flow import topic_states
 
     config = common.load().config
-    with opened(config) as log:
+    with opened(config, create=create) as log:
         if create:
             from farmwatch.roles import create_topics
 

@@ -71,9 +71,7 @@ def print_result(result: DemoResult) -> None:
         )
     judged = [row for row in result.rows if row.verdict in ("llm", "human")]
     right = sum(result.truth.get(row.site) == row.verdict for row in judged)
-    put(
-        f"Truth: {result.agreeing} of {len(result.rows)} sites as they should be; {right} of {len(judged)} decided ones right"
-    )
+    put(f"Truth: {result.agreeing} of {len(result.rows)} sites right, {right} of the {len(judged)} decided ones")
     put(f"Audit: {'clean' if result.report.ok else f'{len(result.report.broken)} records unaccounted for'}")
     put(f"Behind it: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
     put(f"Mind: {result.warning}")

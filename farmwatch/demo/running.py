@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -17,6 +18,7 @@ from farmwatch.demo.demo_web import Truth, build_demo_web
 from farmwatch.demo.report import DemoResult, print_json, print_result
 from farmwatch.demo.web import LoopbackWeb
 from farmwatch.errors import Exit, FarmwatchError
+from farmwatch.layers import ENV_PREFIX
 from farmwatch.messages import error_console, message
 from farmwatch.roles import load_configured_detector, load_configured_ruleset, open_configured
 from farmwatch.settling import Progress, settle
@@ -107,6 +109,7 @@ def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> _Run
         process = subprocess.Popen(
             [*this_program(), "up", "--leash", "--config", str(file), "--hits", str(hits)],
             stdin=subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)},
             stdout=written,
             stderr=written,
         )

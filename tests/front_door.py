@@ -1,0 +1,97 @@
+"""What the front door's tests share: commands in this process, a page that is an article, a log as a run leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from crawler.urls import page_id
+from filters.judging import judge
+from filters.measurer import Measurer
+from filters.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from stream.log import Output, partition_of
+from stream.opening import open_log
+from stream.records import Features, Page, Record, Score, SiteState, encode
+from stream.topics import FEATURES, PAGES, SCORES, SITES, VERDICTS, all_topics
+
+PARTITIONS = 2
+SITE = "kept.example"
+URL = f"https://{SITE}/garden"
+SHORT_URL = f"https://{SITE}/short"
+REFUSED_URL = f"https://{SITE}/closed"
+DETECTOR = "some-detector/1"
+_SENTENCE = "The garden was quiet that morning and the two of them walked slowly along the wall. "
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+Runner = Callable[..., Ran]
+
+
+def article_html(words: int = 400) -> str:
+    """A page that every rule keeps."""
+    text = " ".join((_SENTENCE * (words // 16 + 1)).split()[:words])
+    return f"<html><body><article><h1>A garden</h1><p>{text}</p></article></body></html>"
+
+
+def finished_log(folder: Path) -> str:
+    """URL of an embedded log with two measured pages of a site, one an article with a score; one refused; two rows."""
+    url = f"sqlite:{folder}"
+    log = open_log(url)
+    measurer = Measurer(MeasureSettings())
+    log.create(all_topics(PARTITIONS, measurer.epoch))
+    ruleset = load_ruleset("default")
+    outputs: list[Output] = []
+
+    def put(topic: str, record: Record, key: str = "") -> None:
+        partition = partition_of(record.site, PARTITIONS)
+        outputs.append(Output(topic, partition, (key or record.site).encode(), encode(record)))
+
+    for address, html in ((URL, article_html()), (SHORT_URL, "<html><body><p>Too short.</p></body></html>")):
+        features: Features = measurer.measure(address, html, SITE, page_id=page_id(address), fetched_at=1)
+        verdict = judge(features, ruleset)
+        put(FEATURES, features)
+        put(VERDICTS, verdict)
+        if verdict.verdict == "article":
+            score = _score(features)
+            put(SCORES, score, score.id)
+    put(
+        PAGES,
+        Page(id="r", site=SITE, page_id=page_id(REFUSED_URL), url=REFUSED_URL, outcome="refused", reason="robots"),
+    )
+    for site, verdict_, pages in ((SITE, "undecided", 1), (SITE, "llm", 2), ("b.example", "unclassifiable", 0)):
+        row = SiteState(id=site, site=site, verdict=verdict_, pages=pages, sources=["file"], detector=DETECTOR)
+        put(SITES, _with_ruleset(row, ruleset.name, ruleset.digest))
+    log.append(outputs)
+    log.close()
+    return url
+
+
+def _score(features: Features) -> Score:
+    return Score(
+        id=f"{features.text_digest}:{DETECTOR}",
+        site=SITE,
+        page_id=features.page_id,
+        fetch_id=features.id,
+        text_digest=features.text_digest,
+        detector=DETECTOR,
+        score=1.5,
+        p_llm=0.97,
+        flag=True,
+        tokens=400,
+    )
+
+
+def _with_ruleset(row: SiteState, ruleset: str, digest: str) -> SiteState:
+    return msgspec.structs.replace(row, ruleset=ruleset, digest=digest)

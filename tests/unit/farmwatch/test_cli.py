@@ -1,0 +1,133 @@
+"""The command line as a whole: quick help, exit codes, and where text goes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from farmwatch.cli import app
+from farmwatch.errors import Exit
+from farmwatch.reference import commands
+from farmwatch.running import Role, parse_roles
+from tests.front_door import Runner
+
+_ROOT = Path(__file__).resolve().parents[3]
+_HEAVY = {"torch", "transformers", "trafilatura", "kafka", "numpy", "lxml", "aiohttp", "prometheus_client", "structlog"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`farmwatch --help` loads none of the libraries that take time; that is what keeps it quick."""
+    code = (
+        "import sys\n"
+        "from farmwatch.__main__ import run\n"
+        "assert run(['--help']) == 0\n"
+        "print(' '.join(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=_ROOT, capture_output=True, text=True, check=True)
+    assert "Watching" in done.stdout
+    assert set(done.stderr.split()) & _HEAVY == set()
+
+
+@pytest.mark.parametrize("command", sorted(commands(app)))
+def test_every_command_has_help(farmwatch: Runner, command: str) -> None:
+    """--help of each command ends well and says something on stdout only."""
+    ran = farmwatch(*command.split(), "--help")
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert "Usage:" in ran.out
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["rate", "--nonsense"], ["rate", "--by", "colour"], ["explain"]])
+def test_a_wrong_command_line_is_exit_2(farmwatch: Runner, arguments: list[str]) -> None:
+    """Unknown commands, options and values, and missing arguments: a message on stderr, nothing on stdout."""
+    ran = farmwatch(*arguments)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert ran.err
+
+
+def test_a_wrong_setting_is_exit_2_in_one_line(farmwatch: Runner) -> None:
+    """A configuration error is one line that names the path."""
+    ran = farmwatch("config", "show", "--set", "crawl.delay_ms=1")
+    assert ran.code == Exit.USAGE
+    assert ran.err.startswith("farmwatch: crawl.delay_ms: unknown key")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_a_log_of_another_form_is_exit_3(farmwatch: Runner) -> None:
+    """What cannot be opened is said in one line, without a traceback."""
+    ran = farmwatch("rate", "--log", "postgres:x")
+    assert ran.code == Exit.UNAVAILABLE
+    assert "Traceback" not in ran.err
+
+
+def test_an_unknown_variable_is_told_on_stderr(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warning does not disturb the data on stdout."""
+    monkeypatch.setenv("FARMWATCH_CRAWL_DELAYS", "1")
+    ran = farmwatch("config", "show")
+    assert ran.code == Exit.OK
+    assert "FARMWATCH_CRAWL_DELAYS" in ran.err
+    assert "FARMWATCH_CRAWL_DELAYS" not in ran.out
+
+
+def test_off_a_terminal_there_is_no_colour_and_no_box(farmwatch: Runner) -> None:
+    """Tables in a pipe are tab-separated lines without escape codes."""
+    ran = farmwatch("config", "show")
+    assert "\x1b" not in ran.out + ran.err
+    assert "log.partitions\t2\tenv FARMWATCH_LOG_PARTITIONS" in ran.out.splitlines()
+
+
+def test_up_refuses_to_start_without_a_contact(farmwatch: Runner, tmp_path: Path) -> None:
+    """No contact, no crawler: exit 2, the setting is named, and not even a log is made."""
+    ran = farmwatch("up")
+    assert ran.code == Exit.USAGE
+    assert "crawl.contact" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_in_process_takes_one_role(farmwatch: Runner) -> None:
+    """--in-process with several roles is a usage error."""
+    assert farmwatch("up", "--in-process", "--role", "judge,score").code == Exit.USAGE
+
+
+def test_roles_come_in_the_order_of_the_data() -> None:
+    """Commas and repeats both work; without any, all roles run."""
+    assert parse_roles(["tally,judge", "judge"]) == [Role.JUDGE, Role.TALLY]
+    assert parse_roles([]) == list(Role)
+
+
+def test_an_unknown_role_is_a_usage_error(farmwatch: Runner) -> None:
+    """The message lists the roles that there are."""
+    ran = farmwatch("up", "--role", "jugde")
+    assert ran.code == Exit.USAGE
+    assert "measure" in ran.err
+
+
+def test_rulesets_list_and_show(farmwatch: Runner) -> None:
+    """Both shipped rulesets are listed with their digests, and one can be shown as it is written."""
+    listed = farmwatch("rulesets", "list")
+    assert {line.split("\t")[0] for line in listed.out.splitlines()[1:]} == {"default", "notes"}
+    assert "[rules.min_tokens]" in farmwatch("rulesets", "show", "notes").out
+    assert farmwatch("rulesets", "show", "nothing").code == Exit.USAGE
+
+
+def test_training_without_the_extra_says_what_to_install(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without scikit-learn, train-detector names the extra in place of a traceback."""
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
+    texts = tmp_path / "texts.jsonl"
+    words = "word " * 200
+    texts.write_text(
+        "".join(
+            f'{{"id":"{n}","domain":"d{n % 3}","generator":"g{n % 3}","label":"{label}","text":"{n} {label} {words}",'
+            f'"src":"s{n % 3}","lic":"l","kind":"web","title":"t"}}\n'
+            for n in range(12)
+            for label in ("human", "llm")
+        )
+    )
+    ran = farmwatch("train-detector", texts, "--dev", texts, "--out", tmp_path / "out")
+    assert ran.code != Exit.OK
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,165 @@
+"""The configuration: where each value comes from, and what is refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import pytest
+
+from farmwatch.config import Config, Loaded, load, shown
+from farmwatch.errors import ConfigError
+from farmwatch.layers import MASK, SECRET, from_document, from_environment, from_flags, resolve, settings_of
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "some.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _origin(loaded: Loaded, path: str) -> str:
+    return loaded.origins[path]
+
+
+def test_without_any_source_all_values_are_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file, no variables, no flags: the configuration is Config()."""
+    monkeypatch.chdir(tmp_path)
+    loaded = load(None, (), {"HOME": str(tmp_path)})
+    assert loaded.config == Config()
+    assert set(loaded.origins.values()) == {"default"}
+
+
+def test_flag_beats_environment_beats_file_beats_default(tmp_path: Path) -> None:
+    """Each layer wins over the weaker ones, and config show says which one it was."""
+    file = _file(tmp_path, "[crawl]\ndelay_s = 2\nretry_s = 2\npage_budget = 2\n")
+    variables = {"FARMWATCH_CRAWL_DELAY_S": "3", "FARMWATCH_CRAWL_RETRY_S": "3"}
+    loaded = load(file, ["crawl.delay_s=4"], variables)
+    crawl = loaded.config.crawl
+    assert (crawl.delay_s, crawl.retry_s, crawl.page_budget) == (4.0, 3.0, 2)
+    assert _origin(loaded, "crawl.delay_s") == "flag"
+    assert _origin(loaded, "crawl.retry_s") == "env FARMWATCH_CRAWL_RETRY_S"
+    assert _origin(loaded, "crawl.page_budget") == str(file)
+    assert _origin(loaded, "crawl.name") == "default"
+
+
+def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """./farmwatch.toml is the default; without it $XDG_CONFIG_HOME/farmwatch/farmwatch.toml is."""
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "xdg" / "farmwatch"
+    home.mkdir(parents=True)
+    (home / "farmwatch.toml").write_text('[crawl]\nname = "home"\n')
+    variables = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
+    assert load(None, (), variables).config.crawl.name == "home"
+    (tmp_path / "farmwatch.toml").write_text('[crawl]\nname = "here"\n')
+    assert load(None, (), variables).config.crawl.name == "here"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[crawl]\ndelay_ms = 5\n", r"crawl\.delay_ms: unknown key .*did you mean delay_s\?"),
+        ("[crawler]\n", r"crawler: unknown key .*did you mean crawl\?"),
+        ("[crawl]\ndelay_s = 'slow'\n", r"crawl\.delay_s: expected float, got str"),
+        ("[log]\npartitions = 0\n", r"log\.partitions: expected int >= 1"),
+        ("crawl = 3\n", r"crawl: expected a table"),
+        ("[tally]\nenough_articles = 0\n", r"tally: enough_articles must be at least 1"),
+        ("[rate.errors]\nllm_sites = 1\n", r"rate\.errors: .*llm_found"),
+        ("[crawl\n", r"not valid TOML"),
+    ],
+)
+def test_what_a_file_may_not_say_is_refused_by_path(tmp_path: Path, text: str, message: str) -> None:
+    """The error names the setting's path and the file."""
+    file = _file(tmp_path, text)
+    with pytest.raises(ConfigError, match=message):
+        load(file, (), {})
+
+
+def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
+    """--config of a missing file is an error, not the defaults."""
+    with pytest.raises(ConfigError, match="no such configuration file"):
+        load(tmp_path / "absent.toml", (), {})
+
+
+def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
+    """A misspelt variable is told; those of the test suite are left alone."""
+    variables = {
+        "FARMWATCH_CRAWL_DELAYS_S": "3",
+        "FARMWATCH_TEST_DATA": "x",
+        "FARMWATCH_REQUIRE_KAFKA": "1",
+        "OTHER": "1",
+    }
+    _, warnings = from_environment(Config, variables)
+    assert warnings == ["FARMWATCH_CRAWL_DELAYS_S: no such setting; did you mean FARMWATCH_CRAWL_DELAY_S?"]
+
+
+@pytest.mark.parametrize("value", ['{"*": "127.0.0.1:1"}', '{"*" = "127.0.0.1:1"}'])
+def test_tables_in_flags_are_written_as_json_or_toml(value: str) -> None:
+    """A table on the command line reaches the setting in either spelling."""
+    loaded = load(None, [f"crawl.resolve_to={value}"], {})
+    assert loaded.config.crawl.resolve_to == {"*": "127.0.0.1:1"}
+
+
+def test_text_is_never_parsed() -> None:
+    """A contact that looks like a number or a list stays what was written."""
+    assert load(None, ["crawl.contact=[1]"], {}).config.crawl.contact == "[1]"
+    assert load(None, ["crawl.contact=007"], {}).config.crawl.contact == "007"
+
+
+def test_paths_and_absent_values_are_read() -> None:
+    """A path setting takes text, and null takes a value back to none."""
+    assert load(None, ["score.weights=/some/file"], {}).config.score.weights == Path("/some/file")
+    assert load(None, ["score.weights=null"], {}).config.score.weights is None
+
+
+@pytest.mark.parametrize("flag", ["crawl.delay_s", "crawl.delay=1", "=1"])
+def test_flags_of_another_form_are_refused(flag: str) -> None:
+    """--set wants PATH=VALUE with a path that exists."""
+    with pytest.raises(ConfigError):
+        from_flags(Config, [flag])
+
+
+class _Account(msgspec.Struct, frozen=True):
+    token: Annotated[str, SECRET] = ""
+    name: str = ""
+    hosts: list[str] = []
+
+
+class _Tree(msgspec.Struct, frozen=True):
+    account: _Account = _Account()
+
+
+def test_secrets_are_known_and_never_named_in_errors() -> None:
+    """A setting marked SECRET is found as one, and a value of the wrong type is not repeated in the error."""
+    assert settings_of(_Tree)["account.token"].secret
+    assert not settings_of(_Tree)["account.name"].secret
+    layer = from_document(_Tree, {"account": {"token": 12345}}, "f")
+    with pytest.raises(ConfigError) as caught:
+        resolve(_Tree, [layer])
+    assert "12345" not in str(caught.value)
+
+
+def test_config_show_masks_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`config show` prints the mask for a secret that is set, and an empty secret as empty."""
+    monkeypatch.setattr("farmwatch.config.Config", _Tree)
+    tree, origins = resolve(_Tree, [from_flags(_Tree, ["account.token=hush", "account.name=me"])])
+    loaded = Loaded(tree, origins, [], None)  # type: ignore[arg-type]  # a smaller tree stands in
+    rows = {path: value for path, value, _ in shown(loaded)}
+    assert rows == {"account.token": MASK, "account.name": "me", "account.hosts": []}
+    assert "hush" not in str(rows)
+
+
+def test_lists_in_variables_are_words_between_commas() -> None:
+    """a, b and ["a", "b"] are the same list."""
+    for text in ("a, b", '["a", "b"]'):
+        layer, _ = from_environment(_Tree, {"FARMWATCH_ACCOUNT_HOSTS": text})
+        assert resolve(_Tree, [layer])[0].account.hosts == ["a", "b"]
+
+
+def test_every_setting_has_a_variable_of_its_own() -> None:
+    """No two settings share an environment name, so that none shadows another."""
+    names = [setting.env for setting in settings_of(Config).values()]
+    assert len(names) == len(set(names))

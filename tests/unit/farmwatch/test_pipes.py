@@ -1,0 +1,179 @@
+"""The stages as pipes: stable names, order kept, bad lines reported with their number."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farmwatch.errors import Exit
+from tests.front_door import Runner, article_html
+
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+def _write(folder: Path, *lines: Any) -> Path:
+    path = folder / "in.jsonl"
+    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    return path
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"url": f"https://a.example{path}", "html": article_html() if html is None else html, **more}
+
+
+def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
+    """{url, site, page_id, text, extract: {path, error}, measures, blocks, feature_epoch}, and the measured values."""
+    html = "<html><body><article><h1>Title here</h1><p>One two three four five.</p></article></body></html>"
+    (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", html))).out)
+    assert list(line) == ["url", "site", "page_id", "text", "extract", "measures", "blocks", "feature_epoch"]
+    assert line["text"] == "Title here\nOne two three four five."
+    assert line["extract"] == {"path": "recall", "error": ""}
+    assert line["site"] == "a.example"
+    assert line["blocks"] == [[1, 10, 0, 0], [0, 24, 0, 0]]
+    assert line["measures"]["tokens"] == 7
+    assert line["measures"]["url_path"] == "/x?b=1"
+    assert line["measures"]["duplicate_share"] == 0.0
+
+
+def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp_path: Path) -> None:
+    """With two processes the lines come out as they went in, and a copy of an earlier page of the site is one."""
+    pages = [_page(f"/{n}", site=f"s{n % 2}.example") for n in range(6)]
+    lines = _lines(farmwatch("measure", "-j", "2", _write(tmp_path, *pages)).out)
+    assert [line["url"] for line in lines] == [page["url"] for page in pages]
+    assert [line["measures"]["duplicate_share"] for line in lines] == [0, 0, 1, 1, 1, 1]
+
+
+def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:
+    """Broken JSON, a missing field, a wrong type and an unusable URL: four messages, two pages, exit 1."""
+    file = _write(
+        tmp_path, _page("/1", ""), "{", {"url": "https://a.example/"}, {"url": 3, "html": ""}, "", {"url": "x", "html": ""},
+        _page("/2", ""),
+    )  # fmt: skip
+    ran = farmwatch("measure", "-j", "1", file)
+    assert ran.code == Exit.PROBLEM
+    assert len(_lines(ran.out)) == 2
+    assert sorted(message.partition(":")[0] for message in ran.err.splitlines()) == [
+        "line 2",
+        "line 3",
+        "line 4",
+        "line 6",
+    ]
+
+
+def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> None:
+    """A page that all rules keep and one that is too short, with every rule in both verdicts."""
+    measured = farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"), _page("/2", "<p>short</p>"))).out
+    file = tmp_path / "features.jsonl"
+    file.write_text(measured)
+    kept, dropped = _lines(farmwatch("judge", "--ruleset", "notes", file).out)
+    assert list(kept) == ["url", "site", "verdict", "first_failed", "failed", "rules", "ruleset", "digest"]
+    assert (kept["verdict"], kept["failed"], kept["ruleset"]) == ("article", [], "notes")
+    assert (dropped["verdict"], dropped["first_failed"]) == ("dropped", "min_tokens")
+    assert list(kept["rules"][0]) == ["name", "value", "op", "threshold", "outcome"]
+    assert [rule["name"] for rule in kept["rules"]] == [rule["name"] for rule in dropped["rules"]]
+    (article,) = _lines(farmwatch("judge", "--articles", file).out)
+    assert (article["url"], article["site"]) == ("https://a.example/story", "a.example")
+    assert article["text"].startswith("A garden")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"url": "u", "site": "s", "measures": {"tokens": "many"}},
+        {"url": "u", "site": "s", "blocks": [[0, -1, 0, 0]]},
+        {"url": "u", "site": "s", "blocks": [[0, 1]]},
+        {"url": "u", "site": "s", "measures": []},
+    ],
+)
+def test_features_that_cannot_be_judged_are_skipped(farmwatch: Runner, tmp_path: Path, line: dict[str, Any]) -> None:
+    """Features of the wrong form are a bad line, never a traceback or a verdict."""
+    ran = farmwatch("judge", _write(tmp_path, line))
+    assert (ran.code, ran.out) == (Exit.PROBLEM, "")
+    assert ran.err.startswith("line 1: ")
+
+
+def test_an_unknown_ruleset_is_a_usage_error(farmwatch: Runner, tmp_path: Path) -> None:
+    """The ruleset is loaded before the first line is read."""
+    assert farmwatch("judge", "--ruleset", "defualt", _write(tmp_path)).code == Exit.USAGE
+
+
+def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> None:
+    """Flags in page order become site verdicts in the order of the sites, and those become the rate."""
+    flags = [{"site": "farm", "flag": True, "score": 1.0, "detector": "lite-ngram/x"} for _ in range(9)]
+    flags += [{"site": "paper", "flag": False, "score": 0.1} for _ in range(9)]
+    flags += [{"site": "few", "flag": None, "score": None}]
+    ran = farmwatch("tally", _write(tmp_path, *flags))
+    sites = _lines(ran.out)
+    assert [(site["site"], site["verdict"], site["pages"]) for site in sites] == [
+        ("farm", "llm", 9),
+        ("paper", "human", 9),
+        ("few", "unclassifiable", 1),
+    ]
+    assert {"site", "verdict", "pages_used", "pages", "evidence"} <= set(sites[0])
+    rate = json.loads(farmwatch("estimate", _write(tmp_path, *sites)).out)
+    assert (rate["rate"], rate["llm"], rate["classifiable"], rate["unclassifiable"], rate["sites"]) == (0.5, 1, 2, 1, 3)
+
+
+def test_scores_of_two_detectors_are_never_pooled(farmwatch: Runner, tmp_path: Path) -> None:
+    """A line of another detector than the first one's is skipped and reported."""
+    lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("x/1", "y/1", "x/1")]
+    ran = farmwatch("tally", _write(tmp_path, *lines))
+    assert ran.code == Exit.PROBLEM
+    assert ran.err.startswith("line 2: ")
+    assert _lines(ran.out)[0]["pages"] == 2
+
+
+def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Path) -> None:
+    """Three of four counts are a usage error; all four correct the rate; none says that it is uncorrected."""
+    file = _write(tmp_path, {"site": "a", "verdict": "llm"}, {"site": "b", "verdict": "human"})
+    counts = ["--llm-sites", "50", "--llm-found", "49", "--human-sites", "50", "--human-cleared", "50"]
+    assert farmwatch("estimate", file, *counts[:6]).code == Exit.USAGE
+    assert json.loads(farmwatch("estimate", file, *counts).out)["method"] == "corrected"
+    assert "uncorrected" in farmwatch("estimate", file).err
+
+
+def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path) -> None:
+    """The lengths add up to the bytes of the file, none above the maximum."""
+    data = bytes(range(256)) * 20
+    (tmp_path / "data").write_bytes(data)
+    lengths = json.loads(farmwatch("chunk", "data").out)["lengths"]
+    assert sum(lengths) == len(data)
+    assert max(lengths) <= 1024
+
+
+def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> None:
+    """`-` is standard input, and a reader that has enough ends the pipe quietly."""
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(_ROOT)}
+    line = json.dumps({"url": "https://a.example/x", "site": "a.example"}) + "\n"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {sys.executable} -m farmwatch judge - | head -n 1"],
+        input=line * 3000, cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["first_failed"] == "extracted"
+
+
+def test_a_file_that_is_not_there_is_exit_3(farmwatch: Runner) -> None:
+    """A missing input file is one line on stderr."""
+    ran = farmwatch("judge", "absent.jsonl")
+    assert (ran.code, "absent.jsonl: cannot be read" in ran.err) == (Exit.UNAVAILABLE, True)
+
+
+def test_several_files_are_named_in_messages(farmwatch: Runner, tmp_path: Path) -> None:
+    """With more than one file a bad line says which one it is in."""
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text("{\n")
+    assert [m.split(": ")[:2] for m in farmwatch("judge", "a.jsonl", "b.jsonl").err.splitlines()] == [
+        ["a.jsonl", "line 1"],
+        ["b.jsonl", "line 1"],
+    ]

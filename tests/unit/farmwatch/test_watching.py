@@ -1,0 +1,139 @@
+"""rate, sites, explain and topics on a log that a run has left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farmwatch.errors import Exit
+from tests.front_door import DETECTOR, REFUSED_URL, SHORT_URL, URL, Runner, article_html
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def _no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests read scores; which weights are shipped does not matter to them."""
+    monkeypatch.setattr("farmwatch.roles.load_configured_detector", lambda config: _Detector())
+
+
+class _Detector:
+    identity = DETECTOR
+    warning = "indicative only"
+
+    def score(self, texts: list[str]) -> list[Any]:
+        from scoring.detector import TextScore
+
+        return [TextScore(abstain="too_short") for _ in texts]
+
+
+def test_rate_shows_all_denominators_versions_and_the_warning(farmwatch: Runner, finished: str) -> None:
+    """A rate is never shown without denominators, interval, versions and what the detector must say."""
+    ran = farmwatch("rate", "--log", finished)
+    assert ran.code == Exit.OK
+    for part in (
+        "1 of 1 classifiable",
+        "1 of 2 sites unclassifiable",
+        "interval",
+        "2 sites: 1 llm",
+        DETECTOR,
+        "default",
+    ):
+        assert part in ran.out
+    assert "indicative only" in ran.err
+
+
+def test_rate_json_is_one_object_a_line(farmwatch: Runner, finished: str) -> None:
+    """--json prints the fields of `estimate` with the group and the versions."""
+    (line,) = _lines(farmwatch("rate", "--json", "--by", "source", "--log", finished).out)
+    assert (line["by"], line["group"], line["llm"], line["sites"]) == ("source", "file", 1, 2)
+
+
+def test_sites_shows_the_newest_row_of_each_site(farmwatch: Runner, finished: str) -> None:
+    """An older row of a site is not shown beside the newer one."""
+    rows = _lines(farmwatch("sites", "--json", "--log", finished).out)
+    assert [(row["site"], row["verdict"], row["pages"]) for row in rows] == [
+        ("b.example", "unclassifiable", 0),
+        ("kept.example", "llm", 2),
+    ]
+
+
+def test_sites_says_how_many_it_left_out(farmwatch: Runner, finished: str) -> None:
+    """--verdict and --limit cut the table, and the message says of how many."""
+    ran = farmwatch("sites", "--verdict", "llm", "--log", finished)
+    assert "kept.example" in ran.out
+    assert "b.example" not in ran.out
+    assert "1 of 1 sites shown; 2 in the log" in ran.err
+    assert "1 of 2 sites shown" in farmwatch("sites", "--limit", "1", "--log", finished).err
+
+
+def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, finished: str) -> None:
+    """The URL is normalised as the crawler does it; the table has every rule, the score and the versions."""
+    ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
+    assert ran.code == Exit.OK
+    for part in ("article", "min_tokens", "url_kind", ">= 200", "judged live", "p(llm) 0.970, flagged", "recall"):
+        assert part in ran.out
+
+
+def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: str) -> None:
+    """A dropped page: first_failed, every rule with its value, and no score."""
+    found = json.loads(farmwatch("explain", SHORT_URL, "--json", "--log", finished).out)
+    assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
+    assert {"name", "value", "op", "threshold", "outcome"} == set(found["rules"][0])
+
+
+def test_explain_by_another_ruleset_judges_anew(farmwatch: Runner, finished: str) -> None:
+    """--ruleset shows what that ruleset says, whatever stands in the log."""
+    found = json.loads(farmwatch("explain", URL, "--ruleset", "notes", "--json", "--log", finished).out)
+    assert (found["ruleset"], found["judged"]) == ("notes", "now")
+
+
+def test_explain_says_why_a_page_has_no_features(farmwatch: Runner, finished: str) -> None:
+    """A refused page is explained by its reason, an unknown one by what may be the cause; the exit code is 1."""
+    refused = farmwatch("explain", REFUSED_URL, "--log", finished)
+    assert (refused.code, "refused: robots" in refused.err) == (Exit.PROBLEM, True)
+    unknown = farmwatch("explain", "https://kept.example/never", "--log", finished)
+    assert (unknown.code, "not in the log" in unknown.err) == (Exit.PROBLEM, True)
+
+
+def test_explain_refuses_what_is_no_url(farmwatch: Runner, finished: str) -> None:
+    """ftp://x is a usage error."""
+    assert farmwatch("explain", "ftp://x/y", "--log", finished).code == Exit.USAGE
+
+
+def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
+    """A file of HTML is measured, judged and scored without any log."""
+    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
+    ran = farmwatch("explain", "page.html")
+    assert ran.code == Exit.OK
+    assert "article" in ran.out.splitlines()[0]
+    assert "abstains: too_short" in ran.out
+
+
+def test_topics_shows_records_and_lag(farmwatch: Runner, finished: str) -> None:
+    """Each topic with its records, and how far each group is behind."""
+    topics = {row["topic"]: row for row in json.loads(farmwatch("topics", "--json", "--log", finished).out)}
+    assert topics["features"]["records"] == 2
+    assert topics["features"]["lag"] == {"judge": 2}
+    assert topics["control"]["partitions"] == 1
+
+
+def test_topics_create_makes_the_log(farmwatch: Runner, tmp_path: Path) -> None:
+    """--create lays out an empty log; without it a folder that is not there is an error and stays so."""
+    url = f"sqlite:{tmp_path / 'new'}"
+    assert farmwatch("topics", "--log", url).code == Exit.UNAVAILABLE
+    assert not (tmp_path / "new").exists()
+    assert "hits" in farmwatch("topics", "--create", "--log", url).out
+
+
+def test_page_data_cannot_steer_the_terminal(farmwatch: Runner, capfd: pytest.CaptureFixture[str]) -> None:
+    """Control characters in a cell are blanked."""
+    from farmwatch.messages import put_table
+
+    put_table(("a",), [("x\x1b[31my\nz",)])
+    assert capfd.readouterr().out == "a\nx [31my z\n"
