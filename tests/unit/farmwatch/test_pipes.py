@@ -55,20 +55,13 @@ def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp
 
 def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:
     """Broken JSON, a missing field, a wrong type and an unusable URL: four messages, two pages, exit 1."""
-    file = _write(
-        tmp_path, _page("/1", ""), "{", {"url": "https://a.example/"}, {"url": 3, "html": ""}, "", {"url": "x", "html": ""},
-        _page("/2", ""),
-    )  # fmt: skip
+    no_html, no_text = {"url": "https://a.example/"}, {"url": 3, "html": ""}
+    file = _write(tmp_path, _page("/1", ""), "{", no_html, no_text, "", {"url": "x", "html": ""}, _page("/2", ""))
     ran = farmwatch("measure", "-j", "1", file)
     assert ran.code == Exit.PROBLEM
     assert len(_lines(ran.out)) == 2
     places = sorted(message.partition(":")[0] for message in ran.err.splitlines())
     assert places == ["line 2", "line 3", "line 4", "line 6"]
-        "line 2",
-        "line 3",
-        "line 4",
-        "line 6",
-    ]
 
 
 def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> None:
