@@ -52,7 +52,7 @@ def sample_web(shared: Path) -> Web:
     web = Web()
     raw = (shared / "data" / "sampleweb" / "pages.jsonl.zst").read_bytes()
     sites: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for line in zstandard.ZstdDecompressor().stream_reader(raw).read().decode().splitlines():
+    for line in zstandard.ZstdDecompressor().stream_reader(raw).read().splitlines():
         page = json.loads(line)
         sites[page["site"]].append(page)
     for name, pages in sites.items():
@@ -77,8 +77,9 @@ def sample_web(shared: Path) -> Web:
 
 def _gold(root: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for folder in sorted(p for p in root.iterdir() if p.is_dir()):
-        for line in (folder / "gold.jsonl").read_text(encoding="utf-8").splitlines():
-            yield folder.name, json.loads(line)
+        with (folder / "gold.jsonl").open("rb") as lines:  # bytes: str.splitlines() also cuts at U+2028 inside a text
+            for line in lines:
+                yield folder.name, json.loads(line)
 
 
 def _article(page: dict[str, Any], urls: list[str]) -> bytes:

@@ -34,6 +34,7 @@ REPRODUCIBLE = {
     "crawl.contact": "https://operator.example/crawler",
     "crawl.allow_private": "true",
     "crawl.delay_s": "0.02",
+    "crawl.delay_per_second": "0",  # a busy machine answers slowly
     "crawl.retry_s": "0.05",
     "crawl.stop_when_decided": "false",
     "measure.time_limit_s": "60",
