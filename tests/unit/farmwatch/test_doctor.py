@@ -1,0 +1,114 @@
+"""The doctor finds what is wrong and says how to mend it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from farmwatch import doctor
+from farmwatch.config import Config, load
+from farmwatch.doctor import Finding, State, examine
+from farmwatch.errors import Exit
+from stream.log import Output, Topic
+from stream.opening import open_log
+from stream.topics import HITS, all_topics
+from tests.front_door import Runner
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """A configuration that is fit to run, on a log that was not made yet."""
+    flags = [f"log.url=sqlite:{tmp_path / 'log'}", "crawl.contact=https://operator.example/", "log.partitions=2"]
+    return load(None, flags, {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}).config
+
+
+def _found(config: Config, check: str) -> Finding:
+    return next(finding for finding in examine(config) if finding.check == check)
+
+
+def test_a_fit_installation_has_no_fail(config: Config) -> None:
+    """Python, imports, Trafilatura, log, clock, disk, ruleset and contact of this checkout are fit."""
+    states = {finding.check: finding.state for finding in examine(config)}
+    for check in ("python", "imports", "trafilatura", "log", "ruleset", "contact"):
+        assert states[check] is State.OK, check
+
+
+def test_looking_makes_no_log(config: Config, tmp_path: Path) -> None:
+    """The doctor leaves nothing behind."""
+    list(examine(config))
+    assert not (tmp_path / "log").exists()
+
+
+def test_no_contact_is_a_fail_with_the_setting_to_mend(config: Config) -> None:
+    """The crawler would not start; the line says which setting is missing."""
+    without = msgspec.structs.replace(config, crawl=msgspec.structs.replace(config.crawl, contact=""))
+    finding = _found(without, "contact")
+    assert (finding.state, finding.mend != "") == (State.FAIL, True)
+
+
+def test_a_stranger_among_the_packages_is_a_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When `stream` comes from elsewhere, the line names the place."""
+    folder = doctor._folder
+
+    def elsewhere(package: str) -> Path | None:
+        return Path("/somewhere/else") if package == "stream" else folder(package)
+
+    monkeypatch.setattr(doctor, "_folder", elsewhere)
+    finding = _found(config, "imports")
+    assert finding.state is State.FAIL
+    assert "/somewhere/else" in finding.found
+
+
+def test_another_number_of_partitions_is_a_fail(config: Config) -> None:
+    """The topics were made with 3 partitions, the setting says 2."""
+    log = open_log(config.log.url)
+    log.create([Topic(HITS, 3)])
+    log.close()
+    assert _found(config, "log").state is State.FAIL
+
+
+def test_a_log_that_cannot_be_opened_is_a_fail(config: Config) -> None:
+    """A URL of no known form is told, and the other checks still run."""
+    broken = msgspec.structs.replace(config, log=msgspec.structs.replace(config.log, url="x:y"))
+    findings = {finding.check: finding.state for finding in examine(broken)}
+    assert findings["log"] is State.FAIL
+    assert findings["contact"] is State.OK
+
+
+def test_hits_from_the_future_are_a_fail(config: Config) -> None:
+    """Records that are an hour ahead of this machine's clock mean that one of the two clocks is wrong."""
+    log = open_log(config.log.url)
+    log.create(all_topics(2, "e"))
+    assert _found(config, "clock").state is not State.FAIL
+    ahead_ms = time.time_ns() // 1_000_000 + 3_600_000
+    log.append([Output(HITS, 0, b"s", b"v", timestamp_ms=ahead_ms)])
+    log.close()
+    assert _found(config, "clock").state is State.FAIL
+
+
+def test_a_full_disk_is_a_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than a gibibyte free stops a run soon."""
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 10_000_000})())
+    assert _found(config, "disk").state is State.FAIL
+
+
+def test_a_check_that_breaks_is_a_fail_of_its_own(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown detector does not end the examination."""
+    broken = msgspec.structs.replace(config, score=msgspec.structs.replace(config.score, detector="nothing"))
+    findings = {finding.check: finding for finding in examine(broken)}
+    assert findings["detector"].state is State.FAIL
+    assert "nothing" in findings["detector"].found
+    assert "contact" in findings
+
+
+def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:
+    """Exit 1 with a FAIL (no contact); JSON has the same findings as the lines."""
+    ran = farmwatch("doctor")
+    assert ran.code == Exit.PROBLEM
+    assert any(line.startswith("FAIL") and "crawl.contact" in line for line in ran.out.splitlines())
+    findings = json.loads(farmwatch("doctor", "--json").out)
+    assert len(findings) == len(ran.out.splitlines())

@@ -1,0 +1,114 @@
+"""Upkeep: heartbeats, retention and the overview, none of which may end the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import generate_latest
+
+from farmwatch.config import Config, load
+from farmwatch.upkeep import Upkeep
+from stream.errors import LogUnavailable
+from stream.heartbeat import is_heartbeat
+from stream.log import Output
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import SiteState, encode
+from stream.topics import HITS, SITES, all_topics
+
+CONFIG: Config = load(None, ["log.partitions=2"], {}).config
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class _Log(MemoryLog):
+    """Counts retention, and fails at it when told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expired: list[int] = []
+        self.broken = False
+
+    def expire(self, now_ms: int) -> int:
+        if self.broken:
+            raise LogUnavailable("the disk is away")
+        self.expired.append(now_ms)
+        return 0
+
+
+@pytest.fixture
+def log() -> Iterator[_Log]:
+    """A log with all topics."""
+    log = _Log()
+    log.create(all_topics(2, "e"))
+    yield log
+    log.close()
+
+
+def _row(site: str, verdict: str, detector: str = "x/1", source: str = "file") -> Output:
+    row = SiteState(id=site, site=site, verdict=verdict, detector=detector, ruleset="default", sources=[source])
+    return Output(SITES, 0, site.encode(), encode(row))
+
+
+def _heartbeats(log: MemoryLog) -> int:
+    return sum(is_heartbeat(message) for partition in range(2) for message in log.read(HITS, partition))
+
+
+def test_each_job_runs_at_its_interval(log: _Log) -> None:
+    """A heartbeat at once and every minute; retention after its own interval."""
+    clock = _Clock()
+    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", clock)
+    upkeep.round()
+    upkeep.round()
+    assert _heartbeats(log) == 1
+    clock.now += CONFIG.up.heartbeat_s
+    upkeep.round()
+    assert (_heartbeats(log), log.expired) == (2, [])
+    clock.now += CONFIG.up.retention_s
+    upkeep.round()
+    assert log.expired == [int(clock.now * 1000)]
+
+
+def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
+    """Retention fails, the heartbeat of the same round is sent, and retention is tried again."""
+    clock = _Clock()
+    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", clock)
+    log.broken = True
+    clock.now += CONFIG.up.retention_s
+    upkeep.round()
+    assert _heartbeats(log) == 1
+    log.broken = False
+    clock.now += CONFIG.up.retention_s
+    upkeep.round()
+    assert len(log.expired) == 1
+
+
+def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
+    """Gauges follow the topic: a changed verdict moves, other detectors' sites do not count, sources stay bounded."""
+    metrics = Metrics()
+    upkeep = Upkeep(log, CONFIG, metrics, "x/1", _Clock())
+    log.append([_row("a", "undecided"), _row("b", "human"), _row("c", "llm", "y/1"), _row("d", "llm", source="We!rd")])
+    upkeep.look()
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="undecided"}') == 1
+    log.append([_row("a", "llm")])
+    upkeep.look()
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 2
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="undecided"}') == 0
+    rate = 'farm_rate{bound="point",ruleset="default",run="live",source="%s"}'
+    assert _value(metrics, rate % "all") == pytest.approx(2 / 3)
+    assert _value(metrics, rate % "file") == 0.5
+    assert _value(metrics, rate % "other") == 1.0
+
+
+def _value(metrics: Metrics, name: str) -> float | None:
+    for line in generate_latest(metrics.registry).decode().splitlines():
+        if line.startswith(f"farmwatch_{name} "):
+            return float(line.rpartition(" ")[2])
+    return None
