@@ -1,0 +1,169 @@
+"""The built-in detector with the weights that ship: it abstains rather than fails, and human prose is let be."""
+
+from __future__ import annotations
+
+import ast
+import pydoc_data.topics
+import re
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.detector import detector_names, load_detector
+from scoring.errors import BadWeights, UnknownDetector
+from scoring.lite_ngram import LiteNgram, read
+
+DETECTOR = LiteNgram.load()
+PROSE = (
+    "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
+    "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
+)
+
+GERMAN = "Der schnelle braune Fuchs springt über den faulen Hund und läuft dann schnell nach Hause. "
+
+
+def prose_of(document: str) -> list[str]:
+    """Words of the paragraphs that start at the margin and are no code, tables or headings."""
+    words: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", document):
+        first = paragraph.lstrip("\n")[:1]
+        if first.isalpha() and len(paragraph.split()) >= 12 and "::=" not in paragraph:
+            words += paragraph.split()
+    return words
+
+
+def pages_of_topics() -> list[str]:
+    """The prose of `pydoc_data.topics` in pages of 300 words."""
+    words = [word for topic in pydoc_data.topics.topics.values() for word in prose_of(topic)]
+    return [" ".join(words[start : start + 300]) for start in range(0, len(words) - 299, 300)]
+
+
+def docstrings(modules: int) -> list[str]:
+    """Docstrings of at least 150 words of the standard library's top-level modules, the first so many by name."""
+    found: list[str] = []
+    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[:modules]:
+        tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = ast.get_docstring(node) or ""
+                if len(text.split()) >= 150:
+                    found.append(text)
+    return found
+
+
+def test_identity_names_weights_and_threshold() -> None:
+    """The identity holds the digest of the weights and the threshold; the warning says what it is and its errors."""
+    assert re.fullmatch(r"lite-ngram/[0-9a-f]{8}/p0\.95", DETECTOR.identity)
+    assert DETECTOR.warning.startswith("style classifier, not Binoculars; indicative only")
+    assert len(re.findall(r"\d%", DETECTOR.warning)) >= 4
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "too_short"),
+        ("one", "too_short"),
+        ("😀🎉 " * 400, "few_function_words"),
+        ("😀" * 4000, "too_short"),
+        (GERMAN * 20, "few_function_words"),
+        ("敏捷的棕色狐狸跳过了懒狗。" * 100, "too_short"),
+        ("Milk. Eggs. Bread. Butter. Flour. Sugar. Salt. " * 40, "few_function_words"),
+        ("\ud800 \udfff " * 500, "too_short"),
+        ("and the " * 200_000, "too_long"),
+    ],
+    ids=["empty", "one token", "emoji", "emoji word", "german", "chinese", "list", "surrogates", "huge"],
+)
+def test_what_it_cannot_judge_it_abstains_from(text: str, reason: str) -> None:
+    """No score, no flag, and the reason by name."""
+    (found,) = DETECTOR.score([text])
+    assert (found.score, found.p_llm, found.flag, found.abstain) == (None, None, None, reason)
+
+
+def test_prose_gets_a_score() -> None:
+    """150 words of English prose are scored: a margin, a probability, a flag, and the tokens read."""
+    (found,) = DETECTOR.score([PROSE * 4])
+    assert found.abstain == "" and found.score is not None and found.flag is not None
+    assert found.p_llm is not None and 0 <= found.p_llm <= 1
+    assert found.flag == (found.p_llm > 0.95)
+    assert found.tokens > 150
+
+
+def test_only_the_first_700_words_are_read() -> None:
+    """What follows the calibrated length changes nothing."""
+    first, second = DETECTOR.score([PROSE * 17, PROSE * 17 + "Delve into the vibrant tapestry. " * 100])
+    assert first == second
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text() | st.sampled_from([PROSE * 4, PROSE * 9, PROSE.upper() * 5]), max_size=6))
+def test_any_texts_in_any_batch(texts: list[str]) -> None:
+    """Whatever the texts, each gets the score that it gets alone."""
+    together = DETECTOR.score(texts)
+    assert together == [DETECTOR.score([text])[0] for text in texts]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(alphabet=st.characters(), min_size=1, max_size=30), st.integers(150, 2000))
+def test_repeated_rubbish_is_taken(piece: str, times: int) -> None:
+    """Long rubbish, surrogates and control characters included, is scored or abstained from, never an exception."""
+    (found,) = DETECTOR.score([f"{piece} the " * times])
+    assert (found.flag is None) == bool(found.abstain)
+
+
+@pytest.mark.parametrize(
+    "piece", ["[", "](", "* ", "- ", "-", "\n" + " " * 30, "sure, ", "'", " n ' ", "#>*", "http://", "1. ", "\n-- "]
+)
+def test_reading_is_linear(piece: str) -> None:
+    """Markup that invites backtracking is read to the end at 900,000 characters; quadratic work would hang."""
+    assert read(piece * (900_000 // len(piece))).abstain
+
+
+def test_documentation_prose_is_never_flagged() -> None:
+    """Human prose of Python's own documentation in 300-word pages: not one is flagged."""
+    pages = pages_of_topics()
+    scores = DETECTOR.score(pages)
+    assert len(pages) >= 40
+    assert not any(found.flag for found in scores)
+    assert np.median([found.p_llm for found in scores if found.p_llm is not None]) < 0.5
+
+
+def test_docstrings_are_rarely_flagged() -> None:
+    """Human docstrings of the standard library, a register it was never trained on: at most 3% are flagged."""
+    scores = DETECTOR.score(docstrings(120))
+    judged = [found for found in scores if not found.abstain]
+    assert len(judged) >= 50
+    assert sum(bool(found.flag) for found in judged) <= 0.03 * len(judged)
+
+
+def test_unknown_detector_names_the_known_ones() -> None:
+    """A wrong name says which names there are."""
+    with pytest.raises(UnknownDetector, match=r"'gptzero'.*lite-ngram"):
+        load_detector("gptzero")
+    assert detector_names() == ["lite-ngram"]
+    assert load_detector("lite-ngram").identity == DETECTOR.identity
+
+
+def test_weights_from_a_file_need_their_own_numbers(tmp_path: Path) -> None:
+    """A missing file, missing numbers, and numbers of other weights are refused; whole pairs load."""
+    shipped = Path(__file__).parents[3] / "scoring" / "data"
+    weights, numbers = tmp_path / "mine.weights", tmp_path / "mine.json"
+    with pytest.raises(BadWeights, match=r"mine\.weights"):
+        LiteNgram.load(weights)
+    weights.write_bytes((shipped / "lite-ngram.weights").read_bytes())
+    with pytest.raises(BadWeights):
+        LiteNgram.load(weights)
+    numbers.write_bytes((shipped / "lite-ngram.json").read_bytes())
+    assert LiteNgram.load(weights).identity == DETECTOR.identity
+    numbers.write_text('{"digest": "other", "warning": "w"}')
+    with pytest.raises(BadWeights, match="other weights"):
+        LiteNgram.load(weights)
+
+
+def test_shipped_files_are_small() -> None:
+    """Weights and numbers together stay below 80 KB."""
+    shipped = Path(__file__).parents[3] / "scoring" / "data"
+    assert sum(path.stat().st_size for path in shipped.glob("lite-ngram.*")) < 80_000

@@ -1,0 +1,236 @@
+"""Training: filters, crops, weights, refusals and determinism, on texts made of random words."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zstandard
+
+from scoring.detector_card import BEGIN, END
+from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
+from scoring.lite_ngram import LiteNgram
+from scoring.regression import auroc
+from scoring.training import TrainingOptions, run_training
+from scoring.training_report import TrainingReport
+from scoring.training_texts import Sample, balanced_weights, calibration_crop, read_texts, training_crop
+
+POOLS = {
+    "common": "the of and to in a is that it was for on with as at by this have from or",
+    "human": "anyway guess stuff bloke rain bike kitchen muddy argued shrugged laughed yesterday pub train fence",
+    "llm": "delve tapestry vibrant crucial moreover landscape foster underscore realm pivotal seamless robust",
+    "other": "river paper number window season engine letter market garden bridge office corner summer",
+}
+COMMON, HUMAN, LLM, OTHER = (words.split() for words in POOLS.values())
+
+
+def text(rng: random.Random, words: Sequence[str], size: int = 220) -> str:
+    """Random words: half common ones, some of the label's own."""
+    pools = [COMMON] * 5 + [OTHER] * 3 + [list(words)] * 2
+    return " ".join(rng.choice(rng.choice(pools)) for _ in range(size)) + "."
+
+
+def line(rng: random.Random, label: str, domain: str, source: str, number: int, words: Sequence[str]) -> dict[str, Any]:
+    """A line of a training file."""
+    return {
+        "id": f"{source}-{label}-{domain}-{number}",
+        "domain": domain,
+        "generator": "human" if label == "human" else f"gen-{number % 2}",
+        "label": label,
+        "text": text(rng, words),
+        "src": source,
+        "lic": "CC0",
+        "kind": "plain",
+    }
+
+
+def corpus(seed: int, each: int, unfair: bool = False) -> list[dict[str, Any]]:
+    """Human texts of two web sources and an essay source, LLM texts of two generators in essay and chat."""
+    rng = random.Random(seed)
+    rows = []
+    for number in range(each):
+        rows.append(line(rng, "human", "web", "sites", number, HUMAN))
+        rows.append(line(rng, "human", "web", "brochures", number, LLM if unfair else HUMAN))
+        rows.append(line(rng, "human", "essay", "school", number, HUMAN))
+        rows.append(line(rng, "llm", "essay", "made", number, LLM))
+        rows.append(line(rng, "llm", "chat", "made", number, LLM))
+    return rows
+
+
+def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    """Write JSON lines, compressed where the name says so."""
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    path.write_bytes(zstandard.compress(data) if path.suffix == ".zst" else data)
+    return path
+
+
+def options(folder: Path, unfair: bool = False, **more: Any) -> TrainingOptions:
+    """Options for a small corpus in `folder`."""
+    return TrainingOptions(
+        train=write(folder / "train.jsonl.zst", corpus(1, 40, unfair)),
+        dev=write(folder / "dev.jsonl", corpus(2, 20, unfair)),
+        out=folder / "out",
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], TrainingReport]:
+    """A finished training: its folder, what it said, its report."""
+    folder = tmp_path_factory.mktemp("trained")
+    said: list[str] = []
+    report = run_training(options(folder, card=folder / "docs" / "detectors.md"), said.append)
+    return folder, said, report
+
+
+def test_what_is_written_is_a_detector(trained: tuple[Path, list[str], TrainingReport]) -> None:
+    """The weights load with their numbers, tell the labels apart, and warn as the report does."""
+    folder, _, report = trained
+    detector = LiteNgram.load(folder / "out" / "lite-ngram.weights")
+    rng = random.Random(9)
+    human = detector.score([text(rng, HUMAN) for _ in range(20)])
+    llm = detector.score([text(rng, LLM) for _ in range(20)])
+    assert min(found.p_llm or 0 for found in llm) > max(found.p_llm or 0 for found in human)
+    assert detector.warning == report.warning
+    assert detector.weights.digest == report.digest
+
+
+def test_every_table_is_printed(trained: tuple[Path, list[str], TrainingReport]) -> None:
+    """Each training says its counts and every table, with the gate beside each human source."""
+    said = "\n".join(trained[1])
+    for words in (
+        "200 read",
+        "Leave one domain out",
+        "Leave one generator out",
+        "Leave one human source out",
+        "By length",
+    ):
+        assert words in said
+    table = said[said.index("Leave one human source out") :]
+    assert [row.split()[-1] for row in table.splitlines()[2:5]] == ["web", "-", "web"]
+
+
+def test_the_card_keeps_what_is_written_by_hand(
+    trained: tuple[Path, list[str], TrainingReport], tmp_path: Path
+) -> None:
+    """A second training renews the generated section and nothing else."""
+    card = trained[0] / "docs" / "detectors.md"
+    made = card.read_text()
+    assert made.startswith("# Detectors") and made.count(BEGIN) == made.count(END) == 1
+    assert trained[2].warning in made and "| CC0 |" in made
+    mine = tmp_path / "card.md"
+    mine.write_text(f"before\n\n{BEGIN}\nold\n{END}\n\nafter\n")
+    run_training(options(tmp_path, card=mine))
+    kept = mine.read_text()
+    assert kept.startswith("before\n\n") and kept.endswith("\n\nafter\n") and "\nold\n" not in kept
+
+
+def test_same_files_and_seed_give_same_bytes(trained: tuple[Path, list[str], TrainingReport], tmp_path: Path) -> None:
+    """Training is deterministic: weights and numbers are equal bit by bit; another seed gives others."""
+    run_training(options(tmp_path))
+    names = ("lite-ngram.weights", "lite-ngram.json")
+    assert all((tmp_path / "out" / n).read_bytes() == (trained[0] / "out" / n).read_bytes() for n in names)
+    assert run_training(options(tmp_path, seed=1)).digest != trained[2].digest
+
+
+def test_flagging_an_unseen_web_source_refuses_the_training(tmp_path: Path) -> None:
+    """Human web texts that look like an LLM's when left out: refused, the source named, nothing written."""
+    with pytest.raises(TrainingRefused, match=r"brochures \d+\.\d% of 40; at most 6%"):
+        run_training(options(tmp_path, unfair=True))
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_scikit_learn_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra is named where scikit-learn is missing."""
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingExtra, match=r"farmwatch\[train\]"):
+        run_training(options(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (b"{not json", "line 2"),
+        (b'{"id": "1"}', "line 2"),
+        (b"\xff\xfe", "line 2"),
+        (b'{"id":"1","domain":"w","generator":"g","label":"robot","text":"t","src":"s"}', "line 2"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, broken: bytes, said: str) -> None:
+    """A line that is no labelled text is refused with file and line number."""
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(json.dumps(corpus(1, 1)[0]).encode() + b"\n" + broken + b"\n")
+    with pytest.raises(BadTrainingData, match=rf"t\.jsonl, {said}"):
+        read_texts(path, 0)
+
+
+def test_files_that_cannot_train_are_refused(tmp_path: Path) -> None:
+    """A missing file, a broken archive, an empty file and a file of one label each say what is wrong."""
+    good = write(tmp_path / "good.jsonl", corpus(1, 5))
+    archive = tmp_path / "x.jsonl.zst"
+    archive.write_bytes(b"no zstd")
+    one_label = write(tmp_path / "one.jsonl", [row for row in corpus(3, 5) if row["label"] == "llm"])
+    for path in (tmp_path / "none.jsonl", archive, write(tmp_path / "empty.jsonl", []), one_label):
+        with pytest.raises(BadTrainingData):
+            run_training(TrainingOptions(train=path, dev=good, out=tmp_path / "out"))
+
+
+def test_filters_drop_and_count(tmp_path: Path) -> None:
+    """Short, non-ASCII, duplicate and over-cap texts are dropped and counted; a text known from elsewhere too."""
+    rng = random.Random(4)
+    row = line(rng, "human", "essay", "s", 0, HUMAN)
+    rows = [
+        row,
+        {**row, "id": "same"},
+        {**row, "id": "short", "text": "too short"},
+        {**row, "id": "greek", "text": "λόγος καὶ " * 200},
+        *(line(rng, "human", "essay", "s", number, HUMAN) for number in range(1, 520)),
+    ]
+    openings: set[str] = set()
+    found = read_texts(write(tmp_path / "t.jsonl", rows), 0, openings)
+    assert found.dropped == {"duplicate": 1, "not_ascii": 1, "over_cap": 20, "short": 1}
+    assert len(found.samples) == 500 and found.read == 523
+    again = read_texts(write(tmp_path / "u.jsonl", rows[:1]), 0, openings)
+    assert again.dropped["duplicate"] == 1 and not again.samples
+
+
+def test_crops_of_both_kinds_stay_in_their_ranges() -> None:
+    """Training crops have 150-500 words, calibration crops 60-700, both a stretch of the text, of varying place."""
+    words = [str(number) for number in range(1000)]
+    rng = random.Random(0)
+    for crop, low, high in ((training_crop, 150, 500), (calibration_crop, 60, 700)):
+        cuts = [crop(words, rng) for _ in range(500)]
+        sizes = [len(cut) for cut in cuts]
+        assert low <= min(sizes) < 1.3 * low and 0.9 * high < max(sizes) <= high
+        assert all(cut == words[int(cut[0]) : int(cut[0]) + len(cut)] for cut in cuts)
+        assert len({cut[0] for cut in cuts}) > 200
+    assert len(training_crop(words[:150], rng)) == 150
+
+
+def test_weights_balance_labels_and_dampen_large_groups() -> None:
+    """Both labels weigh the same in total; a group four times as large weighs twice as much."""
+
+    def sample(llm: bool, domain: str) -> Sample:
+        return Sample("", domain, "g", llm, "s", "", [])
+
+    samples = [sample(True, "a")] * 40 + [sample(True, "b")] * 10 + [sample(False, "a")] * 7
+    weights = balanced_weights(samples)
+    totals = Counter[tuple[bool, str]]()
+    for one, weight in zip(samples, weights.tolist(), strict=True):
+        totals[one.llm, one.domain] += weight
+    assert np.isclose(totals[True, "a"], 2 * totals[True, "b"])
+    assert np.isclose(totals[True, "a"] + totals[True, "b"], totals[False, "a"])
+    assert np.isclose(weights.mean(), 1)
+
+
+def test_auroc_counts_pairs() -> None:
+    """AUROC is the share of pairs in the right order, ties half; without one label there is none."""
+    assert auroc(np.array([0.0, 1.0]), np.array([1.0, 2.0])) == (0.5 + 3) / 4
+    assert auroc(np.array([]), np.array([1.0])) is None
