@@ -1,9 +1,10 @@
 """Group commit: the one way by which a process changes the embedded log.
 
-Callers that arrive while a transaction is under way wait in a queue; the first of them then leads all of them through
-one append to the segments, one fdatasync and one SQLite transaction with one fsync. So the cost of syncing is shared,
-and grows with the number of groups rather than of callers. Large values are on the disk before the transaction that
-names them, so a crash at any instant leaves at worst bytes that nothing refers to.
+Callers that arrive while others are at work wait in a queue; the first of them then leads all of them as a group
+through two stages: one append and fdatasync for their large values, and one SQLite transaction. So the cost of syncing
+is shared. While a group is in its transaction, the next one already syncs its values; a third waits and grows.
+Large values are on the disk before the transaction that names them, so a crash at any instant leaves at worst bytes
+that nothing refers to.
 """
 
 from __future__ import annotations
@@ -40,6 +41,23 @@ class _Task(Generic[T]):
         self.turn = threading.Event()  # set when done, or when this caller has to lead
 
 
+class _Group:
+    """Tasks that are committed together."""
+
+    def __init__(self, tasks: Sequence[_Task[Any]]) -> None:
+        self.tasks = tasks
+        self.written: list[tuple[Segment, int, int]] = []  # segment, its size before and after
+        self.retired: list[Segment] = []  # full; to be closed once the groups before are committed
+        self.error: StreamError | None = None
+
+    def failed(self, error: StreamError) -> None:
+        """Nothing of the group became durable."""
+        self.error = error
+        for task in self.tasks:
+            task.error = error
+            task.done = True
+
+
 class Writer:
     """The writing connection and the open segments of one process.
 
@@ -52,12 +70,12 @@ class Writer:
         self._lock_timeout_s = lock_timeout_s
         self._database: sqlite3.Connection | None = None
         self._segments: dict[int, Segment] = {}
-        self._sizes: dict[int, int] = {}  # of the segments before the group under way
-        self._fresh: list[Segment] = []  # got their row in the transaction under way
         self._queue: list[_Task[Any]] = []
         self._leading = False
         self._closed = False
         self._mutex = threading.Lock()
+        self._committing = threading.Lock()  # held for a transaction
+        self._appending = threading.Lock()  # held to write or cut segments
         self._news = threading.Condition()
         self._pid = os.getpid()
         self.committed = 0
@@ -71,17 +89,7 @@ class Writer:
         if os.getpid() != self._pid:
             raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
         task = _Task(apply, blobs)
-        with self._mutex:
-            if self._closed:
-                raise StreamError(f"the log in {self._folder} is closed")
-            self._queue.append(task)
-            leads, self._leading = not self._leading, True
-        if not leads:
-            self._await_turn(task)
-        if not task.done:
-            self._lead()
-        if task.error is not None:
-            raise task.error
+        self._submit(task)
         return cast(T, task.result)
 
     def wait(self, seen: int, timeout_s: float) -> None:
@@ -93,14 +101,26 @@ class Writer:
     def close(self) -> None:
         """Finish what is queued, then close connection and segments."""
         with contextlib.suppress(StreamError):
-            self.run(lambda *_: self._shut())
+            self._submit(_Task(lambda *_: None, ()), last=True)
+        for segment in self._segments.values():
+            segment.close()
+        self._segments.clear()
         self._drop_connection()
 
-    def _shut(self) -> None:
+    def _submit(self, task: _Task[Any], *, last: bool = False) -> None:
+        """Queue a task, and lead the queue if nobody does. Raises the task's error."""
         with self._mutex:
-            self._closed = True
-        for topic in list(self._segments):
-            self._drop_segment(topic)
+            if self._closed:
+                raise StreamError(f"the log in {self._folder} is closed")
+            self._closed = last
+            self._queue.append(task)
+            leads, self._leading = not self._leading, True
+        if not leads:
+            self._await_turn(task)
+        if not task.done:
+            self._lead()
+        if task.error is not None:
+            raise task.error
 
     def _await_turn(self, task: _Task[Any]) -> None:
         """Wait until the task is done or has to lead; a caller that is interrupted meanwhile leaves the queue."""
@@ -121,121 +141,140 @@ class Writer:
             self._queue[0].turn.set()
 
     def _lead(self) -> None:
-        """Commit all that is queued, then hand the lead to the first of those who came meanwhile."""
+        """Take all that is queued through both stages; the next group starts when this one is in its transaction."""
         with self._mutex:
             group, self._queue = self._queue, []
         try:
-            self._commit(group)
+            self._run_group(_Group(group))
         finally:
             for task in group:
                 if not task.done:
                     task.error = task.error or LogUnavailable(f"the log in {self._folder} was interrupted")
                     task.done = True
-            with self._mutex:
-                self._pass_lead()
-            for task in group:
                 task.turn.set()
 
-    def _commit(self, group: Sequence[_Task[Any]]) -> None:
-        self._sizes = {}
+    def _run_group(self, group: _Group) -> None:
         try:
-            with told(self._folder):
-                self._place(group)
-                self._transact(group)
-        except StreamError as error:
-            self._take_back()
-            _fail(group, error)
-        except Exception as error:  # noqa: BLE001  # a fault of one caller's data: the others must not pay for it
-            if len(group) == 1:
-                _fail(group, error)
-                return
-            for task in group:
-                self._commit([task])
-            return
-        for task in group:
-            task.done = True
-        with self._news:
-            self.committed += 1
-            self._news.notify_all()
+            self._place(group)
+            self._committing.acquire()
+        except BaseException:
+            with self._mutex:
+                self._pass_lead()
+            raise
+        try:
+            with self._mutex:
+                self._pass_lead()
+            self._commit(group)
+        finally:
+            self._committing.release()
 
-    def _place(self, group: Sequence[_Task[Any]]) -> None:
+    def _place(self, group: _Group) -> None:
         """Append the large values of a group to the segments of their topics, and sync these."""
         by_topic: dict[int, list[tuple[_Task[Any], int]]] = {}
-        for task in group:
-            if len(task.places) != len(task.blobs):
-                task.places = [cast(Placed, None)] * len(task.blobs)
-                for index, (topic, _) in enumerate(task.blobs):
-                    by_topic.setdefault(topic, []).append((task, index))
-        for topic, wanted in by_topic.items():
-            segment = self._segment(topic)
-            self._sizes[topic] = segment.size
-            positions = segment.append([task.blobs[index][1] for task, index in wanted])
-            for (task, index), position in zip(wanted, positions, strict=True):
-                task.places[index] = (segment, position)
-        for topic in by_topic:
-            try:
-                self._segments[topic].sync()
-            except OSError:
-                # Nobody knows now which bytes of the file are on the disk: never append to it again.
-                self._drop_segment(topic)
-                raise
+        for task in group.tasks:
+            task.places = [cast(Placed, None)] * len(task.blobs)
+            for index, (topic, _) in enumerate(task.blobs):
+                by_topic.setdefault(topic, []).append((task, index))
+        try:
+            with self._appending, told(self._folder):
+                for topic, wanted in by_topic.items():
+                    segment = self._segment(topic, group)
+                    before = segment.size
+                    positions = segment.append([task.blobs[index][1] for task, index in wanted])
+                    group.written.append((segment, before, segment.size))
+                    for (task, index), position in zip(wanted, positions, strict=True):
+                        task.places[index] = (segment, position)
+                for segment, _, _ in group.written:
+                    segment.sync()
+        except StreamError as error:
+            group.failed(error)
 
-    def _take_back(self) -> None:
-        """Let the next append overwrite the values of a group that failed, so that trying again fills no disk."""
-        for topic, size in self._sizes.items():
-            if topic in self._segments:
-                self._segments[topic].cut(size)
-
-    def _segment(self, topic: int) -> Segment:
+    def _segment(self, topic: int, group: _Group) -> Segment:
         segment = self._segments.get(topic)
-        if segment is not None and segment.size >= self._segment_bytes:
-            self._drop_segment(topic)
+        if segment is not None and (segment.spoiled or segment.size >= self._segment_bytes):
+            group.retired.append(segment)
             segment = None
         if segment is None:
             segment = self._segments[topic] = Segment(self._folder / SEGMENTS, topic)
         return segment
 
-    def _drop_segment(self, topic: int) -> None:
-        segment = self._segments.pop(topic, None)
-        if segment is not None:
+    def _commit(self, group: _Group) -> None:
+        """Run the transaction of a group, one after the other."""
+        for segment in group.retired:  # what the groups before placed there is committed by now
             segment.close()
+        if group.error is None:
+            try:
+                with told(self._folder):
+                    self._transact(group)
+            except StreamError as error:
+                group.failed(error)
+        if group.error is not None:
+            self._take_back(group)
+            return
+        with self._news:
+            self.committed += 1
+            self._news.notify_all()
 
-    def _transact(self, group: Sequence[_Task[Any]]) -> None:
-        database = self._begin()
-        self._fresh = []
+    def _take_back(self, group: _Group) -> None:
+        """Let the next append overwrite the values of a group that failed, so that trying again fills no disk."""
+        with self._appending:
+            for segment, before, after in group.written:
+                if segment.size == after and not segment.spoiled:
+                    segment.cut(before)
+
+    def _transact(self, group: _Group) -> None:
         try:
-            for task in group:
+            self._transact_all(group, group.tasks)
+        except StreamError:
+            raise
+        except (sqlite3.Error, OSError) as error:
+            if isinstance(translate(error, self._folder), StreamError) or len(group.tasks) == 1:
+                raise
+            self._transact_each(group)
+        except Exception:
+            if len(group.tasks) == 1:
+                raise
+            self._transact_each(group)
+
+    def _transact_each(self, group: _Group) -> None:
+        """A fault of one caller's data has spoiled the transaction: the others must not pay for it."""
+        for task in group.tasks:
+            try:
+                self._transact_all(group, [task])
+            except Exception as error:  # noqa: BLE001  # it is raised to its caller
+                task.error = translate(error, self._folder)
+                task.done = True
+
+    def _transact_all(self, group: _Group, tasks: Sequence[_Task[Any]]) -> None:
+        database = self._begin()
+        fresh: list[Segment] = []
+        try:
+            for task in tasks:
                 try:
-                    self._give_rows(database, task.places)
+                    fresh += _give_rows(database, task.places)
                     task.result = task.apply(database, task.places)
                 except StreamError as error:
                     task.error = error
-            self._end(database)
+            self._end(database, group)
         except BaseException as error:
-            for segment in self._fresh:
+            for segment in fresh:
                 segment.row = None
-            for task in group:
+            for task in tasks:
                 task.error = task.result = None
             self._roll_back(error)
             raise
+        for task in tasks:
+            task.done = True
 
-    def _end(self, database: sqlite3.Connection) -> None:
+    def _end(self, database: sqlite3.Connection, group: _Group) -> None:
         try:
             database.execute("COMMIT")
         except sqlite3.Error as error:
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
                 # Perhaps a crash now would bring the commit back: its values must not be overwritten.
-                for topic in list(self._segments):
-                    self._drop_segment(topic)
+                for segment, _, _ in group.written:
+                    segment.spoiled = True
             raise
-
-    def _give_rows(self, database: sqlite3.Connection, places: Sequence[Placed]) -> None:
-        for segment, _ in places:
-            if segment.row is None:
-                segment.row = database.execute(
-                    "INSERT INTO segments (file, live) VALUES (?, 0)", (segment.file,)
-                ).lastrowid
-                self._fresh.append(segment)
 
     def _begin(self) -> sqlite3.Connection:
         """Start a write transaction; while another process writes, ask again every millisecond or so.
@@ -275,7 +314,11 @@ class Writer:
                 database.close()
 
 
-def _fail(group: Sequence[_Task[Any]], error: Exception) -> None:
-    for task in group:
-        task.error = error
-        task.done = True
+def _give_rows(database: sqlite3.Connection, places: Sequence[Placed]) -> list[Segment]:
+    """Enter segments that the database does not know yet; returns them."""
+    fresh = []
+    for segment, _ in places:
+        if segment.row is None:
+            segment.row = database.execute("INSERT INTO segments (file, live) VALUES (?, 0)", (segment.file,)).lastrowid
+            fresh.append(segment)
+    return fresh

@@ -66,6 +66,7 @@ class Segment:
         _sync_folder(folder)
         self.row: int | None = None
         self.size = 0
+        self.spoiled = False  # never append again: a failed sync leaves unknown which bytes are on the disk
 
     def append(self, values: Sequence[bytes]) -> list[int]:
         """Write the values behind each other; returns their positions. Not durable before `sync`.
@@ -105,8 +106,12 @@ class Segment:
             written += step
 
     def sync(self) -> None:
-        """Make what was appended durable."""
-        os.fdatasync(self._fd)
+        """Make what was appended durable; a file that cannot be synced is spoiled. Raises OSError."""
+        try:
+            os.fdatasync(self._fd)
+        except OSError:
+            self.spoiled = True
+            raise
 
     def close(self) -> None:
         """Close the file and give its lock back; an empty one is removed."""

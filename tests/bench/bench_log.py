@@ -1,0 +1,186 @@
+"""What the embedded log costs: appends of 15 KB against bare write + fdatasync, reads, a pipeline of small records.
+
+Run with `python -m tests.bench.bench_log [FOLDER]`; FOLDER should lie on the disk that the log will use.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from stream.embedded_log import EmbeddedLog
+from stream.log import At, Change, Commit, Output, Topic
+
+PARTITIONS = 24
+BODY_BYTES = 15_000
+ROUNDS = 3
+SECONDS = 1.5
+_bodies = [os.urandom(BODY_BYTES) for _ in range(256)]
+
+
+def main() -> None:
+    """Print the table."""
+    place = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir())
+    print(f"embedded log, {PARTITIONS} partitions, medians of {ROUNDS} rounds of {SECONDS} s in {place}")
+    print(f"{'what':<52} {'records/s':>10} {'MB/s':>7} {'CPU s/s':>8} {'ratio':>7}")
+    with tempfile.TemporaryDirectory(dir=place, prefix="bench-log-") as folder:
+        for threads, batch in ((1, 1), (64, 1), (1, 100), (2, 200)):
+            bare = _median(partial(_bare, Path(folder), threads * batch))
+            name = f"{threads} thread{'s'[: threads > 1]} x {batch} of 15 KB"
+            _line(f"write + fdatasync, {threads * batch} at a time", bare, None)
+            with _Bench(Path(folder)) as bench:
+                _line(f"append, {name}", _median(partial(bench.append, threads, batch)), bare)
+        with _Bench(Path(folder)) as bench:
+            bench.fill(20_000)
+            _line("read, one partition after another, 15 KB", _median(bench.read), None)
+            _line("poll, 24 partitions, 15 KB", _median(bench.poll), None)
+        with _Bench(Path(folder)) as bench:
+            _line("poll + commit(copy, state, offsets) of 200 bytes", _median(bench.pipeline, 1), None)
+        with _Bench(Path(folder)) as bench:
+            _line("idle poll", _median(bench.idle, 1), None)
+
+
+Result = tuple[float, float, float]  # records, bytes and CPU seconds per second
+
+
+class _Bench:
+    """A fresh log with topics `in` and `out`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = tempfile.TemporaryDirectory(dir=folder)
+        self._log = EmbeddedLog(Path(self._folder.name))
+        self._log.create([Topic("in", PARTITIONS), Topic("out", PARTITIONS)])
+
+    def __enter__(self) -> _Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()
+        self._folder.cleanup()
+
+    def append(self, threads: int, batch: int) -> Result:
+        """Threads that append batches at the same time."""
+        counts = [0] * threads
+        stop = time.perf_counter() + SECONDS
+
+        def work(thread: int) -> None:
+            while time.perf_counter() < stop:
+                first = thread * 7 + counts[thread]
+                self._log.append([self._output(first + n) for n in range(batch)])
+                counts[thread] += batch
+
+        def run() -> int:
+            workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+            return sum(counts)
+
+        return _measured(run, BODY_BYTES)
+
+    def fill(self, count: int, size: int = BODY_BYTES) -> None:
+        """Append records to `in`, 500 at a time."""
+        for first in range(0, count, 500):
+            self._log.append([self._output(first + n, size) for n in range(500)])
+
+    def read(self) -> Result:
+        """Read all of `in`."""
+        return _measured(lambda: sum(1 for p in range(PARTITIONS) for _ in self._log.read("in", p)), BODY_BYTES)
+
+    def poll(self) -> Result:
+        """Poll all of `in` from the start."""
+        member = self._log.join("g", ["in"], member="m")
+        total = sum(self._log.end("in"))
+
+        def run() -> int:
+            seen = 0
+            while seen < total:
+                seen += len(member.poll(1, 500, 1 << 24))
+            return seen
+
+        try:
+            return _measured(run, BODY_BYTES)
+        finally:
+            member.close()
+
+    def pipeline(self) -> Result:
+        """A stage without work: poll up to 500, commit a copy, a row of state for each, and the offsets."""
+        self.fill(40_000, 200)
+        member = self._log.join("g", ["in"], member="m", store="s")
+
+        def run() -> int:
+            seen = 0
+            while seen < 40_000:
+                messages = member.poll(1, 500, 1 << 24)
+                outputs = [Output("out", m.partition, m.key, m.value) for m in messages]
+                state: dict[int, list[Change]] = {}
+                for m in messages:
+                    state.setdefault(m.partition, []).append(Change(m.key, b"x" * 50, m.offset))
+                member.commit(Commit(outputs, {At(m.topic, m.partition): m.offset + 1 for m in messages}, state))
+                seen += len(messages)
+            return seen
+
+        return _measured(run, 200)
+
+    def idle(self) -> Result:
+        """A member of an empty topic of 24 partitions that waits."""
+        member = self._log.join("g", ["out"], member="m")
+        member.poll(0, 1, 1)
+        return _measured(lambda: len(member.poll(SECONDS, 1, 1)), 0)
+
+    def _output(self, number: int, size: int = BODY_BYTES) -> Output:
+        return Output("in", number % PARTITIONS, b"%d.example" % (number % 4096), _bodies[number % 256][:size])
+
+
+def _bare(folder: Path, batch: int) -> Result:
+    """What the disk allows: the same bytes, written and synced a group at a time."""
+    path = folder / "bare"
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+
+    def run() -> int:
+        count, stop = 0, time.perf_counter() + SECONDS
+        while time.perf_counter() < stop:
+            os.writev(fd, [_bodies[n % 256] for n in range(batch)])
+            os.fdatasync(fd)
+            count += batch
+        return count
+
+    try:
+        return _measured(run, BODY_BYTES)
+    finally:
+        os.close(fd)
+        path.unlink()
+
+
+def _measured(run: Callable[[], int], size: int) -> Result:
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    start = time.perf_counter()
+    count = run()
+    took = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return count / took, count * size / took, cpu / took
+
+
+def _median(run: Callable[[], Result], rounds: int = ROUNDS) -> Result:
+    results = [run() for _ in range(rounds)]
+    first, second, third = zip(*results, strict=True)
+    return statistics.median(first), statistics.median(second), statistics.median(third)
+
+
+def _line(what: str, result: Result, against: Result | None) -> None:
+    ratio = "" if against is None else f"{result[0] / against[0]:.2f}"
+    print(f"{what:<52} {result[0]:>10,.0f} {result[1] / 1e6:>7,.0f} {result[2]:>8.3f} {ratio:>7}")
+
+
+if __name__ == "__main__":
+    main()
