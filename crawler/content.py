@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom
 
@@ -60,12 +60,17 @@ def is_html(content_type: str, body: bytes) -> bool:
     """Whether a body is HTML: by its header unless the bytes are plainly something else, by its start without one."""
     if body.startswith(_MAGIC):
         return False
-    bom, _ = read_bom(body)
-    wide = "utf-16" in content_type.lower() or "utf-32" in content_type.lower() or bom is not None
     start = body[:_SNIFFED_BYTES]
-    if not wide and len(start) - len(start.translate(None, _BINARY)) > _BINARY_SHARE * len(start):
+    binary = len(start) - len(start.translate(None, _BINARY))
+    if binary > _BINARY_SHARE * len(start) and not _is_wide(content_type, start):
         return False
     return media_type(content_type) in _HTML or bool(_HTML_START.match(start.removeprefix(codecs.BOM_UTF8)))
+
+
+def _is_wide(content_type: str, start: bytes) -> bool:
+    """Whether a body is declared or marked as UTF-16 or UTF-32, where zero bytes are text."""
+    declared = content_type.lower()
+    return "utf-16" in declared or "utf-32" in declared or read_bom(start)[0] is not None
 
 
 def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> str:
@@ -77,12 +82,22 @@ def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> st
     bom, _ = read_bom(body)
     if bom is not None:
         return bom
-    for declared in (http_content_type_encoding(content_type), html_body_declared_encoding(body)):
-        if declared is None or (declared == "cp1252" and not body.isascii()):
+    for declared in _declared(content_type, body):
+        if declared == "cp1252" and not body.isascii():
             continue
         if _decodes(body, declared, truncated) or _mostly_decodes(body, declared):
-            return str(declared)
+            return declared
     return "utf-8" if _decodes(body, "utf-8", truncated) else "cp1252"
+
+
+def _declared(content_type: str, body: bytes) -> Iterator[str]:
+    """The charsets that the header and the markup name; the markup is looked at only when the header is not enough."""
+    name = http_content_type_encoding(content_type)
+    if name is not None:
+        yield name
+    name = html_body_declared_encoding(body)
+    if name is not None:
+        yield name
 
 
 def opt_outs(headers: Mapping[str, str], body: bytes, agent: str) -> list[str]:
@@ -93,7 +108,8 @@ def opt_outs(headers: Mapping[str, str], body: bytes, agent: str) -> list[str]:
     found = [f"header:{word}" for word in _robot_words(headers.get("x-robots-tag", ""), agent)]
     if headers.get("tdm-reservation", "").strip() == "1":
         found.append("header:tdm-reservation")
-    for match in _META.finditer(body[:_HEAD_BYTES]):
+    head_end = body.find(b"</head>", 0, _HEAD_BYTES)
+    for match in _META.finditer(body, 0, head_end if head_end >= 0 else _HEAD_BYTES):
         attributes = {m[1].lower(): (m[2] or m[3] or m[4] or b"") for m in _ATTRIBUTE.finditer(match[1])}
         name = attributes.get(b"name", b"").strip().lower().decode("ascii", "replace")
         content = attributes.get(b"content", b"").decode("ascii", "replace")
@@ -120,8 +136,11 @@ def _robot_words(value: str, agent: str) -> list[str]:
 def _decodes(body: bytes, encoding: str, truncated: bool) -> bool:
     """Whether the bytes decode; of a truncated body the last character may be cut."""
     try:
-        codecs.getincrementaldecoder(encoding)("strict").decode(body, final=not truncated)
-    except (UnicodeDecodeError, LookupError):
+        if truncated:
+            codecs.getincrementaldecoder(encoding)("strict").decode(body)
+        else:
+            body.decode(encoding)
+    except (UnicodeError, LookupError):
         return False
     return True
 

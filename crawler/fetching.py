@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 
 import aiohttp
@@ -28,13 +28,28 @@ from crawler.jobs import Answer, Job, Kind, Outcome
 from crawler.retry_after import retry_after_s
 from crawler.robots import ROBOTS_CAP_BYTES, ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, meaning_of
 from crawler.settings import CrawlSettings
-from crawler.sitemaps import read_sitemap
+from crawler.sitemaps import SitemapFile, read_sitemap
 from crawler.urls import host_of, normalise, origin_of, twin_of
 
 log = structlog.get_logger(__name__)
 
-KEPT_HEADERS = ("content-type", "content-language", "content-encoding", "last-modified", "etag", "date", "server",
-                "x-robots-tag", "tdm-reservation", "tdm-policy", "x-powered-by", "retry-after", "location")  # fmt: skip
+KEPT_HEADERS = frozenset(
+    {
+        "content-type",
+        "content-language",
+        "content-encoding",
+        "last-modified",
+        "etag",
+        "date",
+        "server",
+        "x-powered-by",
+        "x-robots-tag",
+        "tdm-reservation",
+        "tdm-policy",
+        "retry-after",
+        "location",
+    }
+)
 HEADER_CAP = 1000  # characters kept of a header
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TWIN_RULES_KEPT = 1024  # robots.txt of `www.` twins held in memory
@@ -49,6 +64,10 @@ class _Ends(Exception):
         self.outcome, self.reason, self.transient, self.unreachable = outcome, reason, transient, unreachable
 
 
+_ARRIVED = _Ends(Outcome.FETCHED, "")
+_NO_SITEMAP = SitemapFile()
+
+
 @dataclass(slots=True)
 class _Trip:
     """Where a job has got to; filled in as it goes, so that a failure tells as much as is known."""
@@ -56,9 +75,14 @@ class _Trip:
     url: str
     started_ms: int
     status: int = 0
-    headers: dict[str, str] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     truncated: bool = False
+    encoding: str = ""
+    packed: bytes = b""
+    opt_out: list[str] = field(default_factory=list)
+    sitemap: SitemapFile = _NO_SITEMAP
+    end: _Ends | None = None
 
 
 class Fetcher:
@@ -76,6 +100,7 @@ class Fetcher:
         self._settings = settings
         self._clock = clock
         self._gate = HostGate()
+        self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)  # costs more to make than to use; for one thread
         self._fixed = FixedResolver(settings.resolve_to) if settings.resolve_to else None
         self._resolver = self._fixed or resolver
         self._twins: OrderedDict[str, tuple[float, RobotsRules | None]] = OrderedDict()
@@ -126,22 +151,20 @@ class Fetcher:
         started = time.monotonic()
         try:
             await self._travel(job, trip)
-            answer = self._arrived(job, trip)
+            self._arrive(job, trip)
         except _Ends as end:
-            answer = self._answer(
-                job, trip, end.outcome, end.reason, transient=end.transient, unreachable=end.unreachable
-            )
+            trip.end = end
         except Exception:  # a job that ends without an answer would hold its site for ever
             log.exception("fetch_broke", kind=job.kind.value, site=job.site)
-            answer = self._answer(job, trip, Outcome.FAILED, "internal_error")
-        return replace(answer, duration_ms=int((time.monotonic() - started) * 1000))
+            trip.end = _Ends(Outcome.FAILED, "internal_error")
+        return self._answer(job, trip, int((time.monotonic() - started) * 1000))
 
     async def _travel(self, job: Job, trip: _Trip) -> None:
         """Request the URL and follow where it leads. Raises _Ends."""
         limit = ROBOTS_REDIRECTS if job.kind is Kind.ROBOTS else self._settings.redirects
         for _ in range(limit + 1):
             await self._request(job, trip)
-            location = (trip.headers or {}).get("location", "")
+            location = trip.headers.get("location", "")
             if trip.status not in _REDIRECTS or not location:
                 return
             try:
@@ -192,15 +215,11 @@ class Fetcher:
         async with self._gate.turn(host, job.delay_s):
             if host == job.site:
                 trip.started_ms = int(self._clock() * 1000)
-            trip.status, trip.headers = 0, None
+            trip.status, trip.headers = 0, {}
             try:
                 async with self._session.get(self._wire_url(trip.url), allow_redirects=False) as response:
                     trip.status = response.status
-                    trip.headers = {
-                        name: ", ".join(response.headers.getall(name))[:HEADER_CAP]
-                        for name in KEPT_HEADERS
-                        if name in response.headers
-                    }
+                    trip.headers = _kept(response.headers)
                     if 200 <= response.status < 300:
                         await self._read(job, trip, response)
                     elif response.status not in _REDIRECTS:
@@ -241,57 +260,48 @@ class Fetcher:
                 break
         trip.body, trip.truncated = inflater.body(), inflater.cut_short
 
-    def _arrived(self, job: Job, trip: _Trip) -> Answer:
-        """The answer to a trip that ended with an HTTP response. Raises _Ends."""
+    def _arrive(self, job: Job, trip: _Trip) -> None:
+        """Look into the response that a trip ended with. Raises _Ends where it is not what was asked for."""
         status = trip.status
         if status == 429 or status >= 500:
             raise _Ends(Outcome.FAILED, f"http_{status}", transient=True)
         if not 200 <= status < 300:
             raise _Ends(Outcome.FAILED, f"http_{status}")
         if job.kind is Kind.SITEMAP:
-            found = read_sitemap(trip.body, trip.url, self._settings.sitemap_bytes)
-            return replace(self._answer(job, trip, Outcome.FETCHED), sitemap=found)
-        if job.kind is Kind.ROBOTS:
-            return self._answer(job, trip, Outcome.FETCHED)
-        headers = trip.headers or {}
-        kind = headers.get("content-type", "")
-        if trip.body and not content.is_html(kind, trip.body):
-            raise _Ends(Outcome.REFUSED, "content_type")
-        signals = content.opt_outs(headers, trip.body, self._settings.name)
-        if self._settings.obey_opt_out and any(not signal.endswith(":nofollow") for signal in signals):
-            return replace(self._answer(job, trip, Outcome.REFUSED, "opt_out"), opt_out=signals, body=b"")
-        return replace(
-            self._answer(job, trip, Outcome.FETCHED),
-            encoding=content.charset_of(kind, trip.body, truncated=trip.truncated),
-            packed=zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(trip.body),
-            opt_out=signals,
-        )
+            trip.sitemap = read_sitemap(trip.body, trip.url, self._settings.sitemap_bytes)
+        elif job.kind is Kind.PAGE:
+            kind = trip.headers.get("content-type", "")
+            if trip.body and not content.is_html(kind, trip.body):
+                raise _Ends(Outcome.REFUSED, "content_type")
+            trip.opt_out = content.opt_outs(trip.headers, trip.body, self._settings.name)
+            if self._settings.obey_opt_out and any(not signal.endswith(":nofollow") for signal in trip.opt_out):
+                raise _Ends(Outcome.REFUSED, "opt_out")
+            trip.encoding = content.charset_of(kind, trip.body, truncated=trip.truncated)
+            trip.packed = self._packer.compress(trip.body)
 
-    def _answer(
-        self,
-        job: Job,
-        trip: _Trip,
-        outcome: Outcome,
-        reason: str = "",
-        *,
-        transient: bool = False,
-        unreachable: bool = False,
-    ) -> Answer:
-        headers = trip.headers or {}
+    def _answer(self, job: Job, trip: _Trip, duration_ms: int) -> Answer:
+        end = trip.end or _ARRIVED
+        headers = trip.headers
+        retry_after = headers.get("retry-after")
         return Answer(
             job=job,
-            outcome=outcome,
+            outcome=end.outcome,
             started_ms=trip.started_ms,
-            reason=reason,
+            reason=end.reason,
             status=trip.status,
             final_url=trip.url,
             headers=headers,
             content_type=content.media_type(headers.get("content-type", "")),
-            body=trip.body if outcome is Outcome.FETCHED else b"",
+            encoding=trip.encoding,
+            body=trip.body if end.outcome is Outcome.FETCHED else b"",
+            packed=trip.packed,
             truncated=trip.truncated,
-            transient=transient,
-            unreachable=unreachable,
-            retry_after_s=retry_after_s(headers.get("retry-after", ""), self._clock()),
+            duration_ms=duration_ms,
+            transient=end.transient,
+            unreachable=end.unreachable,
+            retry_after_s=None if retry_after is None else retry_after_s(retry_after, self._clock()),
+            opt_out=trip.opt_out,
+            sitemap=trip.sitemap,
         )
 
     def _wire_url(self, url: str) -> yarl.URL:
@@ -299,3 +309,14 @@ class Fetcher:
         if self._fixed is not None and url.startswith("https://"):
             url = "http://" + url.removeprefix("https://")
         return yarl.URL(url, encoded=True)
+
+
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that are kept, names in lower case, repeated ones joined."""
+    kept: dict[str, str] = {}
+    for name, value in headers.items():
+        lower = name.lower()
+        if lower in KEPT_HEADERS:
+            joined = f"{kept[lower]}, {value}" if lower in kept else value
+            kept[lower] = joined[:HEADER_CAP]
+    return kept

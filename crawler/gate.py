@@ -8,19 +8,56 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from types import TracebackType
 
 _PRUNE_AT = 4096  # hosts remembered before those at rest are dropped
 
 
-class _Turn:
+class _Host:
+    """A host's place: who holds it, and when its next request may start."""
+
     __slots__ = ("lock", "next_start", "users")
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.next_start = 0.0
         self.users = 0
+
+
+class _Turn:
+    """One request's hold of a host, as an async context manager."""
+
+    __slots__ = ("_delay_s", "_gate", "_host")
+
+    def __init__(self, gate: HostGate, host: _Host, delay_s: float) -> None:
+        self._gate, self._host, self._delay_s = gate, host, delay_s
+
+    async def __aenter__(self) -> None:
+        host = self._host
+        host.users += 1
+        try:
+            await host.lock.acquire()
+        except BaseException:
+            host.users -= 1
+            raise
+        try:
+            wait_s = host.next_start - self._gate.clock()
+            if wait_s > 0:
+                await self._gate.sleep(wait_s)
+        except BaseException:
+            self._leave()
+            raise
+        host.next_start = self._gate.clock() + self._delay_s
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        self._host.lock.release()
+        self._host.users -= 1
 
 
 class HostGate:
@@ -32,27 +69,19 @@ class HostGate:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """Use `clock` (seconds, monotonic) and `sleep`."""
-        self._clock = clock
-        self._sleep = sleep
-        self._turns: dict[str, _Turn] = {}
+        self.clock = clock
+        self.sleep = sleep
+        self._hosts: dict[str, _Host] = {}
 
-    @asynccontextmanager
-    async def turn(self, host: str, delay_s: float) -> AsyncIterator[None]:
+    def turn(self, host: str, delay_s: float) -> _Turn:
         """Hold the host: waits for its last request to end, and for `delay_s` to have passed since that began."""
-        if len(self._turns) > _PRUNE_AT:
-            self._prune()
-        turn = self._turns.setdefault(host, _Turn())
-        turn.users += 1
-        try:
-            async with turn.lock:
-                wait_s = turn.next_start - self._clock()
-                if wait_s > 0:
-                    await self._sleep(wait_s)
-                turn.next_start = self._clock() + delay_s
-                yield
-        finally:
-            turn.users -= 1
+        place = self._hosts.get(host)
+        if place is None:
+            if len(self._hosts) > _PRUNE_AT:
+                self._prune()
+            place = self._hosts[host] = _Host()
+        return _Turn(self, place, delay_s)
 
     def _prune(self) -> None:
-        now = self._clock()
-        self._turns = {host: turn for host, turn in self._turns.items() if turn.users or turn.next_start > now}
+        now = self.clock()
+        self._hosts = {name: host for name, host in self._hosts.items() if host.users or host.next_start > now}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+
+import msgspec
 
 from crawler.robots import RobotsRules
 from crawler.sitemaps import SitemapFile
@@ -25,8 +26,7 @@ class Outcome(enum.Enum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """One request to one site. `rules` are those of the site's robots.txt, None for robots.txt itself."""
 
     kind: Kind
@@ -36,8 +36,7 @@ class Job:
     rules: RobotsRules | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """How a job ended. Times are milliseconds UTC.
 
     `started_ms` is when the last request to the site itself began, which the next one is spaced from.
@@ -49,7 +48,7 @@ class Answer:
     reason: str = ""
     status: int = 0  # HTTP; 0 = no answer
     final_url: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = {}
     content_type: str = ""
     encoding: str = ""
     body: bytes = b""  # inflated
@@ -59,5 +58,5 @@ class Answer:
     transient: bool = False  # a later attempt may succeed
     unreachable: bool = False  # no HTTP answer came: counts as a connection failure
     retry_after_s: float | None = None
-    opt_out: list[str] = field(default_factory=list)
-    sitemap: SitemapFile = field(default_factory=SitemapFile)
+    opt_out: list[str] = []
+    sitemap: SitemapFile = SitemapFile()

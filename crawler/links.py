@@ -10,8 +10,9 @@ import html
 import re
 from collections.abc import Iterator
 
-from crawler.errors import UnusableUrl
-from crawler.urls import host_of, is_skipped, normalise, port_of
+import ada_url
+
+from crawler.urls import URL_CAP, is_skipped
 
 _SCAN = re.compile(
     r"<!--.*?(?:-->|\Z)|<script\b.*?(?:</script|\Z)|<style\b.*?(?:</style|\Z)|<(a|base)\s([^<>]{1,4000})>",
@@ -25,9 +26,11 @@ _NOT_HTTP = ("#", "mailto:", "javascript:", "tel:", "data:")
 def internal_links(body: bytes, encoding: str, url: str) -> Iterator[str]:
     """Normalised URLs of the same host and port that the page at `url` (a normalised URL) links to, each once.
 
-    Links with rel=nofollow are left out, as are the URLs that `is_skipped` names.
+    Links with rel=nofollow are left out, as are the URLs that `is_skipped` names. What joins to a URL of the page's own
+    host is normalised: ada-url writes hosts, ports and dots in one way, and credentials or a dotted host do not match.
     """
-    host, port = host_of(url), port_of(url)
+    authority = url.split("/", 3)[2]
+    inside = (f"http://{authority}/", f"https://{authority}/")
     base = url
     seen = {url}
     for match in _SCAN.finditer(body.decode(encoding, "replace")):
@@ -36,16 +39,16 @@ def internal_links(body: bytes, encoding: str, url: str) -> Iterator[str]:
         href = _HREF.search(match[2])
         if href is None:
             continue
-        target = html.unescape(href[1] or href[2] or href[3] or "").strip()
+        target = (href[1] or href[2] or href[3] or "").strip()
         if not target or target.startswith(_NOT_HTTP):
             continue
         try:
-            found = normalise(target, base)
-        except UnusableUrl:
+            found = ada_url.join_url(base, html.unescape(target) if "&" in target else target).partition("#")[0]
+        except (ValueError, UnicodeEncodeError):
             continue
         if match[1].lower() == "base":
             base = found
-        elif found not in seen and host_of(found) == host and port_of(found) == port:
+        elif found.startswith(inside) and found not in seen and len(found) <= URL_CAP:
             seen.add(found)
             if not is_skipped(found) and not _NOFOLLOW.search(match[2]):
                 yield found

@@ -16,21 +16,23 @@ from crawler.errors import UnusableUrl
 
 URL_CAP = 2048  # characters; longer ones are traps or data
 
-# Pages that list other pages, ask for a password or are no pages: never articles, and endless on many sites.
-_SKIP = re.compile(
-    r"""
-      \.(?:jpe?g|png|gif|webp|avif|svg|ico|bmp|tiff?|mp[34]|m4[av]|webm|ogg|wav|avi|mov|mkv|pdf|docx?|xlsx?|pptx?|epub
-        |zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg|apk|iso|css|js|mjs|json|xml|rss|atom|txt|csv|ics|woff2?|ttf|eot)(?:\?|$)
-    | ^/(?:index\.\w{2,5})?$
-    | /(?:tags?|categor(?:y|ies)|topics?|authors?|users?|members?|archives?|label)(?:/|\?|$)
-    | /page/\d+/?(?:\?|$)
-    | /(?:search|suche|recherche|find|results)(?:[/?.]|$)
-    | [?&](?:s|q|query|search|keyword|replytocom|share|print|add-to-cart|orderby|sort|filter|sessionid|sid|phpsessid)=
-    | /(?:wp-admin|wp-login|wp-json|xmlrpc|cgi-bin|cdn-cgi|login|log-in|signin|sign-in|signup|sign-up|register|account
-        |logout|cart|basket|checkout|wishlist|password|feeds?|rss|atom|amp|print|embed|trackback)(?:[/?.]|$)
-    """,
-    re.IGNORECASE | re.VERBOSE,
+# URLs that list other pages, ask for a password or are no pages: never articles, and endless on many sites.
+_SKIPPED_ENDINGS = frozenset(
+    """jpg jpeg png gif webp avif svg ico bmp tif tiff mp3 mp4 m4a m4v webm ogg wav avi mov mkv pdf doc docx xls xlsx
+    ppt pptx epub zip gz tgz bz2 xz 7z rar tar exe dmg apk iso css js mjs json xml rss atom txt csv ics woff woff2
+    ttf eot""".split()  # noqa: SIM905  # a table of words
 )
+_SKIPPED_PARTS = frozenset(
+    """tag tags category categories topic topics author authors user users member members archive archives label search
+    suche recherche find results wp-admin wp-login wp-json xmlrpc cgi-bin cdn-cgi login log-in signin sign-in signup
+    sign-up register account logout cart basket checkout wishlist password feed feeds rss atom amp print embed trackback
+    """.split()  # noqa: SIM905
+)
+_SKIPPED_QUERIES = frozenset(
+    """s q query search keyword replytocom share print add-to-cart orderby sort filter sessionid sid phpsessid
+    """.split()  # noqa: SIM905
+)
+_PAGED = re.compile(r"/page/\d+/?$")
 
 
 def normalise(url: str, base: str | None = None) -> str:
@@ -95,7 +97,18 @@ def fetch_id(url: str, visit: int) -> str:
 
 def is_skipped(url: str) -> bool:
     """Whether a URL that was only discovered (a normalised one) is an index, search, login, feed or media URL."""
-    return _SKIP.search("/" + url.split("/", 3)[3]) is not None
+    path, _, query = url.split("/", 3)[3].lower().partition("?")
+    parts = path.split("/")
+    stem, _, ending = parts[-1].rpartition(".")
+    if len(parts) == 1 and not query and (stem or ending) in ("", "index"):
+        return True
+    if stem and ending in _SKIPPED_ENDINGS:
+        return True
+    if not _SKIPPED_PARTS.isdisjoint(parts) or stem in _SKIPPED_PARTS:
+        return True
+    if query and not _SKIPPED_QUERIES.isdisjoint(part.partition("=")[0] for part in query.split("&")):
+        return True
+    return "/page/" in url and _PAGED.search("/" + path) is not None
 
 
 def twin_of(host: str) -> str:

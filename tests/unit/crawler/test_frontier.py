@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -68,8 +66,8 @@ class Site:
 
     def answer(self, job: Job, **fields: object) -> None:
         state, frontier = self._batch()
-        answer = Answer(job, Outcome.FETCHED, self.now, status=200, final_url=job.url, encoding="utf-8")
-        frontier.apply(replace(answer, **fields))  # type: ignore[arg-type]
+        known = {"outcome": Outcome.FETCHED, "status": 200, "final_url": job.url, "encoding": "utf-8"}
+        frontier.apply(Answer(job=job, started_ms=self.now, **(known | fields)))  # type: ignore[arg-type]
         self._commit(state)
 
     def step(self, **fields: object) -> Job:
