@@ -151,7 +151,7 @@ def _command_lines(name: str, command: App) -> list[str]:
     lines = [f"## farmwatch {name}\n", doc, ""]
     options = []
     for argument in command.assemble_argument_collection(parse_docstring=True):
-        if argument.parameter.show is False or not argument.names:
+        if argument.parameter.show is False or not argument.names or argument.names == ("*",):
             continue
         names = ", ".join(f"`{option}`" for option in argument.names)
         help_text = argument.parameter.help or ""

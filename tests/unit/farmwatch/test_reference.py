@@ -1,0 +1,49 @@
+"""The reference pages say what the code does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from farmwatch.cli import app
+from farmwatch.config import Config
+from farmwatch.layers import settings_of
+from farmwatch.reference import commands, meaning_of, pages
+from stream.metrics import SPECS
+
+_DOCS = Path(__file__).resolve().parents[3] / "docs"
+
+
+@pytest.mark.parametrize("name", ["configuration.md", "metrics.md", "cli.md"])
+def test_a_page_is_as_the_code_makes_it(name: str) -> None:
+    """A setting, metric or command that changed without its page fails here: `python -m farmwatch.reference docs`."""
+    assert (_DOCS / name).read_text(encoding="utf-8") == pages()[name]
+
+
+def test_every_setting_metric_and_command_is_documented() -> None:
+    """Each is found on its page by its full name."""
+    made = pages()
+    for path, setting in settings_of(Config).items():
+        assert f"| `{path}` |" in made["configuration.md"]
+        assert setting.env in made["configuration.md"]
+    for spec in SPECS:
+        assert f"| `farmwatch_{spec.name}" in made["metrics.md"]
+    for command in commands(app):
+        assert f"## farmwatch {command}\n" in made["cli.md"]
+
+
+def test_every_command_has_a_description_and_every_option_a_meaning() -> None:
+    """No row of the pages is left without words."""
+    for name, page in pages().items():
+        for line in page.splitlines():
+            if line.startswith("| "):
+                cells = [cell.strip() for cell in line.strip("|").split("|")]
+                assert cells[-1] or name == "configuration.md", line
+    assert all(command.default_command.__doc__ for command in commands(app).values() if command.default_command)
+
+
+def test_every_setting_has_a_meaning() -> None:
+    """By a comment, a docstring, or a name that says its unit."""
+    for path, setting in settings_of(Config).items():
+        assert meaning_of(setting.owner, path.rpartition(".")[2]).strip(), path

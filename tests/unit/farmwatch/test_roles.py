@@ -1,0 +1,119 @@
+"""A role as a process: it works, serves its pages, drains on SIGTERM, and refuses what cannot run."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from farmwatch.config import load
+from farmwatch.errors import Exit
+from farmwatch.roles import open_configured
+from stream.log import Log
+from stream.topics import FEATURES, SCORE_REQUESTS
+from tests.front_door import PARTITIONS, finished_log
+
+_ROOT = Path(__file__).resolve().parents[3]
+_PATIENCE_S = 60.0
+
+
+class _Process:
+    """`farmwatch up` with these arguments, in a folder of its own."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._output = folder / "output"
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("FARMWATCH_")}
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "farmwatch", "up", *arguments],
+                cwd=folder,
+                env={**clean, "HOME": str(folder), "PYTHONPATH": str(_ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+
+    def said(self) -> str:
+        return self._output.read_text(errors="replace")
+
+    def until(self, pattern: str) -> re.Match[str]:
+        deadline = time.monotonic() + _PATIENCE_S
+        while (found := re.search(pattern, self.said())) is None:
+            assert time.monotonic() < deadline, f"never said {pattern}: {self.said()}"
+            assert self.process.poll() is None, self.said()
+            time.sleep(0.05)
+        return found
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(_PATIENCE_S)
+
+
+@pytest.fixture
+def started() -> Iterator[list[_Process]]:
+    """Processes that must not outlive the test."""
+    processes: list[_Process] = []
+    yield processes
+    for process in processes:
+        process.process.kill()
+        process.process.wait()
+
+
+def _flags(url: str) -> list[str]:
+    return ["--log", url, "--set", f"log.partitions={PARTITIONS}", "--set", "metrics.port=0"]
+
+
+def _committed(log: Log) -> list[int | None]:
+    return log.committed("judge", FEATURES)
+
+
+def test_a_role_works_serves_its_pages_and_drains(tmp_path: Path, started: list[_Process]) -> None:
+    """JUDGE reads the features in the log, counts them on /metrics, is ready on /readyz, and ends with 0 on SIGTERM."""
+    url = finished_log(tmp_path / "log")
+    role = _Process(tmp_path, "--role", "judge", "--in-process", *_flags(url))
+    started.append(role)
+    address = role.until(r"url=(http://127\.0\.0\.1:\d+)/metrics").group(1)
+    log = open_configured(load(None, [f"log.url={url}", f"log.partitions={PARTITIONS}"], {}).config)
+    try:
+        deadline = time.monotonic() + _PATIENCE_S
+        while sum(offset or 0 for offset in _committed(log)) < 2:
+            assert time.monotonic() < deadline, role.said()
+            time.sleep(0.05)
+        assert sum(log.end(SCORE_REQUESTS)) == 1
+    finally:
+        log.close()
+    with urllib.request.urlopen(f"{address}/readyz", timeout=10) as answer:
+        assert answer.status == 200
+    with urllib.request.urlopen(f"{address}/metrics", timeout=10) as answer:
+        page = answer.read().decode()
+    assert 'farmwatch_page_verdicts_total{ruleset="default",run="live",verdict="article"} 1.0' in page
+    assert re.search(r'farmwatch_ruleset_info\{digest="[0-9a-f]{16}",ruleset="default"\} 1\.0', page)
+    assert role.stop() == Exit.OK
+
+
+def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[_Process]) -> None:
+    """kill -9 of a role's process: another takes its place, and SIGTERM drains all with exit code 0."""
+    url = finished_log(tmp_path / "log")
+    up = _Process(tmp_path, "--role", "judge", *_flags(url), "--set", "up.restart_min_s=0.05")
+    started.append(up)
+    first = int(up.until(r"role_started role=judge pid=(\d+)").group(1))
+    up.until("event=assigned")
+    os.kill(first, signal.SIGKILL)
+    up.until(rf"role_died role=judge code=-9(.|\n)*role_started role=judge pid=(?!{first})\d+(.|\n)*event=assigned")
+    assert up.stop() == Exit.OK
+
+
+def test_a_configuration_that_a_role_refuses_ends_the_supervisor(tmp_path: Path, started: list[_Process]) -> None:
+    """A ruleset that does not exist is not tried again and again: exit code 2."""
+    up = _Process(tmp_path, "--role", "judge", *_flags(f"sqlite:{tmp_path / 'log'}"), "--set", "judge.ruleset=absent")
+    started.append(up)
+    assert up.process.wait(_PATIENCE_S) == Exit.USAGE
+    assert "absent" in up.said()
