@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
@@ -17,7 +17,18 @@ from stream.kafka_errors import translated, typed
 
 T = TypeVar("T")
 _RETRY_S = 0.05
+_MARKERS_S = 1.0  # an open transaction of a process that died may hold the end back for longer
+_MARKERS_RETRY_S = 0.003
 _NOT_READY = (kafka_errors.CoordinatorNotAvailableError, kafka_errors.CoordinatorLoadInProgressError)
+
+
+class _Client(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
+    """Asks for stable offsets: just after a commit the markers are on their way, and the old offset would be told."""
+
+    def _list_group_offsets_requests(self, group_specs: Any) -> Iterator[Any]:
+        for group, request in super()._list_group_offsets_requests(group_specs):
+            request.require_stable = True
+            yield group, request
 
 
 class KafkaAdmin:
@@ -89,8 +100,18 @@ class KafkaAdmin:
         return self._offsets(dict.fromkeys(at, OffsetSpec.EARLIEST), IsolationLevel.READ_COMMITTED)
 
     def stable_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The last stable offset: below it no transaction is open."""
-        return self._offsets(dict.fromkeys(at, OffsetSpec.LATEST), IsolationLevel.READ_COMMITTED)
+        """The last stable offset: below it no transaction is open.
+
+        A transaction is reported as committed before its markers are written, some milliseconds later. So this waits
+        up to a second for what was written at the time of the call to become stable.
+        """
+        written = self.written_end(at)
+        give_up_at = time.monotonic() + _MARKERS_S
+        while True:
+            stable = self._offsets(dict.fromkeys(at, OffsetSpec.LATEST), IsolationLevel.READ_COMMITTED)
+            if all(stable[one] >= written[one] for one in at) or time.monotonic() > give_up_at:
+                return stable
+            time.sleep(_MARKERS_RETRY_S)
 
     def written_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The end of what was written, open transactions included."""
@@ -147,7 +168,7 @@ class KafkaAdmin:
             while True:
                 try:
                     if self._client is None:
-                        self._client = KafkaAdminClient(**self._options)
+                        self._client = _Client(**self._options)
                     return question(self._client)
                 except (kafka_errors.KafkaError, OSError) as error:
                     if not isinstance(error, _NOT_READY):

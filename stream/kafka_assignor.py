@@ -8,7 +8,7 @@ partition p of every other topic goes with partition p of the lead. A member thu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +23,11 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
 
     name = "farmwatch-mirrored"
     version = _WITH_GENERATION
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        """`counts`: topic -> number of partitions, which never changes; kafka-python's own view may come too late."""
+        super().__init__()
+        self._counts = counts
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """What a member sends when it joins: its topics, and what it owned in which generation."""
@@ -46,11 +51,7 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
         """As the leader: balance the lead topic, then give each member the same partitions of its other topics."""
-        counts = {
-            topic: len(cluster.partitions_for_topic(topic) or ())
-            for member in members
-            for topic in member.metadata.topics
-        }
+        counts = {topic: self._count(topic, cluster) for member in members for topic in member.metadata.topics}
         lead = min(counts, key=lambda topic: (-counts[topic], topic))
         claims = _claims(members)
         leading = [
@@ -64,7 +65,7 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
             )
             for member in members
         ]
-        led = super().assign(_Only(cluster, lead), leading)
+        led = super().assign(_Only(lead, counts[lead]), leading)
         mirrored: dict[str, Any] = {}
         for member in members:
             partitions = [p for _, ps in led[member.member_id].assigned_partitions for p in ps]
@@ -72,20 +73,23 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
             mirrored[member.member_id] = ConsumerProtocolAssignment(1, [(t, ps) for t, ps in given if ps], b"")
         return mirrored
 
+    def _count(self, topic: str, cluster: Any) -> int:
+        """Partitions of a topic; 0 for one that this member does not read and has not heard of."""
+        return self._counts.get(topic) or len(cluster.partitions_for_topic(topic) or ())
+
 
 class _Only:
-    """The cluster with one topic: the sticky assignor looks at all it is shown."""
+    """A cluster of one topic: the sticky assignor looks at all it is shown."""
 
-    def __init__(self, cluster: Any, topic: str) -> None:
-        self._cluster = cluster
+    def __init__(self, topic: str, partitions: int) -> None:
         self._topic = topic
+        self._partitions = set(range(partitions))
 
     def topics(self) -> set[str]:
         return {self._topic}
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        partitions: set[int] | None = self._cluster.partitions_for_topic(topic)
-        return partitions
+        return self._partitions if topic == self._topic else None
 
 
 def _claims(members: Sequence[Any]) -> dict[str, list[int]]:

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.structs import MemberState
 
 from stream.kafka_assignor import MirroringAssignor
 from stream.kafka_errors import translated
@@ -19,16 +21,20 @@ from stream.kafka_errors import translated
 class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
     """A static member of a group, on a fixed set of topics."""
 
-    def __init__(self, topics: Collection[str], options: Mapping[str, Any]) -> None:
-        """Connect; the group is joined by the polls. Raises errors of kafka-python."""
-        self._assignor = MirroringAssignor()
+    def __init__(self, topics: Mapping[str, int], options: Mapping[str, Any]) -> None:
+        """Connect; the group is joined by the polls. `topics`: name -> partitions. Raises errors of kafka-python."""
+        self._assignor = MirroringAssignor(topics)
         super().__init__(**options, partition_assignment_strategy=[self._assignor])
         self._notes = _Notes(self)
         self.subscribe(topics=list(topics), listener=self._notes)
+        # Without it the first join runs into a second one, when the topics' metadata comes in.
+        known = self._cluster.request_update()
+        self._net.run(self._manager.wait_for, known, self.config["bootstrap_timeout_ms"])
 
     def fetch(self, timeout_s: float, max_records: int) -> list[Any]:
         """Next records of what is held and not paused; keeps the membership. Raises LogUnavailable or Fenced."""
         with translated(f"poll of group {self.config['group_id']}"):
+            self._take_in_join()
             polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
         return [record for records in polled.values() for record in records]
 
@@ -86,6 +92,36 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
     def forget_claims(self) -> None:
         """Claim nothing at the next join."""
         self._assignor.forget()
+
+    def _take_in_join(self) -> None:
+        """Follow a join that was answered between two polls.
+
+        kafka-python 3.0 takes the answer in only where a poll is waiting for it. An answer that comes between two polls
+        is thrown away, and the next poll joins again, which makes the whole group rebalance again: with short polls
+        without end. These are the steps that its `join_group_async` takes.
+        """
+        joined = self._coordinator._join_task
+        if joined is None or not joined.is_done:
+            return
+        if joined.succeeded():
+            self._net.run(self._complete_join, joined.value)
+        elif isinstance(joined.exception, kafka_errors.FencedInstanceIdError):
+            raise joined.exception
+
+    async def _complete_join(self, assignment: bytes) -> None:
+        coordinator = self._coordinator
+        coordinator._join_task = None
+        generation = coordinator._generation
+        if generation.is_lost():
+            return
+        with coordinator._lock:
+            coordinator.rejoining = False
+            coordinator.rejoin_needed = False
+            coordinator.state = MemberState.STABLE
+            coordinator._enable_heartbeat()
+        await coordinator._on_join_complete_async(
+            generation.generation_id, generation.member_id, generation.protocol, assignment
+        )
 
 
 class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import structlog
+from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
 from stream.clock import Clock, wall_ms
@@ -29,6 +30,7 @@ from stream.kafka_topics import configs_of
 from stream.log import Message, Output, Topic
 
 log = structlog.get_logger(__name__)
+_MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows
 
 
 class KafkaLog:
@@ -132,9 +134,18 @@ class KafkaLog:
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
         """First offset whose timestamp is >= time_ms, per partition (the end if none)."""
         partitions = self._site.at(topic)
-        found = self._site.admin.offsets_at(partitions, time_ms)
         ends = self.end(topic)
-        return [found[at] if found[at] >= 0 else end for at, end in zip(partitions, ends, strict=True)]
+        found = self._site.admin.offsets_at(partitions, time_ms)
+        return [self._record_from(at, found[at], end) for at, end in zip(partitions, ends, strict=True)]
+
+    def _record_from(self, at: TopicPartition, found: int, end: int) -> int:
+        """`found`, but the end where only transaction markers follow: they have timestamps too."""
+        if found < 0 or found >= end:
+            return end
+        if end - found > _MARKERS_AT_END:
+            return found
+        records = read_all(self._site.reader_options(), {at: (found, end)}, self._settings.request_timeout_s)
+        return next((int(record.offset) for record in records), end)
 
     def committed(self, group: str, topic: str) -> list[int | None]:
         """Committed offsets of a group, per partition."""

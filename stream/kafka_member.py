@@ -169,7 +169,7 @@ class KafkaMember:
             self._site.partitions(topic)
         self._producing()
         with translated(f"join of {self._said}"):
-            topics = [self._site.full(topic) for topic in self._topics]
+            topics = {self._site.full(topic): self._site.partitions(topic) for topic in self._topics}
             self._consumer = GroupConsumer(topics, self._site.member_options(self._group, self._name))
         self._reached_at = time.monotonic()
 
