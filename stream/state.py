@@ -34,6 +34,8 @@ class KeyedState:
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
         """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
+        if limit <= 0:
+            return []
         staged = sorted(
             (key, change.value)
             for key, change in self._staged.items()

@@ -1,0 +1,92 @@
+"""Segment files: appending, failing, reading in runs, removing."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stream.segments import LogDamaged, Place, Segment, SegmentReader, checksum, remove_if_unused
+
+
+@given(
+    st.lists(st.lists(st.binary(min_size=1, max_size=300), max_size=5), max_size=5),
+    st.data(),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], data: st.DataObject) -> None:
+    """Whatever was appended in groups reads back, any selection of it, in order."""
+    segment = Segment(tmp_path, 1)
+    written = [place for group in groups for place in zip(group, segment.append(group), strict=True)]
+    segment.sync()
+    chosen = sorted(data.draw(st.sets(st.sampled_from(range(len(written)))))) if written else []
+    places = [Place(1, written[n][1], len(written[n][0]), checksum(written[n][0])) for n in chosen]
+    reader = SegmentReader(tmp_path)
+    if segment.size:
+        assert reader.read(segment.file, places) == [written[n][0] for n in chosen]
+    reader.close()
+    segment.close()
+
+
+def test_what_an_error_left_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that the disk cut short counts for nothing: the next append takes its place."""
+    segment = Segment(tmp_path, 1)
+    segment.append([b"first"])
+    monkeypatch.setattr(os, "pwritev", lambda fd, values, position: os.pwrite(fd, b"par", position))
+    real = os.pwrite
+
+    def full(fd: int, value: bytes, position: int) -> int:
+        if len(value) > 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, value, position)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space"):
+        segment.append([b"partially written"])
+    monkeypatch.undo()
+    assert (tmp_path / segment.file).stat().st_size == 5
+    assert segment.append([b"second"]) == [5]
+    assert (tmp_path / segment.file).read_bytes() == b"firstsecond"
+    segment.close()
+
+
+def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the system writes only a part, the rest follows."""
+    segment = Segment(tmp_path, 1)
+    monkeypatch.setattr(os, "pwritev", lambda fd, values, position: os.pwrite(fd, b"".join(values)[:4], position))
+    assert segment.append([b"abc", b"defgh"]) == [0, 3]
+    assert (tmp_path / segment.file).read_bytes() == b"abcdefgh"
+    segment.close()
+
+
+def test_a_written_or_needed_segment_stays(tmp_path: Path) -> None:
+    """A segment is removed when nobody writes it and nothing refers to it, and only then."""
+    segment = Segment(tmp_path, 1)
+    segment.append([b"value"])
+    path = tmp_path / segment.file
+    assert remove_if_unused(path, lambda: True) == 0
+    segment.close()
+    assert remove_if_unused(path, lambda: False) == 0
+    assert path.exists()
+    assert remove_if_unused(path, lambda: True) == 5
+    assert not path.exists()
+    assert remove_if_unused(path, lambda: True) == 0
+
+
+def test_an_empty_segment_leaves_no_file(tmp_path: Path) -> None:
+    """A segment that was opened and never used is gone after close."""
+    Segment(tmp_path, 1).close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damage_names_file_and_offset(tmp_path: Path) -> None:
+    """A value that differs from its checksum raises LogDamaged with the file and the byte."""
+    (tmp_path / "x.segment").write_bytes(b"0123456789")
+    reader = SegmentReader(tmp_path)
+    with pytest.raises(LogDamaged, match=r"x\.segment is damaged at byte 4"):
+        reader.read("x.segment", [Place(1, 4, 3, checksum(b"abc"))])
+    reader.close()

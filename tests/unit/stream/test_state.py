@@ -1,0 +1,120 @@
+"""Keyed state of a batch: staged over committed, forks over staged, always like one dict."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream.log import Change
+from stream.memory_state import MemoryState
+from stream.state import KeyedState
+
+Model = dict[bytes, tuple[bytes, int | None]]
+keys = st.sampled_from([b"", b"a", b"a\x00", b"aa", b"ab", b"a\xff", b"b", b"ba", b"c", b"\xff"])
+times = st.one_of(st.none(), st.integers(-3, 12))
+changes = st.builds(Change, keys, st.one_of(st.none(), st.binary(max_size=2)), times)
+many = st.lists(changes, max_size=15)
+
+
+def stage(state: KeyedState, model: Model, staged: list[Change]) -> None:
+    """Do the same to the state and to the model."""
+    for change in staged:
+        if change.value is None:
+            state.delete(change.key)
+            model.pop(change.key, None)
+        else:
+            state.put(change.key, change.value, change.due_at)
+            model[change.key] = (change.value, change.due_at)
+
+
+def committed(rows: list[Change]) -> tuple[MemoryState, Model]:
+    """Committed rows, and the model of them."""
+    state = MemoryState()
+    state.apply(rows)
+    model: Model = {}
+    stage(KeyedState(MemoryState()), model, rows)
+    return state, model
+
+
+def due_of(model: Model, now_ms: int) -> list[tuple[bytes, bytes, int]]:
+    """What is due by the model."""
+    found = [(due_at, key, value) for key, (value, due_at) in model.items() if due_at is not None and due_at <= now_ms]
+    return [(key, value, due_at) for due_at, key, value in sorted(found)]
+
+
+def same(state: KeyedState, model: Model, now_ms: int, limit: int, prefix: bytes, after: bytes | None) -> None:
+    """Every way of reading agrees with the model."""
+    for key in (b"", b"a", b"ab", b"b", b"\xff"):
+        assert state.get(key) == model.get(key, (None, None))[0]
+    rows = [(k, model[k][0]) for k in sorted(model) if k.startswith(prefix) and (after is None or k > after)]
+    assert state.scan(prefix, limit, after) == rows[:limit]
+    assert state.due(now_ms, limit) == due_of(model, now_ms)[:limit]
+    earliest = min((due_at for _, due_at in model.values() if due_at is not None), default=None)
+    found = state.next_due()
+    assert earliest is None or (found is not None and found <= earliest)
+
+
+reads = (st.integers(-3, 12), st.integers(0, 12), st.sampled_from([b"", b"a", b"b", b"zz"]), st.none() | keys)
+
+
+@given(many, many, *reads)
+def test_staged_changes_read_as_if_committed(
+    below: list[Change], above: list[Change], now_ms: int, limit: int, prefix: bytes, after: bytes | None
+) -> None:
+    """get, scan and due over committed and staged rows equal those of one dict; next_due is never late."""
+    base, model = committed(below)
+    state = KeyedState(base)
+    stage(state, model, above)
+    same(state, model, now_ms, limit, prefix, after)
+
+
+@given(many, many, many, st.booleans(), *reads)
+def test_forks_are_merged_whole_or_dropped_whole(
+    below: list[Change],
+    above: list[Change],
+    forked: list[Change],
+    merged: bool,
+    now_ms: int,
+    limit: int,
+    prefix: bytes,
+    after: bytes | None,
+) -> None:
+    """A fork reads its own changes; the state takes them over with merge, and knows nothing of a dropped fork."""
+    base, model = committed(below)
+    state = KeyedState(base)
+    stage(state, model, above)
+    forked_model = dict(model)
+    fork = state.fork()
+    stage(fork, forked_model, forked)
+    same(fork, forked_model, now_ms, limit, prefix, after)
+    same(state, model, now_ms, limit, prefix, after)
+    if merged:
+        state.merge(fork)
+        same(state, forked_model, now_ms, limit, prefix, after)
+
+
+@given(many, many, *reads)
+def test_changes_carry_what_was_staged(
+    below: list[Change], above: list[Change], now_ms: int, limit: int, prefix: bytes, after: bytes | None
+) -> None:
+    """Applying changes() to the committed rows gives what the staged state read, and one change a key."""
+    base, model = committed(below)
+    state = KeyedState(base)
+    stage(state, model, above)
+    carried = state.changes()
+    assert len({change.key for change in carried}) == len(carried)
+    assert base.count() == state.count()
+    base.apply(carried)
+    same(KeyedState(base), model, now_ms, limit, prefix, after)
+    assert base.count() == len(model)
+    assert KeyedState(base).next_due() == min((d for _, d in model.values() if d is not None), default=None)
+
+
+def test_nothing_is_written_before_the_commit() -> None:
+    """Staging leaves the committed rows alone."""
+    base = MemoryState()
+    base.apply([Change(b"k", b"1", 5)])
+    state = KeyedState(base)
+    state.put(b"k", b"2")
+    state.delete(b"k")
+    assert (base.get(b"k"), base.due(9, 9)) == (b"1", [(b"k", b"1", 5)])
