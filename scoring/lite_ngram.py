@@ -26,7 +26,7 @@ from scoring.weights import Calibration, Weights, unpack
 WEIGHTS_FILE = "lite-ngram.weights"
 MIN_WORDS = 150
 MAX_WORDS = 700  # what the calibration knows; of a longer text the first 700 words are read
-LONGEST_CHARS = 1_000_000  # beyond it is a book or a dump, not an article
+LONGEST_CHARS, LONGEST_WORDS = 1_000_000, 50_000  # beyond them is a book or a dump, not an article
 MIN_FUNCTION_WORDS_PER_100 = 18
 CALIBRATED_WORDS = (60, 700)
 _BATCH = 64  # texts hashed at a time: small enough for the cache, large enough for numpy
@@ -52,6 +52,8 @@ def read(text: str) -> Reading:
     if len(text) > LONGEST_CHARS:
         return Reading([], 0, "too_long")
     words = normalise(text).split()
+    if len(words) > LONGEST_WORDS:
+        return Reading([], len(words), "too_long")
     if len(words) < MIN_WORDS:
         return Reading([], len(words), "too_short")
     kept = words[:MAX_WORDS]

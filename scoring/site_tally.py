@@ -11,6 +11,7 @@ put in its place, and the row is computed from the whole.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 
 import msgspec
@@ -20,6 +21,8 @@ from scoring.site_verdict import DECIDED, SiteTest
 from stream.records import Hit, Score, SiteState, Verdict
 
 ARTICLE = "article"
+
+MAX_QUERIES = 1000  # query ids of a site's row
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -37,9 +40,9 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
 class SiteTally(msgspec.Struct, array_like=True):
     """Everything that TALLY holds of one site; stored as msgpack under the site's name."""
 
-    hits: list[int] = msgspec.field(default_factory=list)  # xxh3-64 of the ids of the hits, sorted
+    hits: int = 0  # different search results
     sources: list[str] = msgspec.field(default_factory=list)  # sorted
-    queries: list[str] = msgspec.field(default_factory=list)  # sorted
+    queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hit
     best_rank: int = 0
     pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # by page id, in order of first verdict
     flags: dict[str, bool | None] = msgspec.field(default_factory=dict)  # by text digest; None = the detector abstained
@@ -58,14 +61,16 @@ class SiteTally(msgspec.Struct, array_like=True):
         return _encoder.encode(self)
 
     def add_hit(self, hit: Hit) -> None:
-        """Count a search result once, by its id."""
-        digest = xxhash.xxh3_64_intdigest(hit.id.encode())
-        if digest in self.hits:
-            return
-        self.hits = sorted([*self.hits, digest])
+        """Count a search result. The caller has made sure that it was not counted before, see `hit_key`.
+
+        Sites that answer every query would grow a row without end, so MAX_QUERIES query ids are kept: those of the
+        smallest digests, which is a fair sample and the same for every order of arrival.
+        """
+        self.hits += 1
         self.sources = sorted({*self.sources, hit.source})
-        if hit.query_id:
-            self.queries = sorted({*self.queries, hit.query_id})
+        if hit.query_id and hit.query_id not in self.queries:
+            chosen = heapq.nsmallest(MAX_QUERIES, [*self.queries, hit.query_id], key=_digest)
+            self.queries = sorted(chosen)
         if hit.rank > 0:
             self.best_rank = min(hit.rank, self.best_rank or hit.rank)
 
@@ -116,12 +121,21 @@ class SiteTally(msgspec.Struct, array_like=True):
             sources=self.sources,
             queries=self.queries,
             best_rank=self.best_rank,
-            hits=len(self.hits),
+            hits=self.hits,
             run=run,
         )
 
 
 _decoder = msgspec.msgpack.Decoder(SiteTally)
+
+
+def hit_key(hit: Hit) -> bytes:
+    """State key that marks a hit as counted: beside the site's tally, so that the tally stays small."""
+    return b"%s\0%s" % (hit.site.encode(), xxhash.xxh3_128_digest(hit.id.encode()))
+
+
+def _digest(name: str) -> int:
+    return xxhash.xxh3_64_intdigest(name.encode())
 
 
 def stop_reason(verdict: str, usable: int, enough: int) -> str:

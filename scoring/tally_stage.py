@@ -9,15 +9,17 @@ import msgspec
 import xxhash
 
 from scoring.settings import TallySettings
-from scoring.site_tally import SiteTally, stop_reason
+from scoring.site_tally import SiteTally, hit_key, stop_reason
 from scoring.site_verdict import SiteTest, params_for
 from stream import topics
 from stream.records import Decision, Hit, Record, Score, Verdict, encode
 from stream.stage import Context, Stage
 
+_PASSED_OVER = ("repeated_hit", "other_detector")
+
 
 class TallyStage(Stage):
-    """Folds what is known of each site into one row. State: a `SiteTally` per site.
+    """Folds what is known of each site into one row. State: a `SiteTally` per site, and a mark per counted hit.
 
     Emits a row when it differs from the one emitted last, and a stop decision once per site. Scores of another detector
     than `detector` are counted and left out: identities are never pooled.
@@ -42,32 +44,33 @@ class TallyStage(Stage):
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
         """Put the record in its place in the site's tally; emit what that changes."""
         del prepared  # nothing here is slow
+        result = self._kind(record, ctx)
+        ruleset = record.ruleset if isinstance(record, Verdict) else ""
+        ctx.meter.count("stage_records", run=self._run, ruleset=ruleset, stage=self.name, result=result)
+        if result in _PASSED_OVER:
+            return
         key = record.site.encode()
         before = ctx.state.get(key)
         tally = SiteTally.load(before)
-        result = self._add(tally, record)
-        ruleset = record.ruleset if isinstance(record, Verdict) else ""
-        ctx.meter.count("stage_records", run=self._run, ruleset=ruleset, stage=self.name, result=result)
-        if result == "other_detector":
-            return
+        if isinstance(record, Hit):
+            ctx.state.put(hit_key(record), b"1")
+            tally.add_hit(record)
+        elif isinstance(record, Verdict):
+            tally.add_verdict(record)
+        else:
+            tally.add_score(record)
         self._emit(record.site, tally, ctx)
         after = tally.dump()
         if after != before:
             ctx.state.put(key, after)
 
-    def _add(self, tally: SiteTally, record: Record) -> str:
-        """Add a record to the tally; the word for it in the metrics."""
+    def _kind(self, record: Hit | Verdict | Score, ctx: Context) -> str:
+        """What the record is to the tally: the word for it in the metrics."""
         if isinstance(record, Hit):
-            tally.add_hit(record)
-            return "hit"
+            return "repeated_hit" if ctx.state.get(hit_key(record)) is not None else "hit"
         if isinstance(record, Verdict):
-            tally.add_verdict(record)
             return record.verdict
-        assert isinstance(record, Score)
-        if record.detector != self._detector:
-            return "other_detector"
-        tally.add_score(record)
-        return "score"
+        return "score" if record.detector == self._detector else "other_detector"
 
     def _emit(self, site: str, tally: SiteTally, ctx: Context) -> None:
         row = tally.row(site, self._detector, self._test, self._run)

@@ -74,8 +74,20 @@ def test_identity_names_weights_and_threshold() -> None:
         ("Milk. Eggs. Bread. Butter. Flour. Sugar. Salt. " * 40, "few_function_words"),
         ("\ud800 \udfff " * 500, "too_short"),
         ("and the " * 200_000, "too_long"),
+        ("a " * 200_000, "too_long"),
     ],
-    ids=["empty", "one token", "emoji", "emoji word", "german", "chinese", "list", "surrogates", "huge"],
+    ids=[
+        "empty",
+        "one token",
+        "emoji",
+        "emojis",
+        "german",
+        "chinese",
+        "list",
+        "surrogates",
+        "huge",
+        "tokens",
+    ],
 )
 def test_what_it_cannot_judge_it_abstains_from(text: str, reason: str) -> None:
     """No score, no flag, and the reason by name."""

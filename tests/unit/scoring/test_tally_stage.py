@@ -110,6 +110,15 @@ def test_a_hit_alone_makes_a_row() -> None:
     assert (row.sources, row.queries) == (["a", "b", "file"], ["q1", "q2"])
 
 
+def test_a_site_of_every_query_keeps_a_small_row() -> None:
+    """Of 1,500 queries the row keeps 1,000, the same ones for every order; hits are all counted, repeats are not."""
+    hits = [hit(number, query=f"q{number}") for number in range(1500)]
+    shuffled = random.Random(1).sample(hits, len(hits))
+    first, second = Desk().feed(*hits), Desk().feed(*shuffled, *hits[:100])
+    assert first.row == second.row
+    assert (first.row.hits, len(first.row.queries)) == (1500, 1000)
+
+
 def test_flags_in_page_order_decide() -> None:
     """Four flagged articles make the site llm; the row counts pages, articles, scores and dropped pages by rule."""
     desk = Desk(sprt=SPRT).feed(hit(1), page(9, article=False), page(8, article=False, failed="lang"))
