@@ -16,7 +16,8 @@ from aiohttp.abc import AbstractResolver
 
 from crawler.fetch_thread import FetchThread
 from crawler.fetching import Fetcher
-from crawler.frontier import Claim, Frontier
+from crawler.frontier import Frontier
+from crawler.jobs import Job
 from crawler.robots import RobotsShelf
 from crawler.rows import TOTALS_KEY, Totals, unpack
 from crawler.settings import CrawlSettings
@@ -26,8 +27,8 @@ from stream.records import Decision, Hit, Record
 from stream.stage import Context, Stage
 from stream.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
 
-_BUSY_POLL_S = 0.02  # wait for input while answers may come in
-_IDLE_POLL_S = 0.5
+# The longest wait for input, seconds: with requests under way (a hundredth of the delay, within these), and without
+_LEAST_POLL_S, _BUSY_POLL_S, _IDLE_POLL_S = 0.02, 0.1, 0.5
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
 
 
@@ -47,7 +48,7 @@ class _Flight:
     """A claim that has no applied answer yet."""
 
     partition: int
-    claim: Claim
+    job: Job
     submitted: bool = False
 
 
@@ -67,7 +68,8 @@ class CrawlStage(Stage):
         `resolver` stands in for DNS.
         """
         self.store = FRONTIER_STORE
-        self.poll_s = _BUSY_POLL_S
+        self._busy_poll_s = min(max(settings.delay_s / 100, _LEAST_POLL_S), _BUSY_POLL_S)
+        self.poll_s = self._busy_poll_s
         self._settings = settings
         self._metrics = metrics
         self._robots = RobotsShelf(settings.name)
@@ -102,7 +104,7 @@ class CrawlStage(Stage):
                 del self._busy[flight.partition][answer.job.site]
                 frontiers[flight.partition].apply(answer)
         for partition, frontier in frontiers.items():
-            self._claim(partition, frontier)
+            self._claim(partition, frontier, contexts[partition].now_ms)
         self._observe(contexts)
 
     def committed(self) -> None:
@@ -131,21 +133,23 @@ class CrawlStage(Stage):
             ctx.now_ms,
         )
 
-    def _claim(self, partition: int, frontier: Frontier) -> None:
+    def _claim(self, partition: int, frontier: Frontier, now_ms: int) -> None:
         free = self._settings.max_in_flight - len(self._flights)
         if free <= 0:
             return
         busy = self._busy.setdefault(partition, {})
         for claim in frontier.claim(free, busy, self._since[partition]):
             self._number += 1
-            self._flights[self._number] = _Flight(partition, claim)
+            self._flights[self._number] = _Flight(partition, claim.job)
             busy[claim.job.site] = self._number
+            if self._metrics is not None:
+                self._metrics.observe("frontier_wait_seconds", max(0, now_ms - claim.due_at) / 1000)
 
     def _submit(self) -> None:
-        for number, flight in self._flights.items():
-            if not flight.submitted:
-                flight.submitted = True
-                self._thread.submit(number, flight.claim.job)
+        waiting = {number: flight for number, flight in self._flights.items() if not flight.submitted}
+        self._thread.submit({number: flight.job for number, flight in waiting.items()})
+        for flight in waiting.values():
+            flight.submitted = True
 
     def _forget(self, partitions: Iterable[int]) -> None:
         for partition in partitions:
@@ -159,7 +163,7 @@ class CrawlStage(Stage):
         now = max((ctx.now_ms for ctx in contexts.values()), default=0)
         due = [at for ctx in contexts.values() if (at := ctx.state.next_due()) is not None]
         wait_s = (min(due) - now) / 1000 if due else _IDLE_POLL_S
-        self.poll_s = _BUSY_POLL_S if self._flights else min(max(wait_s, _BUSY_POLL_S), _IDLE_POLL_S)
+        self.poll_s = self._busy_poll_s if self._flights else min(max(wait_s, _LEAST_POLL_S), _IDLE_POLL_S)
         if self._metrics is None:
             return
         for partition, ctx in contexts.items():

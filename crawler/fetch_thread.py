@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import structlog
@@ -48,9 +48,10 @@ class FetchThread:
         """Whether jobs are still being done."""
         return self._thread.is_alive()
 
-    def submit(self, claim: int, job: Job) -> None:
-        """Begin a job; `claim` names it in `collect` and `cancel`."""
-        self._loop.call_soon_threadsafe(self._begin, claim, job)
+    def submit(self, jobs: Mapping[int, Job]) -> None:
+        """Begin jobs; the numbers name them in `collect` and `cancel`."""
+        if jobs:
+            self._loop.call_soon_threadsafe(self._begin, jobs)
 
     def collect(self) -> list[Done]:
         """The answers that came since the last call."""
@@ -63,8 +64,8 @@ class FetchThread:
 
     def cancel(self, claims: Collection[int]) -> None:
         """Break off jobs whose answers nobody waits for any more."""
-        for claim in claims:
-            self._loop.call_soon_threadsafe(self._break_off, claim)
+        if claims and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._break_off, claims)
 
     def close(self) -> None:
         """Break off everything and end the thread, within seconds."""
@@ -72,13 +73,14 @@ class FetchThread:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(_CLOSE_S)
 
-    def _begin(self, claim: int, job: Job) -> None:
-        self._tasks[claim] = asyncio.get_running_loop().create_task(self._do(claim, job))
+    def _begin(self, jobs: Mapping[int, Job]) -> None:
+        for claim, job in jobs.items():
+            self._tasks[claim] = self._loop.create_task(self._do(claim, job))
 
-    def _break_off(self, claim: int) -> None:
-        task = self._tasks.get(claim)
-        if task is not None:
-            task.cancel()
+    def _break_off(self, claims: Collection[int]) -> None:
+        for claim in claims:
+            if claim in self._tasks:
+                self._tasks[claim].cancel()
 
     async def _do(self, claim: int, job: Job) -> None:
         try:

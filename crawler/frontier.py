@@ -138,7 +138,7 @@ class Frontier:
         for _, value, due_at in self._state.due(self._now, limit + len(busy)):
             if len(claims) == limit:
                 break
-            row = unpack(SiteRow, value)
+            row = self._store.read(value)
             if row.site in busy:
                 continue
             if due_at < since_ms and not row.stopped:
@@ -170,13 +170,13 @@ class Frontier:
                 continue
             if not head:
                 return None
-            key = head[0][1]
-            found = self._store.url(key)
-            allowed = rules.allows(found.url)
+            url = head[0][1]
+            allowed = rules.allows(url)
             self._meter.count("robots_lookups", result="allowed" if allowed else "disallowed")
             if allowed:
-                return Job(Kind.PAGE, row.site, found.url, row.delay_s, rules)
-            self._store.end(row, key, found, Outcome.REFUSED, "robots")
+                return Job(Kind.PAGE, row.site, url, row.delay_s, rules)
+            key = url_key(row.site, page_id_of_normal(url))
+            self._store.end(row, key, self._store.url(key), Outcome.REFUSED, "robots")
         return None
 
     # What an answer changes
@@ -364,7 +364,8 @@ class Frontier:
 
     def _refuse_rest(self, row: SiteRow) -> None:
         """Of a stopped site's queue, record what hits asked for as refused, and forget what was only discovered."""
-        for _, key in self._store.head(row.site, _STEP):
+        for _, url in self._store.head(row.site, _STEP):
+            key = url_key(row.site, page_id_of_normal(url))
             found = self._store.url(key)
             if found.hits:
                 self._store.end(row, key, found, Outcome.REFUSED, row.stopped)

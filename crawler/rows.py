@@ -5,7 +5,7 @@
 | `\\0totals` | Totals of the partition | |
 | `s` site | SiteRow: one per site | when its next request may start |
 | `u` site page_id | UrlRow: one per known URL | |
-| `q` site priority number | page_id: the queue of URLs to fetch, in the order of the keys | |
+| `q` site priority number | the URL: the queue of those to fetch, in the order of the keys | |
 | `r` site | text of robots.txt | |
 | `m` site | SitemapRow: while sitemaps are read | |
 """

@@ -17,7 +17,6 @@ from crawler.rows import (
     queue_prefix,
     site_key,
     unpack,
-    url_key,
 )
 from crawler.settings import CrawlSettings
 from crawler.urls import fetch_id, page_id_of_normal
@@ -25,6 +24,8 @@ from stream.log import Log
 from stream.records import Page
 from stream.state import KeyedState
 from stream.topics import FRONTIER_STORE
+
+_NOTHING = (0,) * len(Totals.__struct_fields__)
 
 
 class SiteStore:
@@ -36,17 +37,18 @@ class SiteStore:
         self._settings = settings
         self._emit = emit
         self._now = now_ms
+        self._stored: dict[str, tuple[int, ...]] = {}  # what the stored rows add to the totals
 
     def wants_sitemap(self, row: SiteRow) -> bool:
         """Whether sitemaps are still to be read: not done, and the budget has room."""
         room = row.fetched + row.wanted < self._settings.page_budget
         return self._settings.use_sitemaps and not row.sitemaps_done and room and bool(row.origin)
 
-    def head(self, site: str, limit: int = 1) -> list[tuple[Priority, bytes]]:
-        """The next URLs of a site's queue: their priority and the keys of their rows."""
+    def head(self, site: str, limit: int = 1) -> list[tuple[Priority, str]]:
+        """The next URLs of a site's queue, with their priority."""
         prefix = queue_prefix(site)
         rows = self._state.scan(prefix, limit)
-        return [(Priority(key[len(prefix)]), url_key(site, page_id.decode())) for key, page_id in rows]
+        return [(Priority(key[len(prefix)]), url.decode()) for key, url in rows]
 
     def queue(self, row: SiteRow, key: bytes, found: UrlRow) -> None:
         """Put a URL at the end of its priority's queue, and store it."""
@@ -54,8 +56,7 @@ class SiteStore:
         row.next_number += 1
         row.queued += 1
         row.wanted += found.priority < Priority.LINK
-        page_id = key.rpartition(b"\0")[2]
-        self._state.put(queue_key(row.site, found.priority, found.number), page_id)
+        self._state.put(queue_key(row.site, found.priority, found.number), found.url.encode())
         self._state.put(key, pack(found))
 
     def unqueue(self, row: SiteRow, found: UrlRow) -> None:
@@ -102,7 +103,13 @@ class SiteStore:
     def site(self, site: str) -> SiteRow | None:
         """A site, if it is known."""
         value = self._state.get(site_key(site))
-        return unpack(SiteRow, value) if value is not None else None
+        return self.read(value) if value is not None else None
+
+    def read(self, value: bytes) -> SiteRow:
+        """A site from its stored row."""
+        row = unpack(SiteRow, value)
+        self._stored[row.site] = self._sums(row)
+        return row
 
     def url(self, key: bytes) -> UrlRow:
         """A URL that is known."""
@@ -117,19 +124,23 @@ class SiteStore:
         return row.next_start if row.queued or self.wants_sitemap(row) else None
 
     def save(self, row: SiteRow) -> None:
-        """Store a site with its due time, and keep the totals right."""
-        old = self.site(row.site)
+        """Store a site, which was read here if it was stored before, with its due time; and keep the totals right."""
         value = self._state.get(TOTALS_KEY)
         totals = unpack(Totals, value) if value is not None else Totals()
-        totals.sites += old is None
-        totals.active += (self.due(row) is not None) - (old is not None and self.due(old) is not None)
-        totals.stopped += bool(row.stopped) - (old is not None and bool(old.stopped))
-        totals.queued += row.queued - (old.queued if old else 0)
-        totals.fetched += row.fetched - (old.fetched if old else 0)
+        sums = self._sums(row)
+        for name, old, new in zip(Totals.__struct_fields__, self._stored.get(row.site, _NOTHING), sums, strict=True):
+            setattr(totals, name, getattr(totals, name) + new - old)
+        self._stored[row.site] = sums
         self._state.put(TOTALS_KEY, pack(totals))
         self._state.put(site_key(row.site), pack(row), self.due(row))
+
+    def _sums(self, row: SiteRow) -> tuple[int, ...]:
+        """What a site adds to each field of Totals."""
+        return (1, self.due(row) is not None, bool(row.stopped), row.queued, row.fetched)
 
 
 def queued_urls(log: Log, partition: int, store: str = FRONTIER_STORE) -> set[str]:
     """Page ids that wait in the committed frontier of a partition, for the audit."""
-    return {value.decode() for key, value in log.scan_state(store, partition) if key.startswith(b"q\0")}
+    return {
+        page_id_of_normal(value.decode()) for key, value in log.scan_state(store, partition) if key.startswith(b"q\0")
+    }

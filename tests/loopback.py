@@ -108,6 +108,11 @@ class Web:
         self._loop.run_until_complete(self._start())
         self._started.set()
         self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self._loop.close()
 
     async def _start(self) -> None:
         runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.1)

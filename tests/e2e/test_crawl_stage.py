@@ -115,17 +115,18 @@ def test_crashes_and_rollbacks_change_nothing(loopback: Web) -> None:
     driver = Driver(settings, store)
     driver.round(HITS, commit=False)
     driver.round(HITS)
-    crashes = 0
+    rounds, crashes, next_crash = 0, 0, 3
     while not driver.at_rest:
-        fate = dice.random()
-        if fate < 0.05 and crashes < 12:
+        rounds += 1
+        if rounds == next_crash and crashes < 8:
             driver.close()
             driver = Driver(settings, store)
             crashes += 1
-        driver.round(commit=fate > 0.1)
+            next_crash += dice.randint(2, 8)
+        driver.round(commit=dice.random() > 0.1)
         time.sleep(0.005)
     driver.close()
-    assert crashes > 3
+    assert crashes > 2
     for site in SITES:
         assert told(store.pages, site) == told(calm, site)
         assert not loopback.overlaps(site)
