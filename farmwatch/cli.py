@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 from cyclopts import App, Group
 
 from farmwatch import changing, checking, piping, running, watching
@@ -17,6 +15,8 @@ _PIPES = Group.create_ordered("Pipes: one JSON object a line in and out, no log"
 
 def program_version() -> str:
     """Version of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("farmwatch")
     except PackageNotFoundError:
@@ -29,6 +29,8 @@ app = App(
     version=program_version,
     help_epilogue="Exit codes: 0 ok, 1 a problem was found, 2 usage or configuration, 3 something needed is not there.",
     version_flags=["--version"],
+    suppress_keyboard_interrupt=False,  # `farmwatch.__main__` gives it its exit code
+    help_format="plaintext",  # what rich needs for Markdown takes a sixth of the time of --help
 )
 
 app.command(running.up, group=_DAEMON)

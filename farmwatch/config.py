@@ -16,10 +16,11 @@ import msgspec
 
 from crawler.settings import CrawlSettings
 from farmwatch.errors import ConfigError
-from farmwatch.layers import MASK, Layer, encode, from_document, from_environment, from_flags, resolve, settings_of
+from farmwatch.layers import Layer, from_document, from_environment, from_flags, masked, resolve, settings_of
 from farmwatch.settings import LogSettings, MetricsSettings, RateSettings, UpSettings
 from filters.settings import JudgeSettings, MeasureSettings
 from scoring.settings import ScoreSettings, TallySettings
+from stream.kafka_settings import KafkaSettings
 from stream.loop import LoopSettings
 
 FILE_NAME = "farmwatch.toml"
@@ -29,6 +30,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Every setting of farmwatch; each field is a table of the file."""
 
     log: LogSettings = LogSettings()
+    kafka: KafkaSettings = KafkaSettings()
     crawl: CrawlSettings = CrawlSettings()
     measure: MeasureSettings = MeasureSettings()
     judge: JudgeSettings = JudgeSettings()
@@ -73,7 +75,7 @@ def shown(loaded: Loaded) -> list[tuple[str, Any, str]]:
         value: Any = loaded.config
         for name in path.split("."):
             value = getattr(value, name)
-        rows.append((path, MASK if setting.secret and value else encode(value), loaded.origins[path]))
+        rows.append((path, masked(setting, value), loaded.origins[path]))
     return rows
 
 

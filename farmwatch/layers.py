@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ ENV_PREFIX = "FARMWATCH_"
 _NOT_SETTINGS = ("FARMWATCH_TEST_", "FARMWATCH_REQUIRE_")  # read by the test suite
 SECRET = msgspec.Meta(extra={"secret": True})  # Annotated[str, SECRET]: shown masked
 MASK = "********"
+_SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential", re.IGNORECASE)
+_SHOWN = (str, int, float, bool)  # what an error may repeat; a table may hold a password
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -160,7 +163,11 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
         return msgspec.convert(value, setting.type, strict=not text, dec_hook=_decode)
     except (msgspec.ValidationError, ValueError, TypeError) as error:
         reason = str(error).replace("Expected", "expected").replace("`", "")
-        shown = "" if setting.secret else f", the value is {raw!r}"
+        shown = (
+            f", the value is {raw!r}"
+            if isinstance(raw, _SHOWN) and not setting.secret and not _is_table(setting)
+            else ""
+        )
         raise ConfigError(f"{setting.path}: {reason} (from {origin}{shown})") from error
 
 
@@ -174,6 +181,20 @@ def _decode(kind: type, value: Any) -> Any:
 def encode(value: Any) -> Any:
     """A setting's value as JSON has it, paths as text."""
     return msgspec.to_builtins(value, enc_hook=str)
+
+
+def masked(setting: Setting, value: Any) -> Any:
+    """A value as it may be shown: secrets masked, and the entries of a table whose names say that they are secret."""
+    if setting.secret:
+        return MASK if value else encode(value)
+    plain = encode(value)
+    if isinstance(plain, dict):
+        return {name: MASK if _SECRET_NAME.search(name) else entry for name, entry in plain.items()}
+    return plain
+
+
+def _is_table(setting: Setting) -> bool:
+    return get_origin(_bare(setting.type)) is dict
 
 
 def _parse(kind: Any, raw: str) -> Any:

@@ -81,8 +81,10 @@ def tally(
     method: Annotated[Method, Parameter(help="How a site is decided.")] = Method.SPRT,
     detector: Annotated[str, Parameter(help="Whose scores they are, where the lines do not say.")] = "lite-ngram",
 ) -> int:
-    """Page scores to site verdicts. In: {site, score, flag[, detector]} in page order. Out, at the end of the input and
-    in the order in which the sites came: {site, verdict, pages_used, pages, evidence, detector}.
+    """Page scores to site verdicts. In: {site, score, flag[, detector]}, in page order.
+
+    Out, at the end of the input, in the order in which the sites came: {site, verdict, pages_used, pages, evidence,
+    detector}.
     """
     from farmwatch.score_pipes import tally_lines
 

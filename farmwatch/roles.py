@@ -35,6 +35,7 @@ def open_configured(config: Config) -> Log:
     options: dict[str, Any] = {}
     if config.log.url.startswith("kafka:"):
         options["state_folder"] = Path(config.log.state_folder)
+        options["settings"] = config.kafka
     return open_log(config.log.url, prefix=config.log.prefix, **options)
 
 

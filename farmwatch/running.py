@@ -66,6 +66,8 @@ def up(
         if len(roles) != 1:
             raise UsageError("--in-process runs one role: give exactly one --role")
         start_logging(role=roles[0].value)
+        for file in hits or ():
+            _append_hits(loaded.config, file)
         return _run_one(roles[0], loaded.config, name, leash)
     start_logging(role="supervisor")
     for file in hits or ():
@@ -144,7 +146,8 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
     for role in roles:
         children.append(ChildSpec(role.value, child_command(role, name, flags, common.config)))
         port = metrics_port(config, role)
-        message(f"{role.value}: http://{config.metrics.host}:{port}/metrics" if port else f"{role.value}: see its log")
+        where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
+        message(f"metrics of {role.value}: {where}")
     stop, hurry = threading.Event(), threading.Event()
     stop_on_signals(stop, hurry)
     if leash:

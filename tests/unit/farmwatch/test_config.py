@@ -152,6 +152,16 @@ def test_config_show_masks_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hush" not in str(rows)
 
 
+def test_a_password_among_the_client_options_is_masked_and_never_in_an_error() -> None:
+    """Entries of a table whose names say that they are secret are masked; an error about the table repeats none."""
+    flag = 'kafka.client={"sasl_plain_password": "hush", "sasl_mechanism": "PLAIN"}'
+    rows = {path: value for path, value, _ in shown(load(None, [flag], {}))}
+    assert rows["kafka.client"] == {"sasl_plain_password": MASK, "sasl_mechanism": "PLAIN"}
+    with pytest.raises(ConfigError) as caught:
+        load(None, ['kafka.client={"sasl_plain_password": "hush"'], {})
+    assert "hush" not in str(caught.value)
+
+
 def test_lists_in_variables_are_words_between_commas() -> None:
     """a, b and ["a", "b"] are the same list."""
     for text in ("a, b", '["a", "b"]'):
