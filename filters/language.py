@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-SAMPLE_CHARS = 1_000
-"""Characters looked at, from the middle of the text: .4 ms; a whole page takes up to a third of its extraction."""
+SAMPLE_CHARS = 600
+"""Characters looked at, from the middle of the text. The whole text costs a third of its extraction, this a fiftieth,
+and one page in 160 then differs."""
 
 
 def identify(text: str) -> tuple[str | None, float]:

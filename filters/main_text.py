@@ -6,16 +6,17 @@ that stands directly in the body or after an element.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from lxml import etree
 
 from filters.blocks import JOINED, Block, Kind
 
-_INLINE = frozenset({"hi", "ref", "del", "graphic", "a", "span", "figure"})
 _KINDS = {"head": Kind.HEADING, "item": Kind.ITEM, "cell": Kind.CELL, "code": Kind.CODE, "quote": Kind.QUOTE}
+_INLINE = frozenset({"hi", "ref", "del", "graphic", "a", "span", "figure"})
+_LINKS = frozenset({"ref", "a"})
 _RUNNING = frozenset({"p", "item", "cell", "head", "hi", "ref", "del"})  # elements whose children stand in a line
 _PLAIN, _LINK, _CODE = 0, 1, 2
 
@@ -23,42 +24,48 @@ _PLAIN, _LINK, _CODE = 0, 1, 2
 def read(body: Any) -> tuple[str, list[Block]]:
     """Main text (one line per block boundary that breaks a line) and the rows of its block table.
 
-    `body` is an lxml element. Nothing is recursive, so depth costs no stack.
+    `body` is an lxml element, as from the extractor's own algorithm: line feeds in its text are the source's layout.
+    Nothing is recursive, so depth costs no stack.
     """
     lines = _Lines()
-    kinds = [Kind.PARAGRAPH]
-    links = codes = 0
-    inline: list[bool] = []
+    kind, mode = Kind.PARAGRAPH, _PLAIN
+    around: list[tuple[Kind, int, bool, bool]] = []  # what to go back to at the end of each open element
     for event, element in etree.iterwalk(body, events=("start", "end")):
-        tag = element.tag
-        soft = tag in _INLINE
         if event == "start":
-            embedded = not soft and tag in ("code", "quote") and _stands_in_line(element, lines)
-            inline.append(embedded)
+            tag = element.tag
+            soft = tag in _INLINE
+            embedded = not soft and (tag == "code" or tag == "quote") and _stands_in_line(element, lines)
+            around.append((kind, mode, soft, embedded))
             if embedded:
                 lines.split()
-                kinds.append(kinds[-1])
             elif not soft:
                 lines.end()
-                kinds.append(_KINDS.get(tag, kinds[-1]))
-            else:
-                kinds.append(kinds[-1])
-            links += tag in ("ref", "a")
-            codes += tag == "code"
-            if element.text:
-                lines.add(element.text, kinds[-1], _CODE if codes else _LINK if links else _PLAIN)
-            continue
-        embedded = inline.pop()
-        kinds.pop()
-        links -= tag in ("ref", "a")
-        codes -= tag == "code"
-        if embedded:
-            lines.split()
-        elif not soft:
-            lines.end()
-        if element.tail and element is not body:
-            lines.add(element.tail, kinds[-1], _CODE if codes else _LINK if links else _PLAIN)
+                kind = _KINDS.get(tag, kind)
+            if tag == "code":
+                mode = _CODE
+            elif tag in _LINKS and mode == _PLAIN:
+                mode = _LINK
+            text = element.text
+        else:
+            kind, mode, soft, embedded = around.pop()
+            if embedded:
+                lines.split()
+            elif not soft:
+                lines.end()
+            text = element.tail if around else None
+        if text:
+            lines.add(text, kind, mode)
     lines.end()
+    return "\n".join(lines.texts), lines.rows
+
+
+def read_flat(body: Any) -> tuple[str, list[Block]]:
+    """The same of a flat fallback's body, whose line feeds are the line breaks of the page's text."""
+    lines = _Lines()
+    for paragraph in body:
+        for line in (paragraph.text or "").split("\n"):
+            lines.add(line, Kind.PARAGRAPH, _PLAIN)
+            lines.end()
     return "\n".join(lines.texts), lines.rows
 
 
@@ -68,7 +75,7 @@ def _stands_in_line(element: Any, lines: _Lines) -> bool:
         return False
     parent = element.getparent()
     in_text = parent is not None and parent.tag in _RUNNING
-    return in_text or (element.tag == "code" and lines.begun())
+    return in_text or (element.tag == "code" and lines.begun)
 
 
 class _Lines:
@@ -80,20 +87,22 @@ class _Lines:
         self._fragments: list[tuple[Kind, list[tuple[int, str]]]] = []
         self._open = False
 
+    @property
+    def begun(self) -> bool:
+        """True when the line has visible text."""
+        return bool(self._fragments)
+
     def add(self, text: str, kind: Kind, mode: int) -> None:
-        """Text of one mode (plain, link, code) at the end of the line."""
-        if not self._open:
-            self._fragments.append((kind, []))
+        """Text of one mode (plain, link, code) at the end of the line, which does not begin with whitespace alone."""
+        if self._open:
+            self._fragments[-1][1].append((mode, text))
+        elif self._fragments or not text.isspace():
+            self._fragments.append((kind, [(mode, text)]))
             self._open = True
-        self._fragments[-1][1].append((mode, text))
 
     def split(self) -> None:
         """A block boundary within the line."""
         self._open = False
-
-    def begun(self) -> bool:
-        """True when the line has visible text."""
-        return any(not text.isspace() for _, pieces in self._fragments for _, text in pieces)
 
     def end(self) -> None:
         """A line break: the fragments become rows, the line becomes text."""
@@ -101,34 +110,29 @@ class _Lines:
             return
         self._open = False
         joined = 0
+        text = ""
         for kind, pieces in self._fragments:
-            row = _row(kind | joined, pieces)
-            if row is not None:
-                self.rows.append(row)
+            text = " ".join((pieces[0][1] if len(pieces) == 1 else "".join([text for _, text in pieces])).split())
+            if text:
+                self.rows.append(_row(kind | joined, len(text), pieces))
                 joined = JOINED
         if joined:
-            self.texts.append(_squeezed("".join(text for _, pieces in self._fragments for _, text in pieces)))
+            if len(self._fragments) > 1:
+                text = " ".join("".join([text for _, pieces in self._fragments for _, text in pieces]).split())
+            self.texts.append(text)
         self._fragments.clear()
 
 
-def _row(kind: int, pieces: list[tuple[int, str]]) -> Block | None:
+def _row(kind: int, chars: int, pieces: list[tuple[int, str]]) -> Block:
+    """The row of a fragment with `chars` characters: those of neighbouring pieces of a mode are counted together."""
     if len(pieces) == 1:
-        mode, text = pieces[0]
-        chars = len(_squeezed(text))
-        return Block(kind, chars, chars * (mode == _LINK), chars * (mode == _CODE)) if chars else None
-    chars = len(_squeezed("".join(text for _, text in pieces)))
-    if not chars:
-        return None
+        mode = pieces[0][0]
+        return Block(kind, chars, chars if mode == _LINK else 0, chars if mode == _CODE else 0)
     counts = [0, 0, 0]
-    for mode, text in _by_mode(pieces):
-        counts[mode] += len(_squeezed(text))
+    for mode, group in groupby(pieces, _mode):
+        if mode != _PLAIN:
+            counts[mode] += len(" ".join("".join([text for _, text in group]).split()))
     return Block(kind, chars, counts[_LINK], counts[_CODE])
 
 
-def _by_mode(pieces: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    for mode, group in groupby(pieces, key=lambda piece: piece[0]):
-        yield mode, "".join(text for _, text in group)
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())
+_mode = itemgetter(0)

@@ -53,10 +53,11 @@ def _trafilatura(html: str, mode: str) -> Extraction:
         )
     if document is None or document.body is None:
         return Extraction(error=ExtractError.NO_TEXT, tried=(mode,))
-    text, rows = main_text.read(document.body)
+    is_flat = any(document.body is body for body in flat)
+    text, rows = main_text.read_flat(document.body) if is_flat else main_text.read(document.body)
     if not rows:
         return Extraction(error=ExtractError.NO_TEXT, tried=(mode,))
-    if any(document.body is body for body in flat):
+    if is_flat:
         return Extraction(text, pack(rows), "fallback", "", None, (mode,))
     return Extraction(text, pack(rows), mode, "", link_code_share(rows), (mode,))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from filters.blocks import JOINED, Block, Definition, Kind, link_code_share, measured, pack, unpack
-from filters.main_text import read
+from filters.main_text import read, read_flat
 
 WORDS = st.text(alphabet="ab \n\t\xa0é", max_size=12)
 TAGS = st.sampled_from(["p", "div", "list", "item", "table", "row", "cell", "head", "quote", "code", "hi", "ref", "lb"])
@@ -114,6 +114,15 @@ def test_runs_end_at_other_kinds() -> None:
             (0, 1, 0, 2, 2, 0, 3, 0, 4, 5, 0), (20, 10, 10, 10, 10, 10, 10, 20, 10, 10, 10), strict=True
         )
     ]
+
+
+def test_line_feeds_of_a_dumped_page_end_blocks() -> None:
+    """A flat fallback has the page's lines in one paragraph; they do not become one large block."""
+    body = tree("<p>Entry one\n Entry  two\n\nEntry three</p><p>four</p><p/>")
+    text, rows = read_flat(body)
+    assert text == "Entry one\nEntry two\nEntry three\nfour"
+    assert rows == [Block(Kind.PARAGRAPH, chars, 0, 0) for chars in (9, 9, 11, 4)]
+    assert len(read(body)[1]) == 2
 
 
 def test_deep_nesting_costs_no_stack() -> None:

@@ -1,0 +1,175 @@
+"""One extraction per page: the path that won, the guards, and pages that are no pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+import trafilatura.core
+
+from filters.blocks import Definition, Kind, measured, unpack
+from filters.errors import UnknownExtractor
+from filters.extraction import ExtractError, Extraction, decode, extract, extractor
+from filters.settings import MeasureSettings
+
+SETTINGS = MeasureSettings()
+SENTENCE = "The river rose slowly during the night and the people of the village moved their boats to higher ground. "
+
+
+def page(body: str) -> str:
+    """A page around a body."""
+    return f"<html><head><title>t</title></head><body>{body}</body></html>"
+
+
+def test_article_is_extracted_for_recall(article: str) -> None:
+    """An ordinary article yields its text, one line a block, with the share of links known."""
+    found = extract(article, "", SETTINGS)
+    assert (found.error, found.path, found.tried, found.link_code_share) == ("", "recall", ("recall",), 0)
+    assert found.text.startswith("The river\n0. The river rose")
+    assert [block.kind for block in unpack(found.blocks)] == [Kind.HEADING] + [Kind.PARAGRAPH] * 4
+
+
+def test_links_and_lists_are_measured() -> None:
+    """Links count as links and items as items."""
+    body = (
+        f"<article><p>{SENTENCE * 6}<a href='/a'>{'linked words ' * 6}</a></p><ul><li>one thing</li><li>two</li></ul>"
+    )
+    found = extract(page(body + f"<p>{SENTENCE * 3}</p></article>"), "", SETTINGS)
+    assert found.path == "recall"
+    assert found.link_code_share is not None and 0.05 < found.link_code_share < 0.2
+    assert [kind for kind, _ in measured(found.blocks, Definition.PARAGRAPH)].count(Kind.ITEM) == 2
+
+
+def test_pages_of_links_or_code_are_extracted_again_for_precision() -> None:
+    """Above the share in the settings, the precise result is kept; at a share of 1 it is never tried."""
+    code = "<pre><code>for i in range(10):\n    print(i)\n</code></pre>" * 20
+    html = page(f"<article><h1>Loops</h1><p>{SENTENCE * 4}</p>{code}<p>{SENTENCE * 2}</p></article>")
+    found = extract(html, "", SETTINGS)
+    assert found.tried == ("recall", "precision")
+    assert found.path == "precision"
+    assert found.link_code_share is not None and found.link_code_share > 0.2
+    assert extract(html, "", msgspec.structs.replace(SETTINGS, retry_link_code_share=1)).path == "recall"
+
+
+def test_precise_result_without_text_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where precision finds nothing, the recall text stays, so that the page's links are judged."""
+    real: Any = trafilatura.core.bare_extraction
+
+    def only_recall(html: str, **options: Any) -> Any:
+        return None if options["favor_precision"] else real(html, **options)
+
+    monkeypatch.setattr(trafilatura.core, "bare_extraction", only_recall)
+    links = f"<p>{SENTENCE}<a href='/x'>{SENTENCE}</a></p>" * 5
+    found = extract(page(f"<article>{links}</article>"), "", SETTINGS)
+    assert (found.path, found.tried) == ("recall", ("recall", "precision"))
+    assert found.link_code_share is not None and found.link_code_share > 0.4
+
+
+def test_flat_fallback_leaves_shares_unknown() -> None:
+    """Text from a page's embedded data has no links or lists to measure: path `fallback`, share None."""
+    data = f'{{"@type": "Article", "articleBody": "{SENTENCE * 8}"}}'
+    found = extract(page(f'<script type="application/ld+json">{data}</script><div id="app"></div>'), "", SETTINGS)
+    assert (found.error, found.path, found.link_code_share) == ("", "fallback", None)
+    assert SENTENCE.strip() in found.text
+
+
+def test_plain_paragraphs_are_no_fallback() -> None:
+    """A page whose own markup is bare paragraphs is not taken for a fallback: its link share is known to be 0."""
+    found = extract(page(f"<p>{SENTENCE * 9}</p>" * 8), "", SETTINGS)
+    assert (found.path, found.link_code_share) == ("recall", 0)
+
+
+def test_trafilatura_is_as_before_afterwards(article: str) -> None:
+    """Watching the fallbacks leaves no trace in the library."""
+    core: Any = trafilatura.core
+    before = core.baseline, trafilatura.external.justext_rescue
+    extract(article, "", SETTINGS)
+    assert (core.baseline, trafilatura.external.justext_rescue) == before
+
+
+@pytest.mark.parametrize(
+    ("html", "error"),
+    [
+        (b"", ExtractError.EMPTY),
+        (b" \n\t ", ExtractError.EMPTY),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20, ExtractError.NOT_HTML),
+        (b"%PDF-1.7 plain so far", ExtractError.NOT_HTML),
+        (bytes(range(256)) * 20, ExtractError.NOT_HTML),
+        (b"\x00" * 5000, ExtractError.NO_TEXT),
+        (b"<html><body></body></html>", ExtractError.NO_TEXT),
+        (b"<div>" * 5000 + SENTENCE.encode() * 10 + b"</div>" * 5000, ExtractError.TOO_DEEP),
+        (b"<p>" + SENTENCE.encode() * 25_000, ExtractError.TOO_LARGE),
+        (b"<p>x</p>" * 50_001, ExtractError.TOO_MANY_ELEMENTS),
+        (b"<" * 50_001, ExtractError.NO_TEXT),
+    ],
+)
+def test_page_without_a_text_has_a_named_error(html: bytes, error: str) -> None:
+    """Every such page is answered with the error's name, and nothing is raised."""
+    found = extract(html, "utf-8", SETTINGS)
+    assert (found.error, found.path, found.text, found.blocks) == (error, "none", "", b"")
+
+
+def test_guards_are_at_their_limits() -> None:
+    """The caps of the settings themselves are allowed; one more is not."""
+    html = page(f"<p>{SENTENCE * 4}</p>" * 3)
+    exact = msgspec.structs.replace(SETTINGS, max_html_bytes=len(html), max_elements=html.count("<") - html.count("</"))
+    assert extract(html, "", exact).error == ""
+    assert extract(html + " ", "", exact).error == ExtractError.TOO_LARGE
+    fewer = msgspec.structs.replace(SETTINGS, max_elements=exact.max_elements - 1)
+    assert extract(html, "", fewer).error == ExtractError.TOO_MANY_ELEMENTS
+
+
+def test_too_much_text_is_given_up(article: str) -> None:
+    """Main text above its cap is an error, so that no record outgrows the log's."""
+    settings = msgspec.structs.replace(SETTINGS, max_text_bytes=1000)
+    assert extract(article, "", settings).error == ExtractError.TOO_LARGE
+
+
+def test_nesting_up_to_the_parsers_limit_is_extracted() -> None:
+    """200 nested divs are a page like any other."""
+    found = extract(page("<div>" * 200 + f"<p>{SENTENCE * 5}</p>" + "</div>" * 200), "", SETTINGS)
+    assert found.error == "" and SENTENCE.strip() in found.text
+
+
+def test_nul_bytes_are_dropped(article: str) -> None:
+    """NUL bytes between and within words do not end the page or its text."""
+    with_nuls = article.replace("river", "ri\0ver").replace("<p>", "\0<p>").encode()
+    assert extract(with_nuls, "utf-8", SETTINGS).text == extract(article, "", SETTINGS).text
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "ascii", "shift_jis", "utf-16", "no-such-charset", "zlib", "idna", "hex", ""]
+)
+def test_lying_charset_is_survived(encoding: str) -> None:
+    """Whatever name the charset has, bytes that are not in it yield text or a named error."""
+    html = page(f"<article><p>{SENTENCE * 5} Grüße aus Köln.</p></article>").encode("latin-1")
+    found = extract(html, encoding, SETTINGS)
+    assert found.error in ("", ExtractError.NO_TEXT, ExtractError.NOT_HTML)
+    if encoding not in ("utf-16", "shift_jis"):
+        assert SENTENCE.strip() in found.text
+
+
+def test_charset_is_used() -> None:
+    """Bytes are read in the charset that the crawler decided, marks at the beginning left out."""
+    assert decode("Grüße".encode("cp1252"), "windows-1252") == "Grüße"
+    assert decode("Grüße".encode("utf-16"), "UTF-16") == "Grüße"
+    assert decode("Grüße".encode("utf-8-sig"), "utf-8") == "Grüße"
+    assert decode(b"Gr\xfc\xdfe", "utf-8") == "Gr��e"
+
+
+def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, article: str) -> None:
+    """An error or a lack of memory within the extractor is named, not raised."""
+    for raised, error in ((ValueError("x"), ExtractError.FAILED), (MemoryError(), ExtractError.OUT_OF_MEMORY)):
+
+        def fails(html: str, settings: MeasureSettings, raised: BaseException = raised) -> Extraction:
+            raise raised
+
+        monkeypatch.setitem(__import__("filters.extraction").extraction.EXTRACTORS, "trafilatura", fails)
+        assert extract(article, "", SETTINGS).error == error
+
+
+def test_unknown_extractor_is_named_with_the_known_ones() -> None:
+    """A misspelt extractor is an error that names the nearest."""
+    with pytest.raises(UnknownExtractor, match="'trafilature' does not exist; known: trafilatura; did you mean"):
+        extractor("trafilature")

@@ -1,0 +1,123 @@
+"""What is measured on one page, and what two features records need to be comparable."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import msgspec
+import pytest
+import zstandard
+
+from filters.epoch import feature_epoch
+from filters.language import identify
+from filters.measurer import Measurer
+from filters.measuring import RawPage, measure, measure_raw, url_path
+from filters.settings import MeasureSettings
+
+SETTINGS = MeasureSettings()
+GERMAN = "Der Fluss stieg in der Nacht langsam an, und die Leute im Dorf brachten ihre Boote auf höheren Grund. "
+
+
+def zipped(html: str) -> bytes:
+    """A body as it lies in a page record."""
+    return zstandard.ZstdCompressor().compress(html.encode())
+
+
+def test_measures_of_an_article(article: str) -> None:
+    """Words, characters, language and URL path are measured; chunks cover the text; the digest is of the text."""
+    found = measure_raw(RawPage("https://a.example/river?x=1", "utf-8", zipped(article)), SETTINGS)
+    assert found.measures == {
+        "tokens": float(len(found.text.split())),
+        "chars": float(len(found.text)),
+        "link_code_share": 0.0,
+        "language": "en",
+        "language_probability": pytest.approx(1, abs=0.01),
+        "url_path": "/river?x=1",
+    }
+    assert int(found.chunks().lengths.sum()) == len(found.text.encode())
+    assert len(found.text_digest) == 32
+
+
+def test_measuring_is_a_function_of_the_page(article: str) -> None:
+    """The same page measured twice, or as bytes and as text, is the same to the byte."""
+    once = measure_raw(RawPage("u", "utf-8", zipped(article)), SETTINGS)
+    assert once == measure_raw(RawPage("u", "", zipped(article)), SETTINGS) == measure("u", article, "", SETTINGS)
+
+
+def test_a_body_is_inflated_under_the_cap() -> None:
+    """1 GiB of zeros in 33 KB is refused without being held in memory; broken zstd is an error of the page."""
+    compressor = zstandard.ZstdCompressor(level=1).compressobj()
+    bomb = b"".join(compressor.compress(bytes(1 << 20)) for _ in range(1024)) + compressor.flush()
+    assert measure_raw(RawPage("u", "", bomb), SETTINGS).error == "too_large"
+    assert measure_raw(RawPage("u", "", b"no zstd"), SETTINGS).error == "failed"
+    assert measure_raw(RawPage("u", "", b""), SETTINGS).error == "empty"
+
+
+def test_error_pages_keep_their_url_path() -> None:
+    """A page without text has its URL measured, the rest is unknown."""
+    assert measure("https://a.example/tag/x", "", "", SETTINGS).measures == {"url_path": "/tag/x"}
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [("https://a.example", "/"), ("https://a.example/b?page=2#c", "/b?page=2"), ("http://[bad", ""), ("", "/")],
+)
+def test_url_path(url: str, path: str) -> None:
+    """Path and query, without the fragment; a URL that cannot be split has none."""
+    assert url_path(url) == path
+
+
+def test_language_is_identified_offline() -> None:
+    """English and German are told apart with a probability; a text without letters has no language."""
+    code, probability = identify(GERMAN * 30)
+    assert (code, probability > 0.9) == ("de", True)
+    assert identify("12 34 -- 56") == (None, 0.0)
+
+
+def test_epoch_changes_with_what_features_mean() -> None:
+    """Each setting that changes features changes the epoch; numbers of processes and time limits do not."""
+    epoch = feature_epoch(SETTINGS)
+    meaningful = {
+        "extractor": "other",
+        "retry_link_code_share": 0.3,
+        "max_html_bytes": 1,
+        "max_elements": 1,
+        "max_text_bytes": 1,
+        "chunk_mode": "block",
+        "chunk_ids_per_site": 1,
+    }
+    operational = {
+        "workers": 3,
+        "time_limit_s": 1.0,
+        "recycle_pages": 1,
+        "memory_bytes": 2**30 + 1,
+        "cached_chunk_ids": 1,
+    }
+    assert {*meaningful, *operational} == set(MeasureSettings.__struct_fields__)
+    for field, value in meaningful.items():
+        assert feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) != epoch
+    for field, value in operational.items():
+        assert feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) == epoch
+
+
+def test_importing_the_package_loads_no_extractor() -> None:
+    """Judging, the epoch and the pool are there without Trafilatura, lxml or the language model being imported."""
+    code = (
+        "import sys, filters; filters.feature_epoch(filters.MeasureSettings()); filters.judge; filters.ExtractionPool;"
+        "print([name for name in ('trafilatura', 'lxml', 'py3langid') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_measurer_knows_the_sites_earlier_pages(article: str) -> None:
+    """A page that repeats an earlier one of its site has share 1, on another site 0; errors do not count as pages."""
+    measurer = Measurer(SETTINGS)
+    assert measurer.measure("https://a.example/0", b"", "a.example").measures["duplicate_share"] is None
+    first = measurer.measure("https://a.example/1", article, "a.example")
+    assert first.measures["duplicate_share"] == 0
+    assert first.epoch == measurer.epoch == feature_epoch(SETTINGS)
+    assert measurer.measure("https://a.example/2", article, "a.example").measures["duplicate_share"] == 1
+    assert measurer.measure("https://a.example/1", article, "a.example").measures["duplicate_share"] == 0
+    assert measurer.measure("https://b.example/1", article, "b.example").measures["duplicate_share"] == 0

@@ -1,0 +1,72 @@
+"""Real pages: each has features or a named error, and the labelled ones bear the rulesets out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from filters.blocks import JOINED, unpack
+from filters.extraction import ExtractError
+from filters.judging import judge
+from filters.measure_stage import features_of
+from filters.measuring import RawPage
+from filters.ruleset import load_ruleset
+from filters.workers import ExtractionPool
+from stream.records import Page
+
+PAGES_PER_SOURCE = 9
+
+
+@pytest.mark.data
+def test_every_real_page_has_features_or_a_named_error(pool: ExtractionPool, shared: Path) -> None:
+    """A sample of every source goes through the workers; text, blocks and chunks of each page agree."""
+    sources = sorted(path for path in (shared / "data" / "pages").iterdir() if path.is_dir())
+    files = [
+        file
+        for source in sources
+        for file in sorted((source / "html").iterdir())[
+            :: max(1, len(list((source / "html").iterdir())) // PAGES_PER_SOURCE)
+        ]
+    ]
+    assert len(files) >= 60
+    results = pool.map(
+        [RawPage(f"https://{file.parts[-3]}.example/{file.stem}", "utf-8", file.read_bytes()) for file in files]
+    )
+    assert sum(not found.error for found in results) > 0.9 * len(files)
+    for found in results:
+        if found.error:
+            assert found.error in list(ExtractError)
+            continue
+        rows = unpack(found.blocks)
+        assert found.path in ("recall", "precision", "fallback")
+        line_breaks = found.text.count("\n")
+        assert line_breaks + 1 == sum(not row.kind & JOINED for row in rows)
+        assert len(found.text) - len(rows) < sum(row.chars for row in rows) <= len(found.text) - line_breaks
+        assert int(found.chunks().lengths.sum()) == len(found.text.encode())
+
+
+@pytest.mark.data
+def test_default_ruleset_keeps_more_articles_than_the_notes(pool: ExtractionPool, shared: Path) -> None:
+    """On labelled pages both rulesets keep a larger share of articles than of listings, and runs keep more articles."""
+    folder = shared / "data" / "pages" / "wcxb"
+    gold = [json.loads(line) for line in (folder / "gold.jsonl").read_text().strip().split("\n")]
+    chosen = {kind: [row for row in gold if row["page_type"] == kind][:40] for kind in ("article", "listing")}
+    kept: dict[tuple[str, str], float] = {}
+    for kind, rows in chosen.items():
+        pages = [
+            Page(id=row["id"], site="x.example", page_id=row["id"], url=row["url"] or "https://x.example/a")
+            for row in rows
+        ]
+        bodies = [(folder / "html" / f"{row['id']}.html.zst").read_bytes() for row in rows]
+        measured = pool.map([RawPage(page.url, "utf-8", body) for page, body in zip(pages, bodies, strict=True)])
+        for name in ("notes", "default"):
+            verdicts = [
+                judge(features_of(page, found, 0.0, "e", 0), load_ruleset(name)).verdict
+                for page, found in zip(pages, measured, strict=True)
+            ]
+            kept[kind, name] = verdicts.count("article") / len(verdicts)
+    assert kept["article", "default"] > kept["article", "notes"]
+    assert kept["article", "notes"] > kept["listing", "notes"]
+    assert kept["article", "default"] > kept["listing", "default"]

@@ -1,0 +1,252 @@
+"""Each rule on pages made for it, and what a ruleset makes of unknown measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from filters.blocks import JOINED, Block, Kind, pack
+from filters.judging import explain_table, judge
+from filters.rules import RULES
+from filters.ruleset import load_ruleset, parse_ruleset
+from stream.records import Features, Verdict, decode, encode
+
+NOTES, DEFAULT = load_ruleset("notes"), load_ruleset("default")
+GOOD: dict[str, Any] = {
+    "tokens": 400,
+    "chars": 2000,
+    "link_code_share": 0.05,
+    "language": "en",
+    "language_probability": 0.99,
+    "url_path": "/how-rivers-rise",
+    "duplicate_share": 0.1,
+}
+LONG = Block(Kind.PARAGRAPH, 500, 0, 0)
+
+
+def features(*blocks: Block, error: str = "", path: str = "recall", **measures: Any) -> Features:
+    """Features of a good article but for what is named."""
+    return Features(
+        id="f1",
+        site="a.example",
+        page_id="p1",
+        url="https://a.example/how-rivers-rise",
+        epoch="e1",
+        extract_path=path,
+        extract_error=error,
+        text="text",
+        text_digest="d1",
+        measures={**GOOD, **measures},
+        blocks=pack(blocks or [LONG] * 4),
+        fetched_at=7,
+    )
+
+
+def outcome(verdict: Verdict, rule: str) -> tuple[Any, str]:
+    """(value, outcome) of a rule."""
+    return next((found.value, found.outcome) for found in verdict.rules if found.name == rule)
+
+
+def test_good_article_passes_every_rule() -> None:
+    """An article is kept, and every rule of the table in the specification says pass, in that order."""
+    for ruleset in (NOTES, DEFAULT):
+        verdict = judge(features(), ruleset, now_ms=9, run="r1")
+        assert (verdict.verdict, verdict.first_failed, verdict.failed) == ("article", "", [])
+        assert [rule.name for rule in verdict.rules] == list(RULES)
+        assert {rule.outcome for rule in verdict.rules} == {"pass"}
+        assert (verdict.id, verdict.page_id, verdict.site, verdict.url) == ("f1", "p1", "a.example", features().url)
+        assert (verdict.ruleset, verdict.digest, verdict.epoch) == (ruleset.name, ruleset.digest, "e1")
+        assert (verdict.extract_path, verdict.text_digest, verdict.fetched_at) == ("recall", "d1", 7)
+        assert (verdict.judged_at, verdict.run) == (9, "r1")
+
+
+@pytest.mark.parametrize(
+    ("rule", "measure", "passing", "failing"),
+    [
+        ("min_tokens", "tokens", 200, 199),
+        ("link_code_share", "link_code_share", 0.2, 0.2001),
+        ("duplicate_share", "duplicate_share", 0.5, 0.5001),
+        ("language", "language", "en", "de"),
+    ],
+)
+def test_rules_on_measures(rule: str, measure: str, passing: Any, failing: Any) -> None:
+    """The threshold of the notes itself passes; just beyond it this rule alone drops the page."""
+    assert judge(features(**{measure: passing}), NOTES).verdict == "article"
+    verdict = judge(features(**{measure: failing}), NOTES)
+    assert (verdict.verdict, verdict.first_failed, verdict.failed) == ("dropped", rule, [rule])
+    assert outcome(verdict, rule) == (failing, "fail")
+
+
+def test_longest_block_has_to_be_longer() -> None:
+    """250 characters drop a page, 251 do not."""
+    for chars, expected in ((250, "fail"), (251, "pass")):
+        assert outcome(judge(features(*[Block(0, chars, 0, 0)] * 8), NOTES), "longest_block") == (chars, expected)
+
+
+def test_large_block_share_counts_blocks_of_200() -> None:
+    """A block of 200 characters is large, one of 199 is not; 75% passes."""
+    large, small = Block(0, 200, 0, 0), Block(0, 199, 0, 0)
+    assert outcome(judge(features(large, small), NOTES), "large_block_share") == (200 / 399, "fail")
+    assert outcome(
+        judge(features(*[Block(0, 300, 0, 0)] * 3, *[Block(0, 150, 0, 0)] * 2), NOTES), "large_block_share"
+    ) == (
+        0.75,
+        "pass",
+    )
+
+
+def test_list_table_share_counts_short_items_and_cells() -> None:
+    """Items and cells of up to 100 characters count; longer ones and short paragraphs do not."""
+    blocks = [
+        Block(Kind.ITEM, 100, 0, 0),
+        Block(Kind.CELL, 100, 0, 0),
+        Block(Kind.ITEM, 101, 0, 0),
+        Block(Kind.PARAGRAPH, 50, 0, 0),
+        Block(Kind.PARAGRAPH, 649, 0, 0),
+    ]
+    assert outcome(judge(features(*blocks), NOTES), "list_table_share") == (0.2, "pass")
+    assert outcome(judge(features(*blocks, Block(Kind.CELL, 3, 0, 0)), NOTES), "list_table_share")[1] == "fail"
+
+
+def test_short_paragraphs_pass_as_runs_only() -> None:
+    """News with paragraphs of 150 characters is dropped by the notes and kept by the default ruleset."""
+    news = features(*[Block(0, 150, 0, 0)] * 10)
+    assert judge(news, NOTES).failed == ["longest_block", "large_block_share"]
+    verdict = judge(news, DEFAULT)
+    assert verdict.verdict == "article"
+    assert outcome(verdict, "longest_block") == (1500, "pass")
+
+
+def test_code_in_a_line_splits_blocks_of_the_notes_only() -> None:
+    """Inline code ends a block where paragraphs are blocks, and none where runs are."""
+    line = [Block(0, 180, 0, 0), Block(JOINED, 10, 0, 10), Block(JOINED, 180, 0, 0)]
+    assert outcome(judge(features(*line), NOTES), "longest_block") == (180, "fail")
+    assert outcome(judge(features(*line), DEFAULT), "longest_block") == (370, "pass")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/", "index"),
+        ("/index.html", "index"),
+        ("/archive/", "index"),
+        ("/tag/rivers", "tag"),
+        ("/blog/tags/rivers/", "tag"),
+        ("/Category/News", "category"),
+        ("/search?q=river", "search"),
+        ("/?s=river", "search"),
+        ("/blog/page/3/", "paging"),
+        ("/blog?page=3", "paging"),
+        ("/how-to-search-a-river", "other"),
+        ("/?p=123", "other"),
+        ("/tagging-fish", "other"),
+        ("/2024/05/page-turners", "other"),
+        ("/index-of-rivers", "other"),
+    ],
+)
+def test_url_kinds(path: str, kind: str) -> None:
+    """URLs of index, tag, category, search and paging pages are told from those of articles."""
+    for ruleset in (NOTES, DEFAULT):
+        assert outcome(judge(features(url_path=path), ruleset), "url_kind") == (
+            kind,
+            "pass" if kind == "other" else "fail",
+        )
+
+
+def test_page_without_text_is_dropped_as_not_extracted() -> None:
+    """An extraction error fails the first rule; the rules on the text are evaluated and say n/a."""
+    bare = Features(
+        id="f",
+        site="a.example",
+        page_id="p",
+        url="https://a.example/x",
+        epoch="e",
+        extract_path="none",
+        extract_error="timeout",
+        measures={"url_path": "/x", "duplicate_share": None},
+    )
+    verdict = judge(bare, NOTES)
+    assert (verdict.verdict, verdict.first_failed, verdict.failed) == ("dropped", "extracted", ["extracted"])
+    assert outcome(verdict, "extracted") == ("timeout", "fail")
+    assert {found.outcome for found in verdict.rules[1:-1]} == {"n/a"}
+    assert outcome(verdict, "url_kind") == ("other", "pass")
+
+
+def test_fallback_text_has_unknown_shares() -> None:
+    """After a flat fallback the shares of links and lists are n/a and do not drop; the other rules are known."""
+    flat = features(path="fallback", link_code_share=None)
+    verdict = judge(flat, NOTES)
+    assert verdict.verdict == "article"
+    assert [rule.name for rule in verdict.rules if rule.outcome == "n/a"] == ["link_code_share", "list_table_share"]
+
+
+def test_policy_of_the_ruleset_decides_on_unknown_measures() -> None:
+    """With on_unknown = "drop" an n/a drops the page, and the rule is the one that failed."""
+    strict = parse_ruleset(
+        '[rules.extracted]\nthreshold = "ok"\n[rules.link_code_share]\nthreshold = 0.2\non_unknown = "drop"\n', "strict"
+    )
+    verdict = judge(features(link_code_share=None), strict)
+    assert (verdict.verdict, verdict.first_failed) == ("dropped", "link_code_share")
+    assert outcome(verdict, "link_code_share") == (None, "n/a")
+    assert explain_table(verdict)[1] == ("link_code_share", "unknown", "<= 0.2", "n/a, drops")
+
+
+def test_rule_without_threshold_decides_nothing() -> None:
+    """A disabled rule shows its value and neither fails nor drops, whatever its policy for unknown measures."""
+    off = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\non_unknown = "drop"\n', "off")
+    for tokens in (1, None):
+        verdict = judge(features(tokens=tokens), off)
+        assert verdict.verdict == "article"
+        assert outcome(verdict, "min_tokens") == (tokens, "n/a")
+    assert explain_table(judge(features(tokens=1), off))[1] == ("min_tokens", "1", "disabled", "n/a")
+
+
+def test_unsure_language_is_unknown() -> None:
+    """Below the ruleset's probability the language is n/a."""
+    sure = parse_ruleset(
+        '[rules.extracted]\nthreshold = "ok"\n[rules.language]\nthreshold = ["en"]\nmin_probability = 0.9\n', "sure"
+    )
+    assert outcome(judge(features(language="de", language_probability=0.5), sure), "language") == (None, "n/a")
+    assert outcome(judge(features(language="de", language_probability=0.95), sure), "language") == ("de", "fail")
+
+
+def test_first_failed_is_in_the_rulesets_order() -> None:
+    """All failures are listed; which comes first is the order of the file, not of the code."""
+    text = (
+        '[rules.extracted]\nthreshold = "ok"\n[rules.language]\nthreshold = ["en"]\n'
+        "[rules.min_tokens]\nthreshold = 200\n"
+    )
+    verdict = judge(features(tokens=1, language="de"), parse_ruleset(text, "mine"))
+    assert (verdict.first_failed, verdict.failed) == ("language", ["language", "min_tokens"])
+    assert judge(features(tokens=1, language="de"), NOTES).failed == ["min_tokens", "language"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 900)), max_size=30),
+    st.floats(0, 1),
+    st.sampled_from(["recall", "precision", "fallback", "none"]),
+    st.sampled_from(["", "timeout"]),
+)
+def test_judging_is_pure_and_survives_the_log(rows: list[tuple[int, int]], share: float, path: str, error: str) -> None:
+    """The same features give the same verdict twice, from a record too; features are untouched; every rule speaks."""
+    page = features(*[Block(kind, chars, 0, 0) for kind, chars in rows], path=path, error=error, duplicate_share=share)
+    packed = encode(page)
+    for ruleset in (NOTES, DEFAULT):
+        verdict = judge(page, ruleset)
+        assert judge(decode(Features, packed), ruleset) == verdict
+        assert encode(page) == packed
+        assert len(verdict.rules) == len(ruleset.rules)
+        assert (verdict.verdict == "dropped") == bool(verdict.failed) == bool(verdict.first_failed)
+        assert decode(Verdict, encode(verdict)) == verdict
+
+
+def test_explain_table_names_value_condition_and_outcome() -> None:
+    """One row a rule, readable as it stands."""
+    table = explain_table(judge(features(tokens=120, link_code_share=0.256), NOTES))
+    assert table[0] == ("extracted", "ok", "== ok", "pass")
+    assert table[1] == ("min_tokens", "120", ">= 200", "fail")
+    assert table[2] == ("link_code_share", "0.256", "<= 0.2", "fail")
+    assert table[-2] == ("language", "en", "in en", "pass")

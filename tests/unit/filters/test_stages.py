@@ -1,0 +1,196 @@
+"""MEASURE and JUDGE as the loop runs them: what they emit, keep and count, and what a rollback takes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+import zstandard
+
+from filters.epoch import feature_epoch
+from filters.judge_stage import JudgeStage
+from filters.judging import judge
+from filters.measure_stage import MeasureStage
+from filters.measurer import Measurer
+from filters.ruleset import load_ruleset
+from filters.settings import JudgeSettings, MeasureSettings
+from filters.workers import ExtractionPool
+from stream.metrics import Meter, Metrics
+from stream.records import Features, Page, ScoreRequest, Verdict, decode
+from stream.stage import Context
+from stream.state import KeyedState
+
+NewState = Callable[[], KeyedState]
+SITE = "a.example"
+SETTINGS = MeasureSettings(workers=2)
+
+
+class Unclosed(ExtractionPool):
+    """The tests' shared pool in the hands of a stage."""
+
+    def __init__(self, pool: ExtractionPool) -> None:
+        self.map = pool.map  # type: ignore[method-assign]
+        self.ready = pool.ready  # type: ignore[method-assign]
+
+
+def page(number: int, html: str, **fields: object) -> Page:
+    """A fetched page."""
+    body = zstandard.ZstdCompressor().compress(html.encode())
+    url = f"https://{SITE}/page-{number}"
+    defaults = {"id": f"f{number}", "site": SITE, "page_id": f"p{number}", "url": url, "body": body, "fetched_at": 5}
+    return Page(**{**defaults, **fields})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def stage(pool: ExtractionPool) -> Iterator[MeasureStage]:
+    """MEASURE on the shared worker processes."""
+    yield MeasureStage(SETTINGS, pool=Unclosed(pool), metrics=Metrics())
+
+
+def run(stage: MeasureStage, pages: Sequence[Page], state: KeyedState) -> tuple[list[Features], Metrics]:
+    """One batch: features emitted, and its counts."""
+    context = Context(3, state, Meter(), now_ms=1234)
+    for record, prepared in zip(pages, stage.prepare(pages), strict=True):
+        stage.process(record, prepared, context)
+    metrics = Metrics()
+    context.meter.apply(metrics)
+    assert all(output.topic == "features" and output.partition == 3 for output in context.outputs)
+    return [decode(Features, output.value or b"") for output in context.outputs], metrics
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float:
+    """A sample of the metrics page."""
+    return metrics.registry.get_sample_value(f"farmwatch_{name}", labels) or 0
+
+
+def test_measure_reads_pages_and_keeps_chunks_of_its_epoch(stage: MeasureStage) -> None:
+    """Topics, store and the way of heartbeats are those of the pipeline."""
+    assert (stage.name, dict(stage.inputs), stage.forward) == ("measure", {"pages": Page}, "features")
+    assert stage.store == f"chunks.{feature_epoch(SETTINGS)}"
+    assert stage.ready()
+
+
+def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: str, new_state: NewState) -> None:
+    """The stage's features equal the Measurer's on the same pages in the same order, repeats included."""
+    htmls = [article, article.replace("boats", "cattle"), "", article]
+    found, _ = run(stage, [page(n, html) for n, html in enumerate(htmls)], new_state())
+    measurer = Measurer(SETTINGS)
+    for number, (features, html) in enumerate(zip(found, htmls, strict=True)):
+        pure = measurer.measure(f"https://{SITE}/page-{number}", html, SITE)
+        for field in ("text", "text_digest", "blocks", "measures", "extract_path", "extract_error", "epoch", "url"):
+            assert getattr(features, field) == getattr(pure, field)
+        assert (features.id, features.page_id) == (f"f{number}", f"p{number}")
+        assert (features.fetched_at, features.measured_at) == (5, 1234)
+    assert [features.measures["duplicate_share"] for features in found[::3]] == [0, 1]
+
+
+def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, article: str, new_state: NewState) -> None:
+    """Refused and failed pages emit nothing and leave no chunks; the page between them is measured."""
+    state = new_state()
+    pages = [page(1, article, outcome="refused"), page(2, article), page(3, article, outcome="failed")]
+    found, metrics = run(stage, pages, state)
+    assert [features.id for features in found] == ["f2"]
+    assert [key for key, _ in state.scan(b"", 9)] == [f"{SITE}\0p2".encode()]
+    assert value(metrics, "stage_records_total", run="live", ruleset="", stage="measure", result="skipped") == 2
+    assert value(metrics, "stage_records_total", run="live", ruleset="", stage="measure", result="measured") == 1
+
+
+def test_bad_page_has_features_with_its_error(stage: MeasureStage, article: str, new_state: NewState) -> None:
+    """A page that trips a guard has a features record, counts by its error, and is no earlier page of its site."""
+    found, metrics = run(stage, [page(1, "<div>" * 5000), page(2, article)], new_state())
+    assert [features.extract_error for features in found] == ["too_deep", ""]
+    assert found[0].measures == {"url_path": "/page-1", "duplicate_share": None}
+    assert value(metrics, "extract_attempts_total", mode="recall", outcome="too_deep") == 1
+    assert value(metrics, "extract_attempts_total", mode="recall", outcome="ok") == 1
+    assert value(metrics, "page_duplicate_ratio_count") == 1
+
+
+def test_url_where_redirects_ended_is_judged(stage: MeasureStage, article: str, new_state: NewState) -> None:
+    """The URL path is that of the final URL; the record keeps the URL that was asked for."""
+    (features,), _ = run(stage, [page(1, article, final_url=f"https://{SITE}/tag/x")], new_state())
+    assert features.measures["url_path"] == "/tag/x"
+    assert features.url == f"https://{SITE}/page-1"
+
+
+def test_rolled_back_batch_is_measured_the_same_again(stage: MeasureStage, article: str, new_state: NewState) -> None:
+    """After lost() the batch gives the same features over the same committed state, byte for byte."""
+    state = new_state()
+    run(stage, [page(0, article)], state)
+    batch = [page(1, article.replace("boats", "cattle")), page(2, article), page(1, article)]
+    first, _ = run(stage, batch, state.fork())
+    stage.lost([3])
+    again, _ = run(stage, batch, state.fork())
+    assert first == again
+    stage.lost([4])
+    repeated, _ = run(stage, batch, state.fork())
+    assert repeated[0].measures["duplicate_share"] == first[0].measures["duplicate_share"]
+
+
+def test_gauges_tell_what_is_in_memory(pool: ExtractionPool, article: str, new_state: NewState) -> None:
+    """After a commit the chunk store's gauges say how many sites and bytes are held; lost partitions are not."""
+    metrics = Metrics()
+    stage = MeasureStage(SETTINGS, pool=Unclosed(pool), metrics=metrics)
+    run(stage, [page(1, article)], new_state())
+    stage.committed()
+    assert value(metrics, "chunk_store_sites") == 1
+    assert value(metrics, "chunk_store_bytes") > 0
+    stage.lost([3])
+    stage.committed()
+    assert value(metrics, "chunk_store_sites") == 0
+
+
+def judged(stage: JudgeStage, records: Sequence[Features]) -> tuple[list[Verdict], list[ScoreRequest], Metrics]:
+    """One batch of JUDGE."""
+    context = Context(3, None, Meter(), now_ms=99)
+    for record, prepared in zip(records, stage.prepare(records), strict=True):
+        stage.process(record, prepared, context)
+    metrics = Metrics()
+    context.meter.apply(metrics)
+    verdicts = [decode(Verdict, o.value or b"") for o in context.outputs if o.topic == "verdicts"]
+    requests = [decode(ScoreRequest, o.value or b"") for o in context.outputs if o.topic == "score.requests"]
+    assert len(verdicts) + len(requests) == len(context.outputs)
+    assert {output.key for output in context.outputs} == {SITE.encode()}
+    return verdicts, requests, metrics
+
+
+def test_judge_emits_a_verdict_each_and_requests_for_articles(article: str) -> None:
+    """Every features record has its verdict, articles their text on the way to the detector, and rules their counts."""
+    measurer = Measurer(SETTINGS)
+    kept = measurer.measure(f"https://{SITE}/river", article, SITE, fetched_at=5)
+    short = measurer.measure(f"https://{SITE}/tag/river", "<p>Too short.</p><p>Indeed.</p>", SITE)
+    stage = JudgeStage(JudgeSettings(ruleset="notes"))
+    assert (stage.name, dict(stage.inputs), stage.forward, stage.store) == (
+        "judge",
+        {"features": Features},
+        "score.requests",
+        None,
+    )
+    verdicts, requests, metrics = judged(stage, [kept, short])
+    notes = load_ruleset("notes")
+    assert verdicts == [judge(kept, notes, now_ms=99), judge(short, notes, now_ms=99)]
+    assert [verdict.verdict for verdict in verdicts] == ["article", "dropped"]
+    assert requests == [
+        ScoreRequest(
+            id=kept.id,
+            site=SITE,
+            page_id=kept.page_id,
+            url=kept.url,
+            text_digest=kept.text_digest,
+            text=kept.text,
+            fetched_at=5,
+        )
+    ]
+    for verdict in ("article", "dropped"):
+        assert value(metrics, "page_verdicts_total", run="live", ruleset="notes", verdict=verdict) == 1
+    for rule in verdicts[1].failed:
+        assert value(metrics, "rule_drops_total", run="live", ruleset="notes", rule=rule) == 1
+    assert "url_kind" in verdicts[1].failed
+
+
+def test_judge_takes_a_ruleset_and_a_run(article: str) -> None:
+    """A given ruleset is used in place of the settings', and verdicts, requests and counts carry the run."""
+    features = Measurer(SETTINGS).measure(f"https://{SITE}/river", article, SITE)
+    stage = JudgeStage(JudgeSettings(), ruleset=load_ruleset("notes"), run="replay-1")
+    verdicts, requests, metrics = judged(stage, [features])
+    assert (verdicts[0].ruleset, verdicts[0].run, requests[0].run) == ("notes", "replay-1", "replay-1")
+    assert value(metrics, "page_verdicts_total", run="replay-1", ruleset="notes", verdict="article") == 1
