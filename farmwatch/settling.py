@@ -1,4 +1,10 @@
-"""Waiting until everything is at rest: the crawl at its end, every record dealt with, the heartbeats passed through."""
+"""Waiting until everything is at rest: the crawl at its end, and every record dealt with.
+
+The proof needs one look: take the ends of all topics, see that every group has passed them and that the frontier has
+nothing left, and take the ends again. If nothing was appended in between, nothing can move any more, because whatever a
+stage still has under way it has not committed, and so its group has not passed it. Parts of the look are dear on Kafka
+(state is read from its changelog), so it is only made when no topic has grown since the look before.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +15,23 @@ from dataclasses import dataclass
 from crawler.crawl_stage import FrontierCounts, frontier_left
 from farmwatch.config import Config
 from farmwatch.errors import NotSettled
-from farmwatch.flow import READS
+from farmwatch.flow import READS, lag_of
 from stream.log import Log
-from stream.topics import HITS
+from stream.topics import HITS, PAGES
 
 _LOOK_S = 0.2
-_READ = {topic for topics in READS.values() for topic in topics}
-_QUIET_LOOKS = 2  # in a row: a record may be on its way between two topics while one look passes over them
+_READ = sorted({topic for topics in READS.values() for topic in topics})
+
+Ends = dict[str, list[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: the frontier, and the records that each group has not dealt with."""
+    """How far a run is. On Kafka the counts of records include transaction markers."""
 
-    frontier: FrontierCounts
-    waiting: dict[str, int]
-
-    hits: int  # records that ever came to the first topic
-
-    @property
-    def at_rest(self) -> bool:
-        """There were hits, and nothing is left to fetch or to read."""
-        return self.hits > 0 and self.frontier.active == 0 and not any(self.waiting.values())
-
-
-def progress(log: Log, partitions: int) -> Progress:
-    """How far the run is now; nothing at all before the topics exist."""
-    if not log.topics().keys() >= _READ:
-        return Progress(FrontierCounts(), {}, 0)
-    return Progress(
-        frontier_left(log, partitions),
-        {group: sum(unread(log, group, topic) for topic in topics) for group, topics in READS.items()},
-        sum(log.end(HITS)),
-    )
+    pages: int  # records of pages
+    waiting: dict[str, int]  # group -> records it has not passed
+    frontier: FrontierCounts | None  # None where it was not looked at this time
 
 
 def settle(
@@ -49,43 +39,65 @@ def settle(
     config: Config,
     timeout_s: float,
     *,
-    told: Callable[[Progress], None] | None = None,
+    told: Callable[[Progress], None] = lambda _: None,
     still_running: Callable[[], bool] = lambda: True,
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Progress:
-    """Wait until the run is at rest and return its last look; `told` hears of each look.
+) -> FrontierCounts:
+    """Wait until the run is at rest and return what its frontier counts; `told` hears of each look.
 
     Raises NotSettled after `timeout_s`, or at once when `still_running` says that nobody works on it any more.
     """
     deadline = monotonic() + timeout_s
-    quiet = 0
-    ends: list[list[int]] = []
+    passed = _Passed(log)
+    before: Ends = {}
     while True:
-        now = progress(log, config.log.partitions)
-        if told is not None:
-            told(now)
-        seen = [log.end(topic) for topic in sorted(_READ)] if now.at_rest else []
-        quiet = quiet + 1 if now.at_rest and seen == ends else 0
-        ends = seen
-        if quiet >= _QUIET_LOOKS:
-            return now
+        ends = _ends(log)
+        frontier = None
+        if ends and ends == before and sum(ends[HITS]) > 0:
+            frontier = frontier_left(log, config.log.partitions)
+            if frontier.active == 0 and passed.all(ends) and _ends(log) == ends:
+                return frontier
+        before = ends
+        waiting = {group: lag_of(log, group) for group in READS} if ends else {}
+        told(Progress(sum(ends.get(PAGES, ())), waiting, frontier))
         alive = still_running()
         if not alive or monotonic() > deadline:
             why = f"not at rest after {timeout_s:.0f} s" if alive else "the roles ended before the run was at rest"
-            waiting = ", ".join(f"{group} {count}" for group, count in now.waiting.items() if count) or "no records"
-            raise NotSettled(
-                f"{why}: {now.frontier.active} sites and {now.frontier.queued} URLs still open, waiting: {waiting}"
-            )
+            left = frontier_left(log, config.log.partitions) if ends else FrontierCounts()
+            records = ", ".join(f"{group} {count}" for group, count in waiting.items() if count) or "no records"
+            raise NotSettled(f"{why}: {left.active} sites and {left.queued} URLs still open, waiting: {records}")
         sleep(_LOOK_S)
 
 
-def unread(log: Log, group: str, topic: str) -> int:
-    """Offsets that a group has not passed, 0 where only transaction markers are left (Kafka counts those)."""
-    behind = 0
-    committed = log.committed(group, topic)
-    for partition, (first, last) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
-        start = max(first, committed[partition] or 0)
-        if start < last and next(iter(log.read(topic, partition, start)), None) is not None:
-            behind += last - start
-    return behind
+class _Passed:
+    """Whether groups have passed the ends of their topics; remembers offsets that turned out to be markers only."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._empty: set[tuple[str, int, int, int]] = set()  # topic, partition, from, to
+
+    def all(self, ends: Ends) -> bool:
+        return all(self._group(group, topic, ends[topic]) for group, topics in READS.items() for topic in topics)
+
+    def _group(self, group: str, topic: str, ends: list[int]) -> bool:
+        committed, beginning = self._log.committed(group, topic), self._log.beginning(topic)
+        return all(
+            self._nothing(topic, partition, max(beginning[partition], committed[partition] or 0), end)
+            for partition, end in enumerate(ends)
+        )
+
+    def _nothing(self, topic: str, partition: int, start: int, stop: int) -> bool:
+        """True when no record lies between: on Kafka, the markers of transactions take offsets too."""
+        key = (topic, partition, start, stop)
+        if start < stop and key not in self._empty:
+            if next(iter(self._log.read(topic, partition, start, stop)), None) is not None:
+                return False
+            self._empty.add(key)
+        return True
+
+
+def _ends(log: Log) -> Ends:
+    """Topic -> ends of its partitions, for every topic that a stage reads; nothing before they exist."""
+    topics = log.topics()
+    return {topic: log.end(topic) for topic in _READ} if all(topic in topics for topic in _READ) else {}

@@ -117,12 +117,12 @@ def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> _Run
         log = stack.enter_context(_opened(config))
         told = stack.enter_context(_telling())
         try:
-            last = settle(log, config, _SETTLE_S, told=told, still_running=lambda: process.poll() is None)
+            frontier = settle(log, config, _SETTLE_S, told=told, still_running=lambda: process.poll() is None)
         except FarmwatchError as error:
             raise type(error)(f"{error}\n{_tail(output)}") from error
         process.terminate()
         process.wait(_DRAIN_S)
-        return _Run(read_sites(log), audit(log), last.frontier.fetched)
+        return _Run(read_sites(log), audit(log), frontier.fetched)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -168,11 +168,9 @@ def _telling() -> Iterator[Callable[[Progress], None]]:
 
 def _in_words(progress: Progress, seconds: float) -> str:
     frontier = progress.frontier
+    sites = f", {frontier.active} of {frontier.sites} sites open" if frontier is not None else ""
     waiting = ", ".join(f"{group} {records}" for group, records in progress.waiting.items() if records) or "none"
-    return (
-        f"{seconds:4.0f} s: {frontier.fetched} pages fetched, {frontier.active} of {frontier.sites} sites open,"
-        f" records waiting: {waiting}"
-    )
+    return f"{seconds:4.0f} s: {progress.pages} pages{sites}, records waiting: {waiting}"
 
 
 def _tail(output: Path) -> str:
