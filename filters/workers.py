@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -30,6 +31,15 @@ COMMAND = (sys.executable, "-P", "-m", "filters.worker_process")
 START_LIMIT_S = 60.0
 _STARTS_IN_A_ROW = 5  # workers that die before they are ready, until the pool gives up
 _READ_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The pages of one call: still to send, answered, and those that a worker has died with."""
+
+    waiting: deque[tuple[int, RawPage]] = field(default_factory=deque)
+    results: dict[int, Measured] = field(default_factory=dict)
+    died: set[int] = field(default_factory=set)
 
 
 class ExtractionPool:
@@ -68,7 +78,10 @@ class ExtractionPool:
         """True once a worker is ready for pages."""
         if not self._ready and self._lock.acquire(blocking=False):
             try:
-                self._turn(0, {})
+                if not self._closed:
+                    self._turn(0, _Batch())
+            except WorkersUnavailable:
+                return False
             finally:
                 self._lock.release()
         return self._ready and not self._closed
@@ -76,20 +89,24 @@ class ExtractionPool:
     def map(self, pages: Sequence[RawPage]) -> list[Measured]:
         """Measure pages in parallel; results in their order, an error of a page or its worker inside its result.
 
+        A page whose worker dies is tried once more, in case that something else killed the worker.
         Raises WorkersUnavailable when workers die again and again before they take a page.
         """
         with self._lock:
             if self._closed:
                 raise WorkersUnavailable("the extraction pool is closed")
-            results: dict[int, Measured] = {}
-            waiting = deque(enumerate(pages))
-            while len(results) < len(pages):
-                for worker in self._workers:
-                    if waiting and worker.idle:
-                        number, page = waiting.popleft()
-                        self._send(worker, number, page)
-                self._turn(self._patience(), results)
-            return [results[number] for number in range(len(pages))]
+            batch = _Batch(waiting=deque(enumerate(pages)))
+            try:
+                while len(batch.results) < len(pages):
+                    for worker in self._workers:
+                        if batch.waiting and worker.idle:
+                            self._send(worker, *batch.waiting.popleft())
+                    self._turn(self._patience(), batch)
+            except BaseException:
+                for worker in [worker for worker in self._workers if worker.page is not None]:
+                    self._replace(worker)  # what it would answer belongs to no later batch
+                raise
+            return [batch.results[number] for number in range(len(pages))]
 
     def close(self) -> None:
         """End all workers."""
@@ -125,7 +142,7 @@ class ExtractionPool:
         deadlines = [worker.deadline for worker in self._workers if worker.deadline is not None]
         return max(0.0, min(deadlines, default=self._clock() + 1) - self._clock())
 
-    def _turn(self, timeout_s: float, results: dict[int, Measured]) -> None:
+    def _turn(self, timeout_s: float, batch: _Batch) -> None:
         """Move bytes both ways, take answers, and deal with workers that died or are late."""
         for key, _ in self._selector.select(timeout_s):
             worker, direction = key.data
@@ -136,15 +153,15 @@ class ExtractionPool:
                     self._selector.unregister(worker.stdin)
             elif worker.read():
                 while (frame := worker.frame()) is not None:
-                    self._answer(worker, frame, results)
+                    self._answer(worker, frame, batch)
             else:
-                self._give_up(worker, ExtractError.WORKER_DIED, results)
+                self._give_up(worker, ExtractError.WORKER_DIED, batch)
         now = self._clock()
         for worker in list(self._workers):
             if worker.deadline is not None and worker.deadline <= now:
-                self._give_up(worker, ExtractError.TIMEOUT, results)
+                self._give_up(worker, ExtractError.TIMEOUT, batch)
 
-    def _answer(self, worker: _Worker, frame: bytes, results: dict[int, Measured]) -> None:
+    def _answer(self, worker: _Worker, frame: bytes, batch: _Batch) -> None:
         worker.deadline = None
         if not worker.ready:
             worker.ready = self._ready = True
@@ -152,15 +169,20 @@ class ExtractionPool:
             return
         if worker.page is None:
             return
-        results[worker.number] = self._decoder.decode(frame)
+        batch.results[worker.number] = self._decoder.decode(frame)
         worker.page = None
         worker.served += 1
         if worker.served >= self._settings.recycle_pages:
             self._replace(worker)
 
-    def _give_up(self, worker: _Worker, error: ExtractError, results: dict[int, Measured]) -> None:
+    def _give_up(self, worker: _Worker, error: ExtractError, batch: _Batch) -> None:
         if worker.page is not None:
-            results[worker.number] = failed(worker.page.url, error)
+            if error is ExtractError.WORKER_DIED and worker.number not in batch.died:
+                batch.died.add(worker.number)
+                batch.waiting.appendleft((worker.number, worker.page))
+            else:
+                batch.results[worker.number] = failed(worker.page.url, error)
+            worker.page = None
         elif not worker.ready:
             self._failed_starts += 1
             if self._failed_starts >= _STARTS_IN_A_ROW:

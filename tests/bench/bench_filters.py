@@ -83,10 +83,11 @@ def bench_measure(pages: list[RawPage]) -> list[Measured]:
     ours, theirs = [[9e9] * len(pages) for _ in range(2)]
     for _ in range(ROUNDS):
         for first in range(len(pages)):
-            # in turn, so that a busy machine slows both; half a round apart, so that neither finds the other's lines cached
+            # In turn, so that a busy machine slows both; half a round apart, so that no lines are cached by the other.
             second = (first + len(pages) // 2) % len(pages)
-            ours[first] = min(ours[first], cpu_of(lambda page=pages[first]: measure_raw(page, settings)))  # type: ignore[misc]
-            theirs[second] = min(theirs[second], cpu_of(lambda html=htmls[second]: bare(html)))  # type: ignore[misc]
+            page, html = pages[first], htmls[second]
+            ours[first] = min(ours[first], cpu_of(lambda: measure_raw(page, settings)))  # noqa: B023  # called at once
+            theirs[second] = min(theirs[second], cpu_of(lambda: bare(html)))  # noqa: B023
     paths = collections.Counter(result.error or "+".join(result.tried) + " → " + result.path for result in results)
     print(
         f"\nMEASURE, {len(pages)} real pages, {sum(map(len, htmls)) / 1e6:.1f} MB of HTML, best of {ROUNDS} for each page"

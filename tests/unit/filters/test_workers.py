@@ -127,14 +127,13 @@ def test_hanging_page_is_killed_at_the_limit_and_others_are_not_held_up() -> Non
 
 
 def test_worker_that_dies_or_runs_out_of_memory_costs_its_page_only() -> None:
-    """A crash is an error of the page, too little memory is another; prints of a library do not reach the frames."""
+    """A page that crashes every worker it meets has an error; a worker killed from outside costs no page."""
     pool = ExtractionPool(MeasureSettings(workers=1), command=OBEDIENT_COMMAND)
     try:
         results = pool.map([raw(html) for html in ("one", "die", "greedy", "print", "two")])
         assert [result.error for result in results] == ["", "worker_died", "out_of_memory", "", ""]
         os.kill(pool.pids[0], signal.SIGKILL)
-        assert pool.map([raw("three")])[0].error in ("", "worker_died")
-        assert pool.map([raw("four")])[0].text.endswith("four")
+        assert pool.map([raw("three")])[0].text.endswith("three")
     finally:
         pool.close()
 
@@ -167,6 +166,28 @@ def test_workers_that_cannot_start_are_an_error_to_try_again() -> None:
             pool.map([raw("one")])
         assert WorkersUnavailable.retriable
         assert not pool.ready()
+    finally:
+        pool.close()
+
+
+def test_batch_given_up_leaves_nothing_for_the_next(tmp_path: Path) -> None:
+    """After a batch that ended with an error, the next one gets its own pages' answers, none of the earlier ones."""
+    broken = tmp_path / "broken"
+    command = (
+        sys.executable,
+        "-c",
+        f"import os\nif os.path.exists({str(broken)!r}): os._exit(9)\n"
+        + OBEDIENT.replace('"hang"', '"nap"').replace("600", "1"),
+    )
+    pool = ExtractionPool(MeasureSettings(workers=2), command=command)
+    try:
+        pool.map([raw("warm"), raw("warm")])
+        broken.touch()
+        with pytest.raises(WorkersUnavailable):
+            pool.map([raw("nap"), raw("die"), raw("die"), raw("one")])
+        broken.unlink()
+        answers = pool.map([raw(f"p{number}") for number in range(4)])
+        assert [answer.text.split()[1] for answer in answers] == ["p0", "p1", "p2", "p3"]
     finally:
         pool.close()
 
