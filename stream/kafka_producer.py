@@ -16,7 +16,7 @@ from kafka import errors as kafka_errors
 
 from stream.kafka_errors import typed
 
-_ABORT_S = 5.0  # an abort that takes longer is left to the next producer of the same transactional id
+_ABORT_S = 2.0  # an abort that takes longer is left to the next producer of the same transactional id
 
 
 class Record(NamedTuple):
@@ -68,7 +68,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
             self._await(ended, deadline)
         except Exception as error:
             cause = self._transaction_manager.last_error or error
-            self._give_up()
+            self._give_up(error)
             raise cause from error
         return written
 
@@ -83,8 +83,11 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
         if not result.wait(timeout_ms=_left(deadline) * 1000):
             raise kafka_errors.KafkaTimeoutError("no answer of the transaction coordinator in time")
 
-    def _give_up(self) -> None:
-        """Abort; where that is not possible in time the producer is dead."""
+    def _give_up(self, error: Exception) -> None:
+        """Abort; where nobody answers the producer is dead, and its successor ends the transaction."""
+        if isinstance(error, kafka_errors.KafkaTimeoutError):
+            self.kill()
+            return
         try:
             ended = self._transaction_manager.begin_abort()
             self._sender.wakeup()

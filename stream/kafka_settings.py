@@ -20,7 +20,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Times and sizes of the Kafka log. The defaults suit one broker in the same data centre."""
 
     session_timeout_s: float = 45.0  # a silent member's partitions go to others after this
-    heartbeat_s: float = 1.0  # also how soon a member learns that another one joins or leaves
+    heartbeat_s: float = 0.5  # also how soon a member learns that another one joins or leaves
     max_poll_interval_s: float = 300.0  # a member that does not poll for this long loses its partitions
     transaction_timeout_s: float = 30.0  # the broker aborts a transaction that is left open for this long
     commit_timeout_s: float = 20.0  # a commit without an answer for this long is in doubt: LogUnavailable

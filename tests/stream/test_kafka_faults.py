@@ -1,0 +1,193 @@
+"""The broker dies and comes back, again and again: nothing is lost, and nothing is done twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stream.errors import LogUnavailable, StreamError
+from stream.kafka_log import KafkaLog
+from stream.kafka_settings import KafkaSettings
+from stream.log import At, Change, Commit, Kept, Member, Message, Output, Topic
+from tests.stream.kafka_broker import Broker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.kill]
+LONG = bool(os.environ.get("FARMWATCH_LONG"))
+ROUNDS = 50 if LONG else 10
+AWAY_S = 60.0 if LONG else 8.0
+PATIENCE_S = 120.0
+PARTITIONS = 2
+SETTINGS = KafkaSettings(session_timeout_s=10, commit_timeout_s=3, transaction_timeout_s=10, request_timeout_s=3)
+
+
+@pytest.fixture
+def own_broker() -> Iterator[Broker]:
+    """A broker that this test alone uses, and may kill."""
+    broker = Broker()
+    try:
+        yield broker.start()
+    finally:
+        broker.close()
+
+
+class Worker:
+    """A stage in a thread: for each record it writes an output, and counts it in the state, in one commit."""
+
+    def __init__(self, log: KafkaLog, seed: int) -> None:
+        self._member: Member = log.join("g", ["in"], member="worker", store="s")
+        self._random = random.Random(seed)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.commits = 0
+        self.largest = 8  # records of a batch
+        self.failures: Counter[str] = Counter()
+        self.broken: Exception | None = None
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and leave the group."""
+        self._stop.set()
+        self._thread.join(PATIENCE_S)
+        self._member.close()
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                try:
+                    self._step()
+                except StreamError as error:
+                    if not error.retriable:
+                        raise
+                    self.failures[type(error).__name__] += 1
+                    self._member.rewind()
+                    time.sleep(0.02)
+        except Exception as error:  # noqa: BLE001  # shown by the test
+            self.broken = error
+
+    def _step(self) -> None:
+        messages = self._member.poll(0.2, self._random.randint(1, self.largest), 1 << 20)
+        if not messages:
+            return
+        counts: dict[tuple[int, bytes], int] = {}
+        outputs: list[Output] = []
+        for message in messages:
+            at = (message.partition, message.key)
+            known = self._member.state(message.partition).get(message.key)
+            counts[at] = counts.get(at, int(known or b"0")) + 1
+            outputs.append(Output("out", message.partition, message.key, b"%d" % counts[at]))
+        state: dict[int, list[Change]] = {}
+        for (partition, key), count in counts.items():
+            state.setdefault(partition, []).append(Change(key, b"%d" % count))
+        self._member.commit(Commit(outputs, _after(messages), state))
+        self.commits += 1
+
+
+def _after(messages: list[Message]) -> dict[At, int]:
+    return {At(m.topic, m.partition): m.offset + 1 for m in messages}
+
+
+def _prepare(log: KafkaLog, count: int) -> None:
+    log.create([Topic("in", PARTITIONS), Topic("out", PARTITIONS), Topic("state.s", PARTITIONS, Kept.COMPACT)])
+    log.append([Output("in", n % PARTITIONS, b"k%06d" % n, b"v" * 100) for n in range(count)])
+
+
+def _await_all(log: KafkaLog, worker: Worker) -> None:
+    """Wait till the worker has committed the whole input."""
+    deadline = time.monotonic() + PATIENCE_S
+    last = {p: [m.offset for m in log.read("in", p)][-1] + 1 for p in range(PARTITIONS)}
+    while True:
+        try:
+            if log.committed("g", "in") == [last[p] for p in range(PARTITIONS)]:
+                return
+        except LogUnavailable:
+            pass
+        assert worker.broken is None, worker.broken
+        assert time.monotonic() < deadline, f"not done after {worker.commits} commits, {worker.failures}"
+        time.sleep(0.1)
+
+
+def _assert_exactly_once(log: KafkaLog, count: int) -> None:
+    wanted = {b"k%06d" % n for n in range(count)}
+    for what, pairs in (
+        ("outputs", [(m.key, m.value) for p in range(PARTITIONS) for m in log.read("out", p)]),
+        ("state", [pair for p in range(PARTITIONS) for pair in log.scan_state("s", p)]),
+    ):
+        assert len(pairs) == count, what
+        assert {key for key, _ in pairs} == wanted, what
+        assert {value for _, value in pairs} == {b"1"}, what
+
+
+def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: Path) -> None:
+    """SIGKILL of the broker at random moments of a stream of commits: outputs, state and offsets agree at the end."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    chance = random.Random(seed)
+    count = 200 * ROUNDS
+    log = KafkaLog(own_broker.address, prefix="f.", state_folder=tmp_path, settings=SETTINGS)
+    _prepare(log, count)
+    worker = Worker(log, seed)
+    for _ in range(ROUNDS):
+        before = worker.commits
+        deadline = time.monotonic() + PATIENCE_S
+        while worker.commits < before + 3 and worker.broken is None:
+            assert time.monotonic() < deadline, f"no progress: {worker.failures}\n{own_broker.output()}"
+            time.sleep(0.005)
+        time.sleep(chance.uniform(0, 0.3))
+        own_broker.kill()
+        own_broker.start()
+    worker.largest = 500  # the rest goes quickly
+    _await_all(log, worker)
+    worker.stop()
+    print("commits", worker.commits, dict(worker.failures))
+    _assert_exactly_once(log, count)
+    log.close()
+
+
+def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broker, tmp_path: Path) -> None:
+    """While the broker is away the member raises LogUnavailable; when it is back, the work goes on by itself."""
+    count = 3000
+    log = KafkaLog(own_broker.address, prefix="f.", state_folder=tmp_path, settings=SETTINGS)
+    _prepare(log, count)
+    worker = Worker(log, 1)
+    deadline = time.monotonic() + PATIENCE_S
+    while worker.commits < 20:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    own_broker.stop()
+    time.sleep(AWAY_S)
+    assert worker.failures["LogUnavailable"] > 0
+    commits = worker.commits
+    worker.largest = 500
+    own_broker.start()
+    _await_all(log, worker)
+    assert worker.commits > commits
+    worker.stop()
+    _assert_exactly_once(log, count)
+    log.close()
+
+
+def test_a_member_that_starts_before_the_broker(own_broker: Broker, tmp_path: Path) -> None:
+    """Joining while the broker is away succeeds; polling says so, and works once the broker is there."""
+    log = KafkaLog(own_broker.address, prefix="f.", state_folder=tmp_path, settings=SETTINGS)
+    _prepare(log, 10)
+    log.close()
+    own_broker.stop()
+    log = KafkaLog(own_broker.address, prefix="f.", state_folder=tmp_path, settings=SETTINGS)
+    member = log.join("g", ["in"], member="m", store="s")
+    with pytest.raises(LogUnavailable):
+        member.poll(0.1, 10, 1 << 20)
+    own_broker.start()
+    found: list[Message] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(found) < 10:
+        assert time.monotonic() < deadline
+        found += member.poll(0.5, 10, 1 << 20)
+    member.close()
+    log.close()
