@@ -9,6 +9,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import structlog
@@ -18,6 +19,7 @@ from crawler.jobs import Answer, Job
 
 log = structlog.get_logger(__name__)
 
+_DNS_THREADS = 32  # asyncio's own number follows the cores, and names that do not answer block one each
 _CLOSE_S = 5.0  # how long close() waits for the thread
 
 
@@ -98,6 +100,7 @@ class FetchThread:
             self._opened.set()
 
     async def _serve(self) -> None:
+        self._loop.set_default_executor(ThreadPoolExecutor(_DNS_THREADS, thread_name_prefix="dns"))
         async with self._fetcher:
             self._opened.set()
             await self._stop.wait()

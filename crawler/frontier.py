@@ -360,6 +360,8 @@ class Frontier:
     def _stop(self, row: SiteRow, reason: str) -> None:
         if not row.stopped:
             row.stopped, row.stopped_at = reason, self._now
+            row.robots_until = 0  # its text goes; should the site be opened again, it is asked anew
+            self._state.delete(robots_key(row.site))
             self._state.delete(sitemap_key(row.site))
 
     def _refuse_rest(self, row: SiteRow) -> None:

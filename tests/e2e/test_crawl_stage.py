@@ -152,6 +152,23 @@ def test_a_new_process_waits_before_it_asks_again(loopback: Web) -> None:
     assert loopback.seen[1].began - died > 0.2
 
 
+def test_an_answer_to_a_lost_claim_is_dropped(loopback: Web) -> None:
+    """An answer that waits while its partition is lost changes nothing: the request is made again, recorded once."""
+    driver = Driver(settings_for(loopback.target), Store())
+    try:
+        driver.round(hits_of("http://site0.test/map/0"))
+        driver.stage.committed()
+        while not (loopback.seen and loopback.seen[0].ended):
+            time.sleep(0.005)
+        time.sleep(0.1)  # the answer is in the queue, and nobody has collected it
+        driver.stage.lost(range(4))
+        pages = driver.run()
+    finally:
+        driver.close()
+    assert loopback.paths("site0.test").count("/robots.txt") == 2
+    assert len(pages) == len({page.id for page in pages})
+
+
 def test_a_decision_stops_the_site_and_accounts_for_its_hits(loopback: Web) -> None:
     """After a decision nothing more is asked of the site, and its other hits are recorded as refused."""
     hits = hits_of(*(f"http://site0.test/map/{n}" for n in range(3)), "http://site1.test/hit/1")
