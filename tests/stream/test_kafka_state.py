@@ -13,7 +13,7 @@ import pytest
 from stream.kafka_log import KafkaLog
 from stream.kafka_producer import build_producer
 from stream.kafka_settings import KafkaSettings, producer_options
-from stream.log import At, Change, Commit, Kept, Member, Output, Topic
+from stream.log import At, Change, Commit, Kept, Member, Message, Output, Topic
 from tests.stream.kafka_broker import broker
 
 pytestmark = pytest.mark.kafka
@@ -160,7 +160,7 @@ def test_state_alone_moves_no_input_offset(home: Home) -> None:
     put(member, a="1")
     assert home.log.committed("g", "in") == [None, None]
     member.rewind()
-    found = []
+    found: list[Message] = []
     deadline = time.monotonic() + PATIENCE_S
     while not found and time.monotonic() < deadline:
         found = member.poll(0.2, 10, 1000)
