@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
@@ -98,13 +99,10 @@ def train_detector(
 
     Nothing is written, with exit code 1, when it flags too many human pages of a web source that it has not seen.
     """
-    try:
-        from scoring.training import TrainingOptions, run_training
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "sklearn":
-            raise
-        raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'") from error
+    if importlib.util.find_spec("sklearn") is None:  # told now, not after the texts have been read
+        raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'")
     from scoring.errors import TrainingRefused
+    from scoring.training import TrainingOptions, run_training
 
     try:
         run_training(TrainingOptions(train=train, dev=dev, out=out, card=card, seed=seed), put)

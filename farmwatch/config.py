@@ -41,6 +41,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     up: UpSettings = UpSettings()
     metrics: MetricsSettings = MetricsSettings()
 
+    def __post_init__(self) -> None:
+        if self.up.drain_s < self.loop.drain_s:
+            raise ValueError(
+                f"up.drain_s ({self.up.drain_s}) is shorter than loop.drain_s ({self.loop.drain_s}):"
+                " a process would be killed while it still drains"
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:

@@ -118,6 +118,32 @@ def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> 
     assert (rate["rate"], rate["llm"], rate["classifiable"], rate["unclassifiable"], rate["sites"]) == (0.5, 1, 2, 1, 3)
 
 
+def test_score_keeps_the_order_and_passes_the_site_through(farmwatch: Runner, tmp_path: Path) -> None:
+    """A text that is too short has null and the reason; site and url come out as they went in; the warning is told."""
+    text = " ".join(["The two of them walked slowly along the wall of the old garden that morning."] * 30)
+    lines = [
+        {"id": "1", "text": "too short", "site": "a"},
+        {"id": "2", "text": text, "site": "b", "url": "https://b.example/", "other": 1},
+        {"id": "3"},
+    ]
+    ran = farmwatch("score", _write(tmp_path, *lines))
+    short, scored = _lines(ran.out)
+    assert list(short) == ["id", "detector", "score", "p_llm", "flag", "abstain", "tokens", "site"]
+    assert (short["id"], short["flag"], short["abstain"] != "", short["site"]) == ("1", None, True, "a")
+    assert (scored["id"], scored["url"], scored["abstain"]) == ("2", "https://b.example/", "")
+    assert scored["flag"] == (scored["p_llm"] > 0.95)
+    assert scored["detector"].startswith("lite-ngram/")
+    assert "indicative only" in ran.err
+    assert "line 3: " in ran.err
+    assert ran.code == Exit.PROBLEM
+
+
+def test_an_unknown_detector_is_a_usage_error(farmwatch: Runner, tmp_path: Path) -> None:
+    """The message lists the detectors that there are."""
+    ran = farmwatch("score", "--detector", "falcon", _write(tmp_path))
+    assert (ran.code, "lite-ngram" in ran.err) == (Exit.USAGE, True)
+
+
 def test_scores_of_two_detectors_are_never_pooled(farmwatch: Runner, tmp_path: Path) -> None:
     """A line of another detector than the first one's is skipped and reported."""
     lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("x/1", "y/1", "x/1")]
