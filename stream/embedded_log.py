@@ -34,7 +34,7 @@ from stream.errors import StreamError
 from stream.log import Message, Output, Topic
 
 T = TypeVar("T")
-_READ_ROWS = 200  # of `read`, at a time
+_READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time
 
 
 class EmbeddedLog:
@@ -136,11 +136,11 @@ class EmbeddedLog:
         while start < stop:
             with self._reader() as reader:
                 found = self._topics.find(reader.database, topic)
-                rows = reader.rows(found, partition, start, stop, _READ_ROWS)
+                rows = reader.rows(found, partition, start, stop, _READ_ROWS, _READ_BYTES)
                 messages = [row.message() for row in reader.load(rows)]
-            yield from messages
-            if len(rows) < _READ_ROWS:
+            if not rows:
                 return
+            yield from messages
             start = rows[-1].offset + 1
 
     def beginning(self, topic: str) -> list[int]:
@@ -229,7 +229,8 @@ class EmbeddedLog:
                 yield reader
             finally:
                 with self._lock:
-                    self._idle.append(reader)
+                    if not self._stop.is_set():
+                        self._idle.append(reader)
 
     def _bounds(self, topic: str) -> list[tuple[int, int]]:
         with self._reader() as reader:

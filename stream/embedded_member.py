@@ -245,8 +245,8 @@ class EmbeddedMember:
             if taken and (records_left <= 0 or bytes_left <= 0):
                 break
             turns = len(ready) - place
-            rows = self._reader.rows(topic, partition, start, end, fair_part(records_left, turns))
             cap = fair_part(max(1, bytes_left), turns)
+            rows = self._reader.rows(topic, partition, start, end, fair_part(records_left, turns), cap)
             used = 0
             for row in rows:
                 room = bytes_left if used == 0 else cap  # the first record of a turn may use up the turns to come

@@ -41,7 +41,7 @@ class Row:
 class RecordReader:
     """A reading connection with its open segment files; used by one thread at a time.
 
-    Every statement is read to its end at once, so no snapshot stays open and holds back checkpoints.
+    Every statement is finished at once, so no snapshot stays open and holds back checkpoints.
     """
 
     def __init__(self, folder: Path, lock_timeout_s: float) -> None:
@@ -63,14 +63,21 @@ class RecordReader:
         )
         return {At(names[topic], partition): (first, end) for topic, partition, first, end in rows.fetchall()}
 
-    def rows(self, topic: Stored, partition: int, start: int, stop: int, limit: int) -> list[Row]:
-        """Up to `limit` rows with start <= offset < stop, in order."""
+    def rows(self, topic: Stored, partition: int, start: int, stop: int, max_records: int, max_bytes: int) -> list[Row]:
+        """Rows with start <= offset < stop, in order, up to the one with which their values reach max_bytes."""
         base, at = topic.partition_id(partition), At(topic.name, partition)
         found = self.database.execute(
             f"SELECT {_COLUMNS} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-            (row_id(base, start), row_id(base, stop), limit),
+            (row_id(base, start), row_id(base, stop), max_records),
         )
-        return [Row(at, columns) for columns in found.fetchall()]
+        rows: list[Row] = []
+        for columns in found:
+            rows.append(Row(at, columns))
+            max_bytes -= rows[-1].size
+            if max_bytes <= 0:
+                break
+        found.close()
+        return rows
 
     def load(self, rows: Sequence[Row]) -> list[Row]:
         """Fill in the values that lie in segments.

@@ -97,8 +97,7 @@ class Retention:
         """Keep the newest record of each key; remove tombstones that all had the time to see."""
         dirty = rules.end - rules.cleaned
         old_tombstone = rules.tombstone_at is not None and rules.tombstone_at < now_ms - TOMBSTONE_MS
-        kept = self._kept(database, rules)
-        if not old_tombstone and (dirty == 0 or (kept > _SMALL_ROWS and dirty < kept * _DIRTY_SHARE)):
+        if not old_tombstone and (dirty == 0 or self._is_mostly_clean(database, rules, dirty)):
             return 0
         newest: dict[bytes, int] = {}
         superseded: list[int] = []
@@ -126,16 +125,16 @@ class Retention:
         waiting = min((time for row, time in tombstones.items() if time >= now_ms - TOMBSTONE_MS), default=None)
         return self._delete_rows(rules, removed, waiting)
 
-    def _kept(self, database: sqlite3.Connection, rules: _Rules) -> int:
-        """About how many records a partition holds: an upper bound that costs nothing where it is small."""
+    def _is_mostly_clean(self, database: sqlite3.Connection, rules: _Rules, dirty: int) -> bool:
+        """True when so little is new that reading all keys of the partition is not worth it yet."""
         span = rules.end - rules.first
-        if span <= _SMALL_ROWS:
-            return span
-        (count,) = database.execute(
+        if span <= _SMALL_ROWS or dirty >= span * _DIRTY_SHARE:
+            return False
+        (kept,) = database.execute(
             "SELECT count(*) FROM records WHERE id >= ? AND id < ?",
             (row_id(rules.id, rules.first), row_id(rules.id, rules.end)),
         ).fetchone()
-        return int(count)
+        return bool(kept > _SMALL_ROWS and dirty < kept * _DIRTY_SHARE)
 
     def _delete_rows(self, rules: _Rules, rows: Sequence[int], tombstone_at: int | None) -> int:
         """Delete rows by id, then note how far compaction has come and where the partition begins."""

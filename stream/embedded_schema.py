@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -73,9 +74,10 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
     Raises LogUnavailable, LogDamaged, and SchemaTooNew when a newer farmwatch made them.
     """
     with told(folder):
-        (folder / SEGMENTS).mkdir(parents=True, exist_ok=True)
-        for made in (folder, folder / SEGMENTS):
-            made.chmod(0o700)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        for made in (folder, folder / SEGMENTS):  # one that is there keeps the rights that its owner gave it
+            made.mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         database = connect(folder, lock_timeout_s)
         try:
             _prepare_tables(database, folder)

@@ -283,8 +283,7 @@ class Writer:
         """
         database = self._database
         if database is None:
-            database = self._database = connect(self._folder, self._lock_timeout_s)
-        database.execute("PRAGMA busy_timeout = 0")
+            database = self._database = connect(self._folder, 0)
         deadline = time.monotonic() + self._lock_timeout_s
         while True:
             try:

@@ -31,12 +31,19 @@ def fair_counts(members: Collection[str], owners: Mapping[int, str], partitions:
 
 
 def next_step(member: str, members: Collection[str], owners: Mapping[int, str], partitions: int) -> Step:
-    """The step of `member`, itself one of the live `members`; `owners` maps each taken partition to its live owner."""
-    share = fair_counts(members, owners, partitions)[member]
+    """The step of `member`, itself one of the live `members`; `owners` maps each taken partition to its live owner.
+
+    After the step there is none left to do for this member until another one steps: taking a partition may raise its
+    rank, and with that its share, by one more.
+    """
     mine = sorted(partition for partition, owner in owners.items() if owner == member)
-    beyond = [partition for partition in mine if partition >= partitions]
     kept = [partition for partition in mine if partition < partitions]
     free = [partition for partition in range(partitions) if partition not in owners]
+    share = fair_counts(members, owners, partitions)[member]
+    if len(kept) < share and free:
+        after = {**owners, **dict.fromkeys(free[: share - len(kept)], member)}
+        share = fair_counts(members, after, partitions)[member]
+    beyond = [partition for partition in mine if partition >= partitions]
     return Step(kept[share:] + beyond, free[: max(0, share - len(kept))])
 
 

@@ -10,6 +10,22 @@ from stream.shares import fair_counts, fair_part, next_step
 members = st.sets(st.sampled_from(["a", "b", "c", "d", "e"]), min_size=1)
 
 
+def run_by_news(live: list[str], owners: dict[int, str], partitions: int, first: int) -> None:
+    """Let a member step only when another has moved since its last look, as the embedded log does."""
+    news = set(live)
+    for turn in range(first, first + 100):
+        member = live[turn % len(live)]
+        if member in news:
+            news.discard(member)
+            step = next_step(member, live, owners, partitions)
+            for partition in step.give_up:
+                del owners[partition]
+            owners.update(dict.fromkeys(step.take, member))
+            if step != ([], []):
+                news.update(other for other in live if other != member)
+    assert not news
+
+
 def run(live: list[str], owners: dict[int, str], partitions: int, order: list[int]) -> int:
     """Let members step, in an order, until nobody moves; returns the number of partitions that changed hands."""
     moved = 0
@@ -24,6 +40,16 @@ def run(live: list[str], owners: dict[int, str], partitions: int, order: list[in
             moved += 1
     assert all(next_step(member, live, owners, partitions) == ([], []) for member in live)
     return moved
+
+
+@given(members, st.dictionaries(st.integers(0, 9), st.sampled_from(["a", "b", "c", "d", "e"])), st.integers(0, 4))
+def test_nobody_waits_for_a_step_that_never_comes(live: set[str], owned: dict[int, str], first: int) -> None:
+    """From any ownership, members that step only at news still end in a fair cover."""
+    owners = {partition: owner for partition, owner in owned.items() if owner in live}
+    run_by_news(sorted(live), owners, 10, first)
+    counts = [sum(owner == member for owner in owners.values()) for member in live]
+    assert sorted(owners) == list(range(10))
+    assert max(counts) - min(counts) <= 1
 
 
 @given(members, members, st.integers(0, 24), st.lists(st.integers(0, 9), min_size=1, max_size=9))
