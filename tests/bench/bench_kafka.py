@@ -1,0 +1,148 @@
+"""The Kafka log beside bare kafka-python with the same settings: transactions a second, 15 KB records out and in.
+
+Peers: `KafkaProducer` and `KafkaConsumer` of kafka-python, which the log is built on; the ratio is what the contract
+costs. Needs the test broker (tests/broker/install.sh) or FARMWATCH_TEST_KAFKA. Run: python -m tests.bench.bench_kafka
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+
+from stream.kafka_log import KafkaLog
+from stream.kafka_settings import KafkaSettings, producer_options, reader_options
+from stream.log import At, Change, Commit, Kept, Member, Output, Topic
+from tests.stream.kafka_broker import broker
+
+RUNS = 5
+TRANSACTIONS = 100
+RECORDS = 2000
+BATCH = 500
+PARTITIONS = 4
+_RECORD_BYTES = 15_000
+
+
+class _Bench:
+    """A log, a member that owns all, and the same without the log."""
+
+    def __init__(self, folder: Path) -> None:
+        self.prefix = f"bench{uuid.uuid4().hex[:8]}."
+        self.settings = KafkaSettings()
+        self.log = KafkaLog(broker(), prefix=self.prefix, state_folder=folder)
+        names = ("in", "out", "big")
+        topics = [Topic(name, PARTITIONS) for name in names]
+        self.log.create([*topics, Topic("state.s", PARTITIONS, Kept.COMPACT)])
+        self.member = self._joined("bench", "in", "s")
+        self.bare = self._producer("bare")
+        chance = random.Random(1)
+        # As a page record: most of it compressed already, a part that is not.
+        self.bodies = [chance.randbytes(_RECORD_BYTES - 3000) + b"headers " * 375 for _ in range(BATCH)]
+
+    def close(self) -> None:
+        """Leave and disconnect."""
+        self.member.close()
+        self.bare.close(timeout=5)
+        self.log.close()
+
+    def transactions(self, count: int) -> None:
+        """One output, one offset and one change of state a commit."""
+        for number in range(count):
+            output = Output("out", number % PARTITIONS, b"k", b"v" * 100)
+            at = At("in", number % PARTITIONS)
+            self.member.commit(Commit([output], {at: 0}, {at.partition: [Change(b"k%d" % number, b"v" * 100)]}))
+
+    def bare_transactions(self, count: int) -> None:
+        """The same records and offsets, sent by hand."""
+        group = f"{self.prefix}bare"
+        for number in range(count):
+            partition = number % PARTITIONS
+            self.bare.begin_transaction()
+            self.bare.send(f"{self.prefix}out", b"v" * 100, b"k", [], partition)
+            self.bare.send(f"{self.prefix}state.s", b"v" * 108, b"k%d" % number, [], partition)
+            offsets = {TopicPartition(f"{self.prefix}in", partition): OffsetAndMetadata(0, "", -1)}
+            self.bare.send_offsets_to_transaction(offsets, group)
+            self.bare.commit_transaction()
+
+    def out(self, count: int) -> None:
+        """15 KB records in commits of BATCH."""
+        for start in range(0, count, BATCH):
+            self.log.append(
+                [Output("big", n % PARTITIONS, b"k", self.bodies[n % BATCH]) for n in range(start, start + BATCH)]
+            )
+
+    def bare_out(self, count: int) -> None:
+        """The same by the bare producer."""
+        for start in range(0, count, BATCH):
+            self.bare.begin_transaction()
+            for n in range(start, start + BATCH):
+                self.bare.send(f"{self.prefix}big", self.bodies[n % BATCH], b"k", [], n % PARTITIONS)
+            self.bare.commit_transaction()
+
+    def come_in(self, count: int) -> None:
+        """15 KB records through `Member.poll`, from the start."""
+        member = self._joined(f"in{uuid.uuid4().hex[:8]}", "big", None)
+        found = 0
+        while found < count:
+            found += len(member.poll(1, BATCH, 1 << 30))
+        member.close()
+
+    def bare_come_in(self, count: int) -> None:
+        """The same by the bare consumer, in a group as well."""
+        options = reader_options(self.settings, broker(), "bench")
+        consumer = KafkaConsumer(f"{self.prefix}big", group_id=f"{self.prefix}{uuid.uuid4().hex[:8]}", **options)
+        found = 0
+        while found < count:
+            found += sum(len(records) for records in consumer.poll(1000, max_records=BATCH).values())
+        consumer.close()
+
+    def _joined(self, group: str, topic: str, store: str | None) -> Member:
+        member = self.log.join(group, [topic], member="bench", store=store)
+        while len(member.assignment()) < PARTITIONS:
+            member.pause()
+            member.poll(0.05, 1, 1)
+        member.resume()
+        return member
+
+    def _producer(self, name: str) -> Any:
+        producer = KafkaProducer(**producer_options(self.settings, broker(), "bench", f"{self.prefix}{name}"))
+        producer.init_transactions()
+        return producer
+
+
+def _measured(work: Callable[[int], None], count: int) -> tuple[float, float]:
+    """(count a second, CPU seconds of this process per 1000)."""
+    started, cpu = time.perf_counter(), time.process_time()
+    work(count)
+    return count / (time.perf_counter() - started), (time.process_time() - cpu) / count * 1000
+
+
+def main() -> None:
+    """Print the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        bench = _Bench(Path(folder))
+        rows: list[tuple[str, int, Callable[[int], None], Callable[[int], None]]] = [
+            ("commits (output + offset + state)", TRANSACTIONS, bench.transactions, bench.bare_transactions),
+            (f"15 KB records out, {BATCH} a commit", RECORDS, bench.out, bench.bare_out),
+            ("15 KB records in, join included", RECORDS, bench.come_in, bench.bare_come_in),
+        ]
+        print(f"{'':36}{'log /s':>10}{'bare /s':>10}{'ratio':>8}{'log CPU s/1000':>16}{'bare':>8}")
+        for what, count, ours, bare in rows:
+            ours(BATCH), bare(BATCH)  # the broker's code is compiled, the connections are there
+            pairs = [(_measured(ours, count), _measured(bare, count)) for _ in range(RUNS)]
+            mine, theirs = (statistics.median(pair[side][0] for pair in pairs) for side in (0, 1))
+            cpu, their_cpu = (statistics.median(pair[side][1] for pair in pairs) for side in (0, 1))
+            print(f"{what:36}{mine:10.0f}{theirs:10.0f}{mine / theirs:8.2f}{cpu:16.2f}{their_cpu:8.2f}")
+        bench.close()
+
+
+if __name__ == "__main__":
+    main()
