@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream.log import Change
@@ -57,6 +57,7 @@ def same(state: KeyedState, model: Model, now_ms: int, limit: int, prefix: bytes
 reads = (st.integers(-3, 12), st.integers(0, 12), st.sampled_from([b"", b"a", b"b", b"zz"]), st.none() | keys)
 
 
+@settings(deadline=None)
 @given(many, many, *reads)
 def test_staged_changes_read_as_if_committed(
     below: list[Change], above: list[Change], now_ms: int, limit: int, prefix: bytes, after: bytes | None
@@ -68,6 +69,7 @@ def test_staged_changes_read_as_if_committed(
     same(state, model, now_ms, limit, prefix, after)
 
 
+@settings(deadline=None)
 @given(many, many, many, st.booleans(), *reads)
 def test_forks_are_merged_whole_or_dropped_whole(
     below: list[Change],
@@ -93,6 +95,7 @@ def test_forks_are_merged_whole_or_dropped_whole(
         same(state, forked_model, now_ms, limit, prefix, after)
 
 
+@settings(deadline=None)
 @given(many, many, *reads)
 def test_changes_carry_what_was_staged(
     below: list[Change], above: list[Change], now_ms: int, limit: int, prefix: bytes, after: bytes | None
