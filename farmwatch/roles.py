@@ -11,8 +11,9 @@ import structlog
 
 from farmwatch.config import Config
 from farmwatch.endpoints import Endpoints
-from farmwatch.running import Role, metrics_port
+from farmwatch.role_names import Role, metrics_port
 from farmwatch.upkeep import Upkeep
+from farmwatch.zeros import export_zeros
 from filters.epoch import feature_epoch
 from stream.log import Log
 from stream.loop import StageLoop
@@ -103,7 +104,7 @@ def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> 
         metrics.registry,
         lambda: loop.health() if loop is not None else starting,
         config.metrics.host,
-        metrics_port(config, role),
+        metrics_port(config.metrics.port, role),
     )
     endpoints.start()
     try:
@@ -111,6 +112,7 @@ def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> 
         try:
             create_topics(log, config)
             stage = build_stage(role, config, metrics)
+            export_zeros(stage, metrics)
             joined = log.join(stage.name, list(stage.inputs), member=member, store=stage.store)
             loop = StageLoop(stage, joined, metrics=metrics, settings=config.loop)
             if role is Role.TALLY:

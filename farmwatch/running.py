@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import os
 import socket
 import threading
@@ -14,20 +13,11 @@ from cyclopts import Parameter
 from farmwatch.errors import Exit, UsageError
 from farmwatch.messages import message
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.role_names import Role, metrics_port
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
     from farmwatch.supervisor import ChildSpec
-
-
-class Role(enum.StrEnum):
-    """What a process does; their order is the order of the data, and of the metrics ports."""
-
-    CRAWL = "crawl"
-    MEASURE = "measure"
-    JUDGE = "judge"
-    SCORE = "score"
-    TALLY = "tally"
 
 
 def up(
@@ -112,11 +102,6 @@ def refuse_unfit(config: Config, roles: list[Role]) -> None:
         raise ConfigError(str(error)) from error
 
 
-def metrics_port(config: Config, role: Role) -> int:
-    """Port of a role's metrics: the first one plus the role's place; 0 stays 0 (any free port)."""
-    return config.metrics.port + list(Role).index(role) if config.metrics.port else 0
-
-
 def child_command(role: Role, name: str, flags: list[str], config_file: Path | None) -> list[str]:
     """Command line of one role's process, with the flags and the configuration file of this one."""
     from farmwatch.supervisor import this_program
@@ -145,7 +130,7 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
     children: list[ChildSpec] = []
     for role in roles:
         children.append(ChildSpec(role.value, child_command(role, name, flags, common.config)))
-        port = metrics_port(config, role)
+        port = metrics_port(config.metrics.port, role)
         where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
         message(f"metrics of {role.value}: {where}")
     stop, hurry = threading.Event(), threading.Event()

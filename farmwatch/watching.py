@@ -75,6 +75,8 @@ def warn_of_detector(config: Config, identities: set[str]) -> None:
     detector = load_configured_detector(config)
     if detector.identity in identities:
         message(f"{config.score.detector}: {detector.warning}")
+    for other in sorted(identities - {detector.identity, ""}):
+        message(f"{other}: not the detector configured here; what its scores are worth is not known here")
 
 
 def explain(

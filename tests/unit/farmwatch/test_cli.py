@@ -11,7 +11,8 @@ import pytest
 from farmwatch.cli import app
 from farmwatch.errors import Exit
 from farmwatch.reference import commands
-from farmwatch.running import Role, parse_roles
+from farmwatch.role_names import Role
+from farmwatch.running import parse_roles
 from tests.front_door import Runner
 
 _ROOT = Path(__file__).resolve().parents[3]

@@ -54,6 +54,16 @@ def test_rate_json_is_one_object_a_line(farmwatch: Runner, finished: str) -> Non
     assert (line["by"], line["group"], line["llm"], line["sites"]) == ("source", "file", 1, 2)
 
 
+def test_rate_says_when_the_detector_is_not_the_configured_one(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores of another detector than the configured one are not given that one's warning."""
+    monkeypatch.setattr(_Detector, "identity", "newer/2")
+    ran = farmwatch("rate", "--log", finished)
+    assert "indicative only" not in ran.err
+    assert f"{DETECTOR}: not the detector configured here" in ran.err
+
+
 def test_sites_shows_the_newest_row_of_each_site(farmwatch: Runner, finished: str) -> None:
     """An older row of a site is not shown beside the newer one."""
     rows = _lines(farmwatch("sites", "--json", "--log", finished).out)

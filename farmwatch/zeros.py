@@ -1,0 +1,59 @@
+"""Series that exist before anything has happened: one that appears with its first event hides that event from rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from stream.metrics import Metrics
+from stream.stage import Stage
+
+Series = tuple[str, Mapping[str, str]]
+
+
+def export_zeros(stage: Stage, metrics: Metrics) -> None:
+    """Export every series of this stage whose labels are known in advance."""
+    for name, labels in known_series(stage):
+        metrics.touch(name, **labels)
+
+
+def known_series(stage: Stage) -> Iterator[Series]:
+    """(metric, labels) that this stage will count under."""
+    yield "stage_duration_seconds", {"stage": stage.name}
+    for topic in stage.inputs:
+        yield "log_records", {"topic": topic, "direction": "in"}
+    yield from _of_role(stage)
+
+
+def _of_role(stage: Stage) -> Iterator[Series]:
+    if stage.name == "crawl":
+        from crawler.jobs import Kind, Outcome
+
+        for kind in Kind:
+            yield "fetch_response_bytes", {"kind": kind.value}
+            yield "fetch_duration_seconds", {"kind": kind.value}
+            for outcome in Outcome:
+                yield "fetch_requests", {"kind": kind.value, "outcome": outcome.value}
+        for result in ("allowed", "disallowed"):
+            yield "robots_lookups", {"result": result}
+    elif stage.name == "measure":
+        for mode in ("recall", "precision"):
+            yield "extract_attempts", {"mode": mode, "outcome": "ok"}
+        for result in ("measured", "skipped", "extract_error"):
+            yield "stage_records", {"run": "live", "ruleset": "", "stage": "measure", "result": result}
+    elif stage.name == "judge":
+        from filters.judge_stage import JudgeStage
+        from filters.judging import ARTICLE, DROPPED
+
+        assert isinstance(stage, JudgeStage)
+        labels = {"run": stage.run, "ruleset": stage.ruleset.name}
+        for verdict in (ARTICLE, DROPPED):
+            yield "page_verdicts", {**labels, "verdict": verdict}
+            yield "stage_records", {**labels, "stage": "judge", "result": verdict}
+        for rule in stage.ruleset.rules:
+            yield "rule_drops", {**labels, "rule": rule.name}
+    elif stage.name == "score":
+        yield "score_tokens", {"kind": "text"}
+        for result in ("scored", "abstained"):
+            yield "stage_records", {"run": "live", "ruleset": "", "stage": "score", "result": result}
+    else:
+        yield "page_to_verdict_seconds", {"run": "live"}
