@@ -51,7 +51,7 @@ def normalise(text: str) -> str:
         text = _URL.sub(" URL ", text)
     text = _LINE_START.sub("", text)
     if "--" in text or " - " in text:
-        text = _DASHES.sub(" — ", text)
+        text = _DASHES.sub("—", text)
     for mark in "*_~|#`":
         if mark in text:
             text = text.replace(mark, " ")

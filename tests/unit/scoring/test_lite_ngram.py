@@ -23,6 +23,7 @@ PROSE = (
     "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
 )
 
+PINNED = ("3929d2d2", -4.663005, 0.003189, 272)  # weights, margin, p(llm), tokens
 GERMAN = "Der schnelle braune Fuchs springt über den faulen Hund und läuft dann schnell nach Hause. "
 
 
@@ -102,6 +103,15 @@ def test_prose_gets_a_score() -> None:
     assert found.p_llm is not None and 0 <= found.p_llm <= 1
     assert found.flag == (found.p_llm > 0.95)
     assert found.tokens > 150
+
+
+def test_weights_and_reading_belong_together() -> None:
+    """Whoever changes how a text is read trains again: this text's margin is pinned for the weights that ship."""
+    marked = (
+        "# Title\n\n- one — two -- three - four\n2) “quoted” https://example.org/x *it's* [a link](https://b.example)\n"
+    )
+    (found,) = DETECTOR.score([(marked + PROSE) * 4])
+    assert (DETECTOR.weights.digest[:8], found.score, found.p_llm, found.tokens) == PINNED
 
 
 def test_only_the_first_700_words_are_read() -> None:

@@ -18,7 +18,7 @@ from scoring.normalising import normalise
         ("[a link](https://example.org/x) here", "a link here"),
         ("# Head\n\n- one\n* two\n3. three\n\t• four", "Head one two three four"),
         ("**bold** and `code`", "bold and code"),
-        ("a -- b - c", "a — b — c"),
+        ("a -- b - c", "a— b— c"),
         ("I do n't, I ca n' t and it 's", "I don't, I can't and it's"),
         ("zero\u200bwidth soft\u00adhyphen", "zerowidth softhyphen"),
     ],
