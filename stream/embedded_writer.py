@@ -50,6 +50,11 @@ class _Group:
         self.retired: list[Segment] = []  # full; to be closed once the groups before are committed
         self.error: StreamError | None = None
 
+    def spoil(self) -> None:
+        """Never append again to the segments of this group."""
+        for segment, _, _ in self.written:
+            segment.spoiled = True
+
     def failed(self, error: StreamError) -> None:
         """Nothing of the group became durable."""
         self.error = error
@@ -86,8 +91,6 @@ class Writer:
         It must check first and write then: when it raises a StreamError, the others of its group commit without it.
         Raises that error, or LogUnavailable when nothing could be made durable.
         """
-        if os.getpid() != self._pid:
-            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
         task = _Task(apply, blobs)
         self._submit(task)
         return cast(T, task.result)
@@ -100,6 +103,8 @@ class Writer:
 
     def close(self) -> None:
         """Finish what is queued, then close connection and segments."""
+        if os.getpid() != self._pid:
+            return
         with contextlib.suppress(StreamError):
             self._submit(_Task(lambda *_: None, ()), last=True)
         for segment in self._segments.values():
@@ -109,6 +114,8 @@ class Writer:
 
     def _submit(self, task: _Task[Any], *, last: bool = False) -> None:
         """Queue a task, and lead the queue if nobody does. Raises the task's error."""
+        if os.getpid() != self._pid:
+            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
         with self._mutex:
             if self._closed:
                 raise StreamError(f"the log in {self._folder} is closed")
@@ -257,6 +264,8 @@ class Writer:
                     task.error = error
             self._end(database, group)
         except BaseException as error:
+            if not isinstance(error, Exception):  # interrupted, perhaps just after the commit: leave its values alone
+                group.spoil()
             for segment in fresh:
                 segment.row = None
             for task in tasks:
@@ -270,10 +279,8 @@ class Writer:
         try:
             database.execute("COMMIT")
         except sqlite3.Error as error:
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
-                # Perhaps a crash now would bring the commit back: its values must not be overwritten.
-                for segment, _, _ in group.written:
-                    segment.spoiled = True
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
+                group.spoil()  # perhaps a crash now would bring the commit back: its values must not be overwritten
             raise
 
     def _begin(self) -> sqlite3.Connection:

@@ -63,7 +63,11 @@ class Segment:
             if lock(self._fd, self._path):
                 break
             os.close(self._fd)  # a cleaner was faster than our lock: the next name
-        _sync_folder(folder)
+        try:
+            _sync_folder(folder)
+        except OSError:
+            os.close(self._fd)
+            raise
         self.row: int | None = None
         self.size = 0
         self.spoiled = False  # never append again: a failed sync leaves unknown which bytes are on the disk

@@ -75,6 +75,8 @@ def test_a_zombie_of_the_same_name_is_fenced(world: World) -> None:
     assert visible(world) == (0, None, 0)
     assert values(drain(heir, 3)) == ["0", "1", "2"]
     heir.commit(all_of(world, 3))
+    with pytest.raises(Fenced):
+        zombie.commit(Commit([record("out", 0, "k", "names no partition")]))
     assert visible(world) == (2, 3, 1)
 
 
