@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-SAMPLE_CHARS = 600
+SAMPLE_CHARS = 500
 """Characters looked at, from the middle of the text. The whole text costs a third of its extraction, this a fiftieth,
 and one page in 160 then differs."""
 

@@ -54,11 +54,22 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 def measure_raw(page: RawPage, settings: MeasureSettings) -> Measured:
     """Measure a page as it lies on its topic; the body is inflated under a cap, whatever its header claims."""
     try:
-        with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(io.BytesIO(page.body)) as reader:
-            html = reader.read(settings.max_html_bytes + 1) if page.body else b""
+        html = _inflated(page.body, settings.max_html_bytes) if page.body else b""
     except zstandard.ZstdError:
         return failed(page.url, ExtractError.FAILED)
+    if html is None:
+        return failed(page.url, ExtractError.TOO_LARGE)
     return measure(page.url, html, page.encoding, settings)
+
+
+def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
+    """The decoded body, or None above the cap. A size in the frame's header is believed only as an upper bound."""
+    size = zstandard.get_frame_parameters(body).content_size
+    if size == zstandard.CONTENTSIZE_UNKNOWN:
+        with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(io.BytesIO(body)) as reader:
+            html = reader.read(cap_bytes + 1)
+        return html if len(html) <= cap_bytes else None
+    return zstandard.ZstdDecompressor().decompress(body) if size <= cap_bytes else None
 
 
 def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> Measured:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import trafilatura.core
 import trafilatura.external
 from lxml import etree
 from lxml import html as lxml_html
+from trafilatura.settings import Extractor
 
 from filters import main_text
 from filters.blocks import link_code_share, pack
@@ -42,15 +44,7 @@ def by_trafilatura(html: str, settings: MeasureSettings) -> Extraction:
 
 def _trafilatura(html: str, mode: str) -> Extraction:
     with _TRAFILATURA, _flat_results() as flat:
-        document = _core.bare_extraction(
-            html,
-            favor_recall=mode == "recall",
-            favor_precision=mode == "precision",
-            include_comments=False,
-            include_links=True,  # without it links are dissolved, and their share reads 0
-            include_formatting=True,
-            output_format="xml",
-        )
+        document = _core.bare_extraction(html, options=_options(mode))
     if document is None or document.body is None:
         return Extraction(error=ExtractError.NO_TEXT, tried=(mode,))
     is_flat = any(document.body is body for body in flat)
@@ -60,6 +54,19 @@ def _trafilatura(html: str, mode: str) -> Extraction:
     if is_flat:
         return Extraction(text, pack(rows), "fallback", "", None, (mode,))
     return Extraction(text, pack(rows), mode, "", link_code_share(rows), (mode,))
+
+
+@lru_cache
+def _options(mode: str) -> Extractor:
+    """What `bare_extraction` makes of the keywords of the same names; built once, as it formats dates each time."""
+    return Extractor(
+        output_format="xml",
+        recall=mode == "recall",
+        precision=mode == "precision",
+        comments=False,
+        links=True,  # without it links are dissolved, and their share reads 0
+        formatting=True,
+    )
 
 
 @contextmanager

@@ -89,9 +89,8 @@ def bench_measure(pages: list[RawPage]) -> list[Measured]:
             ours[first] = min(ours[first], cpu_of(lambda: measure_raw(page, settings)))  # noqa: B023  # called at once
             theirs[second] = min(theirs[second], cpu_of(lambda: bare(html)))  # noqa: B023
     paths = collections.Counter(result.error or "+".join(result.tried) + " → " + result.path for result in results)
-    print(
-        f"\nMEASURE, {len(pages)} real pages, {sum(map(len, htmls)) / 1e6:.1f} MB of HTML, best of {ROUNDS} for each page"
-    )
+    size = sum(map(len, htmls)) / 1e6
+    print(f"\nMEASURE, {len(pages)} real pages, {size:.1f} MB of HTML, best of {ROUNDS} for each page")
     print(f"  bare Trafilatura  {sum(theirs) / len(pages) * 1e3:7.2f} ms CPU a page")
     print(f"  MEASURE           {sum(ours) / len(pages) * 1e3:7.2f} ms CPU a page")
     print(f"  ratio             {sum(ours) / sum(theirs):7.3f}   (goal <= 1.15)")

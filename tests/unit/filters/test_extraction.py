@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import trafilatura.core
 
+from filters import trafilatura_text
 from filters.blocks import Definition, Kind, measured, unpack
 from filters.errors import UnknownExtractor
 from filters.extraction import ExtractError, Extraction, decode, extract, extractor
@@ -56,8 +57,8 @@ def test_precise_result_without_text_is_not_kept(monkeypatch: pytest.MonkeyPatch
     """Where precision finds nothing, the recall text stays, so that the page's links are judged."""
     real: Any = trafilatura.core.bare_extraction
 
-    def only_recall(html: str, **options: Any) -> Any:
-        return None if options["favor_precision"] else real(html, **options)
+    def only_recall(html: str, options: Any) -> Any:
+        return None if options.focus == "precision" else real(html, options=options)
 
     monkeypatch.setattr(trafilatura.core, "bare_extraction", only_recall)
     links = f"<p>{SENTENCE}<a href='/x'>{SENTENCE}</a></p>" * 5
@@ -78,6 +79,32 @@ def test_plain_paragraphs_are_no_fallback() -> None:
     """A page whose own markup is bare paragraphs is not taken for a fallback: its link share is known to be 0."""
     found = extract(page(f"<p>{SENTENCE * 9}</p>" * 8), "", SETTINGS)
     assert (found.path, found.link_code_share) == ("recall", 0)
+
+
+@pytest.mark.parametrize("mode", ["recall", "precision"])
+def test_options_are_those_of_the_documented_keywords(monkeypatch: pytest.MonkeyPatch, mode: str, article: str) -> None:
+    """The options built once equal what Trafilatura builds from the keywords of the specification."""
+    seen: list[Any] = []
+    core: Any = trafilatura.core
+    sequence = core.trafilatura_sequence
+
+    def watched(tree: Any, options: Any, url: str | None) -> Any:
+        seen.append(options)
+        return sequence(tree, options, url)
+
+    monkeypatch.setattr(core, "trafilatura_sequence", watched)
+    trafilatura.core.bare_extraction(
+        article,
+        favor_recall=mode == "recall",
+        favor_precision=mode == "precision",
+        include_comments=False,
+        include_links=True,
+        include_formatting=True,
+        output_format="xml",
+    )
+    built = trafilatura_text._options(mode)
+    for field in seen[0].__slots__:
+        assert getattr(built, field) == getattr(seen[0], field), field
 
 
 def test_trafilatura_is_as_before_afterwards(article: str) -> None:
