@@ -13,6 +13,7 @@ import msgspec
 from farmwatch.errors import Exit
 from farmwatch.hits import binary_input
 from farmwatch.messages import message
+from farmwatch.progress import Advance, reading
 
 LINE_CAP_BYTES = 64 * 1024 * 1024  # of one line; a page of 2 MiB escaped as JSON is far below
 
@@ -25,8 +26,9 @@ class JsonLines(Generic[T]):
     What is wrong with a line goes to stderr as `line N: reason`; `exit` says whether any was skipped.
     """
 
-    def __init__(self, files: Sequence[Path], kind: type[T]) -> None:
-        """Read `files` in order; `-` is standard input. None at all means standard input too."""
+    def __init__(self, files: Sequence[Path], kind: type[T], *, bar: bool = False) -> None:
+        """Read `files` in order; `-` is standard input, and so is none at all. `bar` is for work that takes long."""
+        self._bar = bar
         self._files = list(files) or [Path("-")]
         self._decoder = msgspec.json.Decoder(kind)
         self.skipped = 0
@@ -36,9 +38,10 @@ class JsonLines(Generic[T]):
 
         Raises FarmwatchError when a file cannot be read.
         """
-        for file in self._files:
-            with binary_input(file) as stream:
-                yield from self._objects(stream, f"{file}: " if len(self._files) > 1 else "")
+        with reading(self._files, shown=self._bar) as advance:
+            for file in self._files:
+                with binary_input(file) as stream:
+                    yield from self._objects(stream, f"{file}: " if len(self._files) > 1 else "", advance)
 
     def bad(self, place: str, reason: object) -> None:
         """Report a line that could not be used."""
@@ -50,11 +53,12 @@ class JsonLines(Generic[T]):
         """PROBLEM when a line was skipped."""
         return Exit.PROBLEM if self.skipped else Exit.OK
 
-    def _objects(self, stream: BinaryIO, where: str) -> Iterator[tuple[str, T]]:
+    def _objects(self, stream: BinaryIO, where: str, advance: Advance) -> Iterator[tuple[str, T]]:
         number = 0
         while line := stream.readline(LINE_CAP_BYTES + 1):
             number += 1
             place = f"{where}line {number}"
+            advance(len(line))
             if len(line) > LINE_CAP_BYTES and not line.endswith(b"\n"):
                 _skip_rest(stream)
                 self.bad(place, f"longer than {LINE_CAP_BYTES // 1024**2} MiB")

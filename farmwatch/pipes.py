@@ -72,7 +72,7 @@ class _NoState:
 
 def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -> Exit:
     """Pages to features. Extraction runs ahead in processes, the comparison with the site's earlier pages in order."""
-    lines = JsonLines(files, PageLine)
+    lines = JsonLines(files, PageLine, bar=True)
     jobs = jobs or os.cpu_count() or 1
     epoch = feature_epoch(settings)
     seen = ChunkStore(settings.chunk_ids_per_site, cached_ids=1 << 62)

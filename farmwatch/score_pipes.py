@@ -37,7 +37,7 @@ def score_lines(files: Sequence[Path], detector_name: str, weights: Path | None)
     """Texts to scores; the detector's warning goes to stderr. Raises UnknownDetector, BadWeights."""
     detector = load_detector(detector_name, weights)
     message(f"{detector_name}: {detector.warning}")
-    lines = JsonLines(files, TextOfSite)
+    lines = JsonLines(files, TextOfSite, bar=True)
     for batch in batches(lines, _TEXTS_AT_ONCE):
         texts = [text for _, text in batch]
         for text, scored in zip(texts, score_texts(detector, texts), strict=True):

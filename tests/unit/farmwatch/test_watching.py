@@ -147,3 +147,21 @@ def test_page_data_cannot_steer_the_terminal(farmwatch: Runner, capfd: pytest.Ca
 
     put_table(("a",), [("x\x1b[31my\nz",)])
     assert capfd.readouterr().out == "a\nx [31my z\n"
+
+
+def test_audit_names_what_breaks_it(farmwatch: Runner, finished: str) -> None:
+    """Features without a page break conservation: exit 1, the step and the id are named, JSON says the same."""
+    ran = farmwatch("audit", "--log", finished)
+    assert ran.code == Exit.PROBLEM
+    assert "pages -> features" in ran.out
+    assert "broken: pages -> features: " in ran.err
+    report = json.loads(farmwatch("audit", "--json", "--log", finished).out)
+    assert (report["ok"], len(report["broken"]) > 0) == (False, True)
+    assert set(report["steps"]["pages -> features"]) >= {"records", "done", "waiting", "broken"}
+
+
+def test_audit_of_an_empty_log_is_clean(farmwatch: Runner, tmp_path: Path) -> None:
+    """Nothing there, nothing lost."""
+    url = f"sqlite:{tmp_path / 'new'}"
+    farmwatch("topics", "--create", "--log", url)
+    assert farmwatch("audit", "--log", url).code == Exit.OK

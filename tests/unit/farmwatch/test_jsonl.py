@@ -1,0 +1,59 @@
+"""JSON lines: every line is either an object, blank, or reported with its number."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from farmwatch import jsonl
+from farmwatch.errors import Exit
+from farmwatch.jsonl import JsonLines, batches
+
+
+class _Item(msgspec.Struct):
+    n: int
+
+
+_good = st.integers(-5, 5).map(lambda n: (json.dumps({"n": n}).encode(), n))
+_bad = st.sampled_from([b"{", b"[1]", b'{"n": "x"}', b"{}", b"\xff", b"null"]).map(lambda line: (line, "bad"))
+_blank = st.sampled_from([b"", b"   "]).map(lambda line: (line, "blank"))
+
+
+@given(st.lists(st.one_of(_good, _bad, _blank)), st.booleans())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_line_is_accounted_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[tuple[bytes, object]], ended: bool
+) -> None:
+    """Good lines come out in order with their place, bad ones are reported with their number, blank ones are neither."""
+    file = tmp_path / "in"
+    file.write_bytes(b"\n".join(line for line, _ in lines) + (b"\n" if ended else b""))
+    capsys.readouterr()
+    reader = JsonLines([file], _Item)
+    found = [(place, item.n) for place, item in reader]
+    assert found == [(f"line {number}", what) for number, (_, what) in enumerate(lines, 1) if isinstance(what, int)]
+    bad = [f"line {number}" for number, (_, what) in enumerate(lines, 1) if what == "bad"]
+    assert [message.partition(":")[0] for message in capsys.readouterr().err.splitlines()] == bad
+    assert reader.exit == (Exit.PROBLEM if bad else Exit.OK)
+
+
+def test_a_line_beyond_the_cap_is_skipped_without_being_held(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line longer than the cap costs one message; the next line is read as what it is."""
+    monkeypatch.setattr(jsonl, "LINE_CAP_BYTES", 100)
+    file = tmp_path / "in"
+    file.write_bytes(b'{"n": ' + b"1" * 1000 + b'}\n{"n": 2}\n')
+    assert [item.n for _, item in JsonLines([file], _Item)] == [2]
+    assert capsys.readouterr().err.startswith("line 1: longer than")
+
+
+def test_batches_keep_everything_in_order() -> None:
+    """Runs of at most the size, none empty."""
+    items = [(str(n), n) for n in range(7)]
+    assert [len(batch) for batch in batches(items, 3)] == [3, 3, 1]
+    assert [item for batch in batches(items, 3) for item in batch] == items
