@@ -35,14 +35,12 @@ from crawler.rows import (
     url_key,
 )
 from crawler.settings import CrawlSettings
-from crawler.site_store import SiteStore, queued_urls
+from crawler.site_store import SiteStore
 from crawler.sitemaps import sample
 from crawler.urls import host_of, is_skipped, normalise, origin_of, other_scheme, page_id_of_normal, port_of
 from stream.metrics import Meter
 from stream.records import Decision, Hit, Page
 from stream.state import KeyedState
-
-__all__ = ["Claim", "Frontier", "queued_urls"]
 
 DECIDED, BUDGET, REQUESTS = "site_decided", "budget", "too_many_requests"
 UNREACHABLE, ROBOTS_UNAVAILABLE, CRAWL_DELAY, PRIVATE = (

@@ -20,10 +20,8 @@ from crawler.rows import (
 )
 from crawler.settings import CrawlSettings
 from crawler.urls import fetch_id, page_id_of_normal
-from stream.log import Log
 from stream.records import Page
 from stream.state import KeyedState
-from stream.topics import FRONTIER_STORE
 
 _NOTHING = (0,) * len(Totals.__struct_fields__)
 
@@ -137,10 +135,3 @@ class SiteStore:
     def _sums(self, row: SiteRow) -> tuple[int, ...]:
         """What a site adds to each field of Totals."""
         return (1, self.due(row) is not None, bool(row.stopped), row.queued, row.fetched)
-
-
-def queued_urls(log: Log, partition: int, store: str = FRONTIER_STORE) -> set[str]:
-    """Page ids that wait in the committed frontier of a partition, for the audit."""
-    return {
-        page_id_of_normal(value.decode()) for key, value in log.scan_state(store, partition) if key.startswith(b"q\0")
-    }

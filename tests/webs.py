@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import zstandard
 
+from crawler.errors import UnusableUrl
+from crawler.urls import host_of, normalise, origin_of
 from farmwatch.demo.web import Response
 
 Hosts = dict[str, dict[str, Response]]
@@ -38,12 +39,14 @@ def labelled_pages(shared: Path, *, every: int = 1) -> Web:
         if not url or number % every:
             continue
         web.hits.append(json.dumps({"url": url, "query": source, "rank": number % 10 + 1}))
-        parts = urlsplit(url)
-        if parts.scheme in ("http", "https") and parts.hostname:
-            body = (shared / "data" / "pages" / source / "html" / f"{gold['id']}.html.zst").read_bytes()
-            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            web.hosts[parts.hostname][path] = Response(headers=HTML_HEADERS, body=inflate.decompress(body))
-            web.pages += 1
+        try:
+            normal = normalise(url)
+        except UnusableUrl:  # a few labels have no URL of a page; the hits file keeps them as lines to be skipped
+            continue
+        body = (shared / "data" / "pages" / source / "html" / f"{gold['id']}.html.zst").read_bytes()
+        path = normal.removeprefix(origin_of(normal))
+        web.hosts[host_of(normal)][path] = Response(headers=HTML_HEADERS, body=inflate.decompress(body))
+        web.pages += 1
     return web
 
 

@@ -66,7 +66,7 @@ def run(name: str, url: str, web: Web, folder: Path, settings: dict[str, str], t
             figures.agreement[(web.truth.get(row.site, "?"), row.verdict)] += 1
         verdicts = Counter(row.verdict for row in rows)
         classifiable = len(rows) - verdicts["unclassifiable"]
-        rate = estimate(verdicts["llm"], classifiable)
+        rate = estimate(verdicts["llm"], classifiable, None)
         figures.rate = (
             f"rate {_percent(rate.rate)} [{_percent(rate.low)}, {_percent(rate.high)}]: {verdicts['llm']} llm of "
             f"{classifiable} classifiable ({verdicts['undecided']} undecided), {verdicts['unclassifiable']} "

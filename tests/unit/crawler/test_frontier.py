@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
-from crawler.frontier import Frontier, queued_urls
+from crawler.frontier import Frontier
 from crawler.jobs import Answer, Job, Kind, Outcome
+from crawler.queued import queued_pages
 from crawler.robots import RobotsShelf
 from crawler.rows import TOTALS_KEY, SiteRow, Totals, site_key, unpack
 from crawler.settings import CrawlSettings
@@ -343,13 +344,13 @@ def test_other_ports_and_wrong_sites() -> None:
         site.hits(msgspec.structs.replace(hits_of("http://a.test/1")[0], site="b.test"))
 
 
-def test_queued_urls_for_the_audit() -> None:
+def test_queued_pages_for_the_audit() -> None:
     """What waits in the committed frontier can be read from outside."""
     site = Site()
     site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
     site.robots()
     site.step()
-    assert len(queued_urls(site.store, 0)) == 1  # type: ignore[arg-type]
+    assert len(list(queued_pages(site.store, 0))) == 1  # type: ignore[arg-type]
 
 
 ANSWERS = st.sampled_from(
