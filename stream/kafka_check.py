@@ -14,6 +14,7 @@ Finding = tuple[str, bool, str]  # what, is it right, what was found and how to 
 _OLDEST = (2, 5)  # transactional offset commits are checked against the group's generation from here on (KIP-447)
 # A differing value is right where it keeps more; the rest must be as configured.
 _AT_LEAST = ("max.message.bytes", "delete.retention.ms")
+_LIMITS = {"group.min.session.timeout.ms", "group.max.session.timeout.ms", "transaction.max.timeout.ms"}
 _COMPARED = ("cleanup.policy", "retention.ms", "retention.bytes", *_AT_LEAST)
 
 
@@ -40,6 +41,8 @@ def _crc32c() -> Finding:
 
 
 def _times(settings: KafkaSettings, broker: Mapping[str, str]) -> list[Finding]:
+    if not _LIMITS <= broker.keys():
+        return [("kafka broker settings", False, "not told: the client needs the right to describe configurations")]
     session_ms = round(settings.session_timeout_s * 1000)
     least, most = int(broker["group.min.session.timeout.ms"]), int(broker["group.max.session.timeout.ms"])
     session = f"{session_ms} ms, the broker allows {least} to {most} ms: see session_timeout_s"

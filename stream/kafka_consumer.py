@@ -46,6 +46,10 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         """True while the group's coordinator is known and connected."""
         return not self._coordinator.coordinator_unknown()
 
+    def settled(self) -> bool:
+        """True while no rebalance is under way."""
+        return bool(self._coordinator.stable() and not self._coordinator.rejoin_needed)
+
     def displaced(self) -> bool:
         """True when a heartbeat was answered with: another process has your name. kafka-python only stops beating."""
         coordinator = self._coordinator

@@ -37,7 +37,9 @@ from stream.kafka_state import encode_change
 from stream.log import At, Commit, Message, Output, StateReader
 
 log = structlog.get_logger(__name__)
-_SLICE_S = 0.1  # longest single wait of a poll, so that rebalances are followed and state is restored in between
+# Longest single wait of a poll, so that rebalances are followed and state is restored in between.
+_SLICE_S = 0.25
+_BUSY_SLICE_S = 0.05  # while there is something of that kind to do
 _NAME_CHECK_S = 5.0  # how often a member whose name was taken looks whether the name is free again
 _SURELY_FENCED = 0.9  # of the transaction timeout: a younger transaction was not ended by the broker for its age
 
@@ -75,7 +77,8 @@ class KafkaMember:
             consumer = self._joined(deadline)
             messages = self._buffer.take(self._flowing(), max_records, max_bytes)
             if not messages:
-                wait_s = min(max(0.0, deadline - time.monotonic()), _SLICE_S)
+                calm = consumer.settled() and not self._owned.pending
+                wait_s = min(max(0.0, deadline - time.monotonic()), _SLICE_S if calm else _BUSY_SLICE_S)
                 self._fetch(consumer, wait_s, max_records)
                 if self._owned.pending:
                     self._make_ready(consumer, wait_s)

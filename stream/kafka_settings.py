@@ -27,7 +27,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     request_timeout_s: float = 10.0  # of one request
     connect_timeout_s: float = 3.0  # of the first contact with the broker
     unavailable_after_s: float = 2.0  # without a group coordinator for this long, poll raises LogUnavailable
-    fetch_max_wait_s: float = 0.1  # the broker holds an empty fetch this long; a record ends the wait
+    fetch_max_wait_s: float = 0.25  # the broker holds an empty fetch this long; a record ends the wait
     # Page bodies are zstd already, and zstd gives up on such bytes at once; the small topics shrink to a third or less.
     # One producer writes all topics of a transaction, so the choice cannot differ by topic.
     compression: str | None = "zstd"

@@ -74,6 +74,11 @@ class Broker:
         """host:port, the same after every restart."""
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def running(self) -> bool:
+        """True while its process lives."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self, timeout_s: float = 60) -> Broker:
         """Start and wait till it answers; raises with the tail of its output where it does not."""
         with self._output.open("ab") as output:

@@ -27,14 +27,20 @@ PARTITIONS = 2
 SETTINGS = KafkaSettings(session_timeout_s=10, commit_timeout_s=3, transaction_timeout_s=10, request_timeout_s=3)
 
 
-@pytest.fixture
-def own_broker() -> Iterator[Broker]:
-    """A broker that this test alone uses, and may kill."""
+@pytest.fixture(scope="module")
+def one_broker() -> Iterator[Broker]:
+    """A broker that these tests alone use, and may kill."""
     broker = Broker()
     try:
         yield broker.start()
     finally:
         broker.close()
+
+
+@pytest.fixture
+def own_broker(one_broker: Broker) -> Broker:
+    """The broker, running, whatever the test before has left."""
+    return one_broker if one_broker.running else one_broker.start()
 
 
 class Worker:
@@ -93,6 +99,11 @@ def _after(messages: list[Message]) -> dict[At, int]:
     return {At(m.topic, m.partition): m.offset + 1 for m in messages}
 
 
+def _open(broker: Broker, folder: Path) -> KafkaLog:
+    """The log of one test: the folder's name is its prefix."""
+    return KafkaLog(broker.address, prefix=f"{folder.name}.", state_folder=folder, settings=SETTINGS)
+
+
 def _prepare(log: KafkaLog, count: int) -> None:
     log.create([Topic("in", PARTITIONS), Topic("out", PARTITIONS), Topic("state.s", PARTITIONS, Kept.COMPACT)])
     log.append([Output("in", n % PARTITIONS, b"k%06d" % n, b"v" * 100) for n in range(count)])
@@ -130,7 +141,7 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
     print("seed", seed)
     chance = random.Random(seed)
     count = 200 * ROUNDS
-    log = KafkaLog(own_broker.address, prefix="f.", state_folder=tmp_path, settings=SETTINGS)
+    log = _open(own_broker, tmp_path)
     _prepare(log, count)
     worker = Worker(log, seed)
     for _ in range(ROUNDS):
@@ -153,7 +164,7 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
 def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broker, tmp_path: Path) -> None:
     """While the broker is away the member raises LogUnavailable; when it is back, the work goes on by itself."""
     count = 3000
-    log = KafkaLog(own_broker.address, prefix="f.", state_folder=tmp_path, settings=SETTINGS)
+    log = _open(own_broker, tmp_path)
     _prepare(log, count)
     worker = Worker(log, 1)
     deadline = time.monotonic() + PATIENCE_S
@@ -175,11 +186,11 @@ def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broke
 
 def test_a_member_that_starts_before_the_broker(own_broker: Broker, tmp_path: Path) -> None:
     """Joining while the broker is away succeeds; polling says so, and works once the broker is there."""
-    log = KafkaLog(own_broker.address, prefix="f.", state_folder=tmp_path, settings=SETTINGS)
+    log = _open(own_broker, tmp_path)
     _prepare(log, 10)
     log.close()
     own_broker.stop()
-    log = KafkaLog(own_broker.address, prefix="f.", state_folder=tmp_path, settings=SETTINGS)
+    log = _open(own_broker, tmp_path)
     member = log.join("g", ["in"], member="m", store="s")
     with pytest.raises(LogUnavailable):
         member.poll(0.1, 10, 1 << 20)
