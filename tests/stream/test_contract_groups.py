@@ -70,6 +70,31 @@ def test_shares_are_sticky(world: World) -> None:
     assert all(after[p] != before[p] for p in before if p not in kept)
 
 
+def test_a_partition_won_again_is_read_from_its_committed_offset(world: World) -> None:
+    """What another member committed meanwhile does not come again, though it was polled here before it was lost."""
+    world.topics("in", partitions=2)
+    world.log.append([record("in", p, "k", f"old {p}") for p in range(2)])
+    first = world.join("in", name="first")
+    settle([first], 2)
+    drain(first, 2)
+    second = world.join("in", name="second", log=world.again())
+    settle([first, second], 2)
+    (moved,) = second.assignment()
+    world.log.append([record("in", moved, "k", "new")])
+    found: list[Message] = []
+
+    def both_there() -> bool:
+        take(second, found)
+        return len(found) >= 2
+
+    patiently(both_there, "two records")
+    assert values(found) == [f"old {moved}", "new"]
+    second.close()
+    settle([first], 2)
+    world.log.append([record("in", moved, "k", "newest")])
+    assert values(drain(first, 1)) == ["newest"]
+
+
 def test_topics_of_a_group_are_owned_together(world: World) -> None:
     """Who owns a partition gets its records of every topic with that number of partitions, and only those."""
     world.topics("left", "right", partitions=4)
