@@ -29,7 +29,7 @@ _blank = st.sampled_from([b"", b"   "]).map(lambda line: (line, "blank"))
 def test_every_line_is_accounted_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[tuple[bytes, object]], ended: bool
 ) -> None:
-    """Good lines come out in order with their place, bad ones are reported with their number, blank ones are neither."""
+    """Good lines come out in order with their place, bad ones are reported by number, blank ones are neither."""
     file = tmp_path / "in"
     file.write_bytes(b"\n".join(line for line, _ in lines) + (b"\n" if ended else b""))
     capsys.readouterr()
