@@ -24,6 +24,7 @@ class MeasureStage(Stage):
     name: ClassVar[str] = "measure"
     inputs: ClassVar[Mapping[str, type[Record]]] = {topics.PAGES: Page}
     forward: ClassVar[str | None] = topics.FEATURES
+    max_records = 64  # a page costs tens of milliseconds: decisions come soon, and a crash repeats little
 
     def __init__(
         self, settings: MeasureSettings, *, pool: ExtractionPool | None = None, metrics: Metrics | None = None
