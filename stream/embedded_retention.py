@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -140,9 +141,7 @@ class Retention:
         """Delete rows by id, then note how far compaction has come and where the partition begins."""
         freed = 0
         for first in range(0, len(rows), 500):
-            some = rows[first : first + 500]
-            where = f"id IN ({', '.join('?' * len(some))})"
-            freed += self._writer.run(lambda database, _, w=where, s=some: _forget(database, rules.id, w, s))
+            freed += self._delete_some(rules.id, rows[first : first + 500])
 
         def note(database: sqlite3.Connection, _: object) -> None:
             (oldest,) = database.execute(
@@ -157,12 +156,25 @@ class Retention:
         self._writer.run(note)
         return freed
 
+    def _delete_some(self, partition: int, rows: Sequence[int]) -> int:
+        where = f"id IN ({', '.join('?' * len(rows))})"
+        return self._writer.run(lambda database, _: _forget(database, partition, where, rows))
+
     def _remove_segments(self, database: sqlite3.Connection) -> None:
         """Unlink segments to which nothing refers: those emptied by retention, and what crashes left."""
         in_use = {file for (file,) in database.execute("SELECT file FROM segments WHERE live > 0").fetchall()}
         for path in sorted((self._folder / SEGMENTS).glob(f"*{SUFFIX}")):
             if path.name not in in_use:
-                remove_if_unused(path, lambda name=path.name: self._writer.run(lambda db, _: _strike(db, name)))
+                remove_if_unused(path, partial(self._strike, path.name))
+
+    def _strike(self, file: str) -> bool:
+        """Remove a segment's row if no record refers to it; True when the file may go."""
+
+        def apply(database: sqlite3.Connection, _: object) -> bool:
+            database.execute("DELETE FROM segments WHERE file = ? AND live = 0", (file,))
+            return database.execute("SELECT 1 FROM segments WHERE file = ?", (file,)).fetchone() is None
+
+        return self._writer.run(apply)
 
 
 def _forget(database: sqlite3.Connection, partition: int, where: str, values: Sequence[int]) -> int:
@@ -177,9 +189,3 @@ def _forget(database: sqlite3.Connection, partition: int, where: str, values: Se
     )
     database.execute("UPDATE partitions SET bytes = bytes - ? WHERE id = ?", (size, partition))
     return int(size)
-
-
-def _strike(database: sqlite3.Connection, file: str) -> bool:
-    """Remove a segment's row if no record refers to it; True when the file may go."""
-    database.execute("DELETE FROM segments WHERE file = ? AND live = 0", (file,))
-    return database.execute("SELECT 1 FROM segments WHERE file = ?", (file,)).fetchone() is None

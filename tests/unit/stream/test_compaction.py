@@ -1,0 +1,56 @@
+"""Compaction of the embedded log, against a dict, and when it is put off."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream import embedded_retention
+from stream.embedded_log import EmbeddedLog
+from stream.log import Kept, Output, Topic
+
+DAY_MS = 86_400_000
+writes = st.lists(
+    st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.one_of(st.none(), st.binary(max_size=3))), max_size=8
+)
+
+
+@given(st.lists(st.tuples(writes, st.integers(0, 2 * DAY_MS)), max_size=5))
+@settings(max_examples=25, deadline=None)
+def test_what_compaction_leaves_means_the_same(rounds: list[tuple[list[tuple[bytes, bytes | None]], int]]) -> None:
+    """After any rounds of writing, waiting and compaction, reading the topic gives the same dict, one record a key."""
+    with tempfile.TemporaryDirectory() as folder:
+        now = [0]
+        log = EmbeddedLog(Path(folder), clock=lambda: now[0])
+        log.create([Topic("t", 1, Kept.COMPACT)])
+        model: dict[bytes, bytes | None] = {}
+        for batch, pause_ms in rounds:
+            log.append([Output("t", 0, key, value) for key, value in batch])
+            model.update(batch)
+            now[0] += pause_ms
+            log.expire(now[0])
+            found = [(m.key, m.value) for m in log.read("t", 0)]
+            assert len({key for key, _ in found}) == len(found)
+            assert {k: v for k, v in found if v is not None} == {k: v for k, v in model.items() if v is not None}
+            assert log.end("t") == [log.beginning("t")[0]] or found
+        log.close()
+
+
+def test_a_large_partition_is_compacted_when_enough_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many records kept, a few new ones wait; once they are a tenth, all are compacted."""
+    monkeypatch.setattr(embedded_retention, "_SMALL_ROWS", 50)
+    log = EmbeddedLog(tmp_path)
+    log.create([Topic("t", 1, Kept.COMPACT)])
+    log.append([Output("t", 0, b"%d" % n, b"1") for n in range(100)])
+    log.expire(0)
+    log.append([Output("t", 0, b"%d" % n, b"2") for n in range(5)])
+    assert log.expire(0) == 0
+    assert sum(1 for _ in log.read("t", 0)) == 105
+    log.append([Output("t", 0, b"%d" % n, b"3") for n in range(10)])
+    assert log.expire(0) > 0
+    assert sum(1 for _ in log.read("t", 0)) == 100
+    log.close()
