@@ -183,7 +183,9 @@ class _Partition:
     def _sites_to_rows(self, sites: set[str], verdicts: list[_Kept[Verdict]]) -> None:
         step = self._report.steps["sites -> rows"]
         rows = {r.record.site: r.record for r in self._read(SITES, SiteState)}
-        behind = any(self._unread("tally", kept_topic, last) for kept_topic, last in self._last.items())
+        behind = any(
+            self._unread("tally", topic, self._last[topic]) for topic in (HITS, VERDICTS, SCORES) if topic in self._last
+        )
         latest: dict[str, dict[str, bool]] = {}
         for verdict in verdicts:
             latest.setdefault(verdict.record.site, {})[verdict.record.page_id] = verdict.record.verdict == "article"
