@@ -125,7 +125,7 @@ class Member(Protocol):
 
         May change the assignment. Order holds within (topic, partition). Positions advance in memory only; `commit`
         makes them durable, `rewind` takes them back. At least one record is returned when any is there, even above
-        max_bytes. Raises LogUnavailable.
+        max_bytes. Raises LogUnavailable; Fenced while another process has this member's name.
         """
 
     def assignment(self) -> Mapping[int, int]:

@@ -239,8 +239,8 @@ class StageLoop:
 
     def _back_off(self, stop: threading.Event, error: Exception) -> None:
         s = self._settings
-        if isinstance(error, Fenced):
-            return
+        if isinstance(error, Fenced) and self._attempt == 2:
+            return  # usually a rebalance, over at once; a second one may be a namesake that holds our place
         doubled = s.backoff_s * 2.0 ** min(self._attempt - 2, 16)
         wait_s = s.backoff_cap_s if isinstance(error, BreakerOpen) else min(s.backoff_cap_s, doubled)
         until = self._monotonic() + wait_s * random.uniform(0.75, 1.0)  # noqa: S311  # spreads retries, hides nothing
