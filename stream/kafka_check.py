@@ -41,7 +41,7 @@ def _crc32c() -> Finding:
 
 
 def _times(settings: KafkaSettings, broker: Mapping[str, str]) -> list[Finding]:
-    if not _LIMITS <= broker.keys():
+    if not broker.keys() >= _LIMITS:
         return [("kafka broker settings", False, "not told: the client needs the right to describe configurations")]
     session_ms = round(settings.session_timeout_s * 1000)
     least, most = int(broker["group.min.session.timeout.ms"]), int(broker["group.max.session.timeout.ms"])

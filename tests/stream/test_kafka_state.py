@@ -36,9 +36,9 @@ class Home:
         )
         self.log.create([Topic("in", 2), Topic("state.s", 2, Kept.COMPACT)])
 
-    def join(self, name: str = "m") -> Member:
+    def join(self, name: str = "m", store: str = "s") -> Member:
         """Join, and poll until both partitions are owned."""
-        member = self.log.join("g", ["in"], member=name, store="s")
+        member = self.log.join("g", ["in"], member=name, store=store)
         deadline = time.monotonic() + PATIENCE_S
         while len(member.assignment()) < 2:
             assert time.monotonic() < deadline
@@ -168,3 +168,35 @@ def test_state_alone_moves_no_input_offset(home: Home) -> None:
     member.commit(Commit(offsets={At("in", 0): 1}))
     assert home.log.committed("g", "in") == [1, None]
     member.close()
+
+
+def test_a_changelog_that_the_broker_compacted(home: Home) -> None:
+    """The broker packs compacted batches anew: the state restored from them is the same, deletions included."""
+    eager = {
+        "cleanup.policy": "compact",
+        "segment.ms": "300",
+        "min.cleanable.dirty.ratio": "0.01",
+        "delete.retention.ms": "0",
+        "max.message.bytes": "5000000",
+    }
+    topic = {"num_partitions": 2, "replication_factor": -1, "configs": eager}
+    home.log._site.admin.create({f"{home.prefix}state.packed": topic})
+    member = home.join(store="packed")
+    large = b"much of the same " * 100_000  # a batch above what a decoder may take to be the end
+    wanted: dict[bytes, bytes] = {b"large": large}
+    for number in range(20):
+        member.commit(Commit(state={0: [Change(b"k%d" % n, b"%d" % number) for n in range(50)]}))
+    member.commit(Commit(state={0: [Change(b"large", large), *(Change(b"k%d" % n, None) for n in range(25))]}))
+    wanted |= {b"k%d" % n: b"19" for n in range(25, 50)}
+    deadline = time.monotonic() + PATIENCE_S
+    while len(list(home.log.read("state.packed", 0))) > 300:
+        assert time.monotonic() < deadline, "the broker does not compact"
+        time.sleep(0.5)
+        member.commit(Commit(state={0: [Change(b"last", b"1")]}))  # rolls the segment
+    wanted[b"last"] = b"1"
+    assert member.state(0).scan(b"", 100) == sorted(wanted.items())
+    member.close()
+    lose(home)
+    again = home.join(store="packed")
+    assert again.state(0).scan(b"", 100) == sorted(wanted.items())
+    again.close()
