@@ -6,21 +6,32 @@ from functools import lru_cache
 from typing import Any
 
 SAMPLE_CHARS = 400
-"""Characters looked at, from the middle of the text. The whole text costs a third of its extraction, this a
-fortieth, and one page in 160 then differs."""
+"""Characters looked at first, from the middle of the text: a whole text costs a third of its extraction."""
+
+SURE = 0.9
+"""Probability below which more of the text is looked at. Of 1,060 real pages, 6 were called otherwise by their sample
+than by their whole text, all of them with less than .7."""
+
+LIMIT_CHARS = 8_000
+"""Characters looked at where the sample is not enough, from the middle of the text."""
 
 
 def identify(text: str) -> tuple[str | None, float]:
-    """ISO 639-1 code and probability (0..1, normalised over all languages); (None, 0.0) for text without letters.
+    """ISO 639 code and probability (0..1, normalised over all languages); (None, 0.0) for text without letters.
 
     The model is part of the package and is loaded at the first call (.4 s).
     """
-    start = max(0, (len(text) - SAMPLE_CHARS) // 2)
-    sample = text[start : start + SAMPLE_CHARS]
-    if not any(map(str.isalpha, sample)):
+    if not any(map(str.isalpha, text)):
         return None, 0.0
-    code, probability = _identifier().classify(sample)
+    code, probability = _identifier().classify(_middle(text, SAMPLE_CHARS))
+    if probability < SURE and len(text) > SAMPLE_CHARS:
+        code, probability = _identifier().classify(_middle(text, LIMIT_CHARS))
     return str(code), float(probability)
+
+
+def _middle(text: str, chars: int) -> str:
+    start = max(0, (len(text) - chars) // 2)
+    return text[start : start + chars]
 
 
 @lru_cache(maxsize=1)

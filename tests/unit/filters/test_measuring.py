@@ -75,6 +75,13 @@ def test_language_is_identified_offline() -> None:
     assert identify("12 34 -- 56") == (None, 0.0)
 
 
+def test_unsure_sample_is_not_the_last_word() -> None:
+    """Where the middle of a text says little, more of the text decides."""
+    names = "Anna Maria Lorenz, Otto Lang, Ina Salo, " * 12
+    assert identify(GERMAN * 12 + names + GERMAN * 12)[0] == "de"
+    assert identify(GERMAN * 12 + "0123456789 " * 60 + GERMAN * 12)[0] == "de"
+
+
 def test_epoch_changes_with_what_features_mean() -> None:
     """Each setting that changes features changes the epoch; numbers of processes and time limits do not."""
     epoch = feature_epoch(SETTINGS)
