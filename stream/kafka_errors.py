@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from kafka import errors as kafka_errors
 
 from stream.errors import Fenced, LogUnavailable, RecordTooLarge, StreamError, UnknownTopic
+from stream.kafka_settings import BATCH_CAP_BYTES
 
 # Another member took the partitions over, or the name.
 FENCING = (
@@ -42,7 +43,7 @@ def typed(error: BaseException, doing: str) -> StreamError:
     if isinstance(error, FENCING):
         return Fenced(said)
     if isinstance(error, _TOO_LARGE):
-        return RecordTooLarge(f"{said}; raise max.message.bytes of the topic to {_cap()} where it is lower")
+        return RecordTooLarge(f"{said}; raise max.message.bytes of the topic to {BATCH_CAP_BYTES} where it is lower")
     if isinstance(error, _UNKNOWN_TOPIC):
         return UnknownTopic(f"{said}; create the topics with `farmwatch topics --create`")
     if isinstance(error, _REFUSED):
@@ -57,9 +58,3 @@ def translated(doing: str) -> Iterator[None]:
         yield
     except (kafka_errors.KafkaError, OSError) as error:
         raise typed(error, doing) from error
-
-
-def _cap() -> int:
-    from stream.kafka_settings import BATCH_CAP_BYTES
-
-    return BATCH_CAP_BYTES
