@@ -85,6 +85,8 @@ def start_logging(level: str = "info", **bound: str) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+    # several lines a second while a broker is away; our own events say the same once
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 def _console() -> Console:

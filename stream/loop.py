@@ -226,6 +226,7 @@ class StageLoop:
     def _roll_back(self, error: Exception) -> None:
         self._stage.lost(list(self._owned))
         self._watchdog.troubled(_line(error))
+        self._watchdog.set_ready(False)
         self._attempt += 1
         write = log.info if isinstance(error, Fenced) else log.warning
         write("rolled_back", stage=self._stage.name, attempt=self._attempt, error=_line(error))

@@ -11,7 +11,7 @@ DATA_ENV = "FARMWATCH_TEST_DATA"
 
 
 def data_root() -> Path:
-    """The folder with `data/` and `golden/`: FARMWATCH_TEST_DATA, by default the folder `shared` beside the checkout."""
+    """The folder with `data/` and `golden/`: FARMWATCH_TEST_DATA, or else `shared` beside the checkout."""
     return Path(os.environ.get(DATA_ENV, Path(__file__).resolve().parents[2] / "shared"))
 
 
