@@ -51,7 +51,7 @@ def kill_and_compare(
     killed: dict[str, int] = {}
     while sum(killed.values()) < kills:
         time.sleep(chance.uniform(0.2, 1.8) * lasts_s / kills)
-        if broker is not None and chance.random() < 0.2:
+        if broker is not None and sum(killed.values()) % 5 == 2:
             broker.kill()
             time.sleep(chance.uniform(0.0, 1.0))
             broker.start()

@@ -21,7 +21,7 @@ from tests.stream.kafka_broker import Broker
 pytestmark = [pytest.mark.kafka, pytest.mark.kill]
 LONG = bool(os.environ.get("FARMWATCH_LONG"))
 ROUNDS = 50 if LONG else 10
-AWAY_S = 60.0 if LONG else 8.0
+AWAY_S = 60.0
 PATIENCE_S = 120.0
 PARTITIONS = 2
 SETTINGS = KafkaSettings(session_timeout_s=10, commit_timeout_s=3, transaction_timeout_s=10, request_timeout_s=3)
