@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from crawler.crawl_stage import frontier_left
 from farmwatch.demo.web import LoopbackWeb
-from tests.e2e.farm import Farm, Outcome, write_hits
+from tests.e2e.farm import PARTITIONS, Farm, Outcome, write_hits
 from tests.stream.kafka_broker import Broker
 from tests.webs import Web, sample_web
 
@@ -18,6 +19,8 @@ pytestmark = [pytest.mark.data]
 
 SHORT, LONG = 10, 50
 SETTLE_S = 400.0
+PACE_S = 1.5  # mean time between two kills: long enough for a restarted role to get to work
+REQUESTS = 17  # of a site: robots.txt, sitemap, 15 pages
 
 
 @pytest.fixture(scope="module")
@@ -26,31 +29,33 @@ def web(shared: Path) -> Web:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(web: Web, tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, float]:
-    """The outcome of a run without kills, and how long it took."""
+def undisturbed(web: Web, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """The outcome of a run without kills."""
     folder = tmp_path_factory.mktemp("undisturbed")
     with LoopbackWeb(web.hosts) as served, Farm(folder, f"sqlite:{folder / 'log'}", served) as farm:
-        started = time.monotonic()
         farm.start(write_hits(folder, web))
         farm.settle(SETTLE_S)
         farm.stop()
         report = farm.audit()
         assert report.ok, report.broken[:5]
         assert report.settled
-        return farm.outcome(), time.monotonic() - started
+        return farm.outcome()
 
 
-def kill_and_compare(
-    farm: Farm, hits: Path, kills: int, expected: Outcome, lasts_s: float, broker: Broker | None = None
-) -> None:
-    """Kill `kills` times, spread over about the time that a run lasts; then compare with the undisturbed outcome."""
+def slowed(kills: int) -> dict[str, str]:
+    """A crawl slow enough to last through all kills."""
+    return {"crawl.delay_s": str(kills * PACE_S / REQUESTS)}
+
+
+def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, broker: Broker | None = None) -> None:
+    """Kill `kills` times while the run goes on, every fifth time the broker; then compare with the undisturbed one."""
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)
     farm.start(hits)
     killed: dict[str, int] = {}
     while sum(killed.values()) < kills:
-        time.sleep(chance.uniform(0.2, 1.8) * lasts_s / kills)
+        time.sleep(chance.uniform(0.1, 2 * PACE_S))
         if broker is not None and sum(killed.values()) % 5 == 2:
             broker.kill()
             time.sleep(chance.uniform(0.0, 1.0))
@@ -58,6 +63,8 @@ def kill_and_compare(
             killed["broker"] = killed.get("broker", 0) + 1
         elif role := farm.kill_one(chance):
             killed[role] = killed.get(role, 0) + 1
+    with farm.log() as log:
+        print(f"at the last kill: {frontier_left(log, PARTITIONS)}")
     print(f"killed: {killed}")
     farm.settle(SETTLE_S)
     farm.stop()
@@ -71,41 +78,41 @@ def kill_and_compare(
         assert [key for key in mine if mine[key] != theirs[key]] == [], kind
 
 
-def on_embedded(web: Web, folder: Path, kills: int, undisturbed: tuple[Outcome, float]) -> None:
-    with LoopbackWeb(web.hosts) as served, Farm(folder, f"sqlite:{folder / 'log'}", served) as farm:
-        kill_and_compare(farm, write_hits(folder, web), kills, *undisturbed)
+def on_embedded(web: Web, folder: Path, kills: int, undisturbed: Outcome) -> None:
+    with LoopbackWeb(web.hosts) as served, Farm(folder, f"sqlite:{folder / 'log'}", served, slowed(kills)) as farm:
+        kill_and_compare(farm, write_hits(folder, web), kills, undisturbed)
 
 
-def on_kafka(web: Web, folder: Path, kills: int, undisturbed: tuple[Outcome, float]) -> None:
+def on_kafka(web: Web, folder: Path, kills: int, undisturbed: Outcome) -> None:
     broker = Broker().start()
     try:
-        with LoopbackWeb(web.hosts) as served, Farm(folder, f"kafka:{broker.address}", served) as farm:
-            kill_and_compare(farm, write_hits(folder, web), kills, *undisturbed, broker=broker)
+        with LoopbackWeb(web.hosts) as served, Farm(folder, f"kafka:{broker.address}", served, slowed(kills)) as farm:
+            kill_and_compare(farm, write_hits(folder, web), kills, undisturbed, broker)
     finally:
         broker.close()
 
 
 @pytest.mark.kill
-def test_ten_kills_on_the_embedded_log(web: Web, tmp_path: Path, undisturbed: tuple[Outcome, float]) -> None:
+def test_ten_kills_on_the_embedded_log(web: Web, tmp_path: Path, undisturbed: Outcome) -> None:
     """After ten kills every verdict, score and row equals those of the undisturbed run, and the audit is clean."""
     on_embedded(web, tmp_path, SHORT, undisturbed)
 
 
 @pytest.mark.kill
 @pytest.mark.kafka
-def test_ten_kills_on_kafka(web: Web, tmp_path: Path, undisturbed: tuple[Outcome, float]) -> None:
+def test_ten_kills_on_kafka(web: Web, tmp_path: Path, undisturbed: Outcome) -> None:
     """The same on Kafka, where the broker is killed and restarted too."""
     on_kafka(web, tmp_path, SHORT, undisturbed)
 
 
 @pytest.mark.chaos
-def test_fifty_kills_on_the_embedded_log(web: Web, tmp_path: Path, undisturbed: tuple[Outcome, float]) -> None:
+def test_fifty_kills_on_the_embedded_log(web: Web, tmp_path: Path, undisturbed: Outcome) -> None:
     """The long form: fifty kills on the embedded log."""
     on_embedded(web, tmp_path, LONG, undisturbed)
 
 
 @pytest.mark.chaos
 @pytest.mark.kafka
-def test_fifty_kills_on_kafka(web: Web, tmp_path: Path, undisturbed: tuple[Outcome, float]) -> None:
+def test_fifty_kills_on_kafka(web: Web, tmp_path: Path, undisturbed: Outcome) -> None:
     """The long form: fifty kills on Kafka, the broker's included."""
     on_kafka(web, tmp_path, LONG, undisturbed)
