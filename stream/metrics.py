@@ -52,7 +52,6 @@ SPECS: tuple[Spec, ...] = (
     Spec("gauge", "chunk_store_bytes", "Bytes of chunk identities in memory."),
     Spec("histogram", "score_batch_duration_seconds", "Time to score one batch.", (), _SECONDS),
     Spec("counter", "score_tokens", "Tokens given to the detector.", ("kind",)),
-    Spec("counter", "score_device_errors", "Errors of the scoring device.", ("kind",)),
     Spec("histogram", "page_score", "Detector scores of articles.", ("run", "detector"), (*_SHARE[:-1], 0.95, 1.0)),
     Spec("counter", "page_verdicts", "Page verdicts.", ("run", "ruleset", "verdict")),
     Spec("gauge", "sites", "Sites by verdict, over the whole log.", ("run", "ruleset", "verdict")),
