@@ -28,7 +28,8 @@ class JudgeStage(Stage):
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
         """Judge one features record."""
         verdict = judge(record, self.ruleset, now_ms=ctx.now_ms, run=self.run)
-        ctx.emit(topics.VERDICTS, verdict)
+        headers = {"run": self.run, "ruleset": self.ruleset.digest}
+        ctx.emit(topics.VERDICTS, verdict, headers=headers)
         if verdict.verdict == ARTICLE:
             ctx.emit(
                 topics.SCORE_REQUESTS,
@@ -42,6 +43,7 @@ class JudgeStage(Stage):
                     fetched_at=record.fetched_at,
                     run=self.run,
                 ),
+                headers=headers,
             )
         run, name = self.run, self.ruleset.name
         ctx.meter.count("stage_records", run=run, ruleset=name, stage=self.name, result=verdict.verdict)

@@ -52,7 +52,8 @@ class MeasureStage(Stage):
             share = self._chunks.duplicate_share(
                 ctx.state, ctx.partition, record.site, record.page_id, prepared.chunks()
             )
-        ctx.emit(topics.FEATURES, features_of(record, prepared, share, self.epoch, ctx.now_ms))
+        features = features_of(record, prepared, share, self.epoch, ctx.now_ms)
+        ctx.emit(topics.FEATURES, features, headers={"feature_epoch": self.epoch})
         _count(ctx, "extract_error" if prepared.error else "measured")
         for mode in prepared.tried or ("none",):
             ctx.meter.count("extract_attempts", mode=mode, outcome=prepared.error or "ok")

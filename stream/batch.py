@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stream import heartbeat
 from stream.dead_letters import dead_letter
 from stream.errors import BadRecord
-from stream.log import At, Commit, Member, Message, Output
+from stream.log import At, Commit, Message, Output, StateReader
 from stream.metrics import Meter
 from stream.records import Record, decode
-from stream.stage import Context, Stage
+from stream.stage import Context, Stage, passed_on
 from stream.state import KeyedState
 
 
 class Batch:
     """Runs a stage over messages and gathers outputs, state changes, offsets and counts."""
 
-    def __init__(self, stage: Stage, member: Member, now_ms: int, attempt: int) -> None:
-        """Start empty; `attempt` counts from 1 how often these records were tried."""
+    def __init__(self, stage: Stage, committed: Callable[[int], StateReader], now_ms: int, attempt: int) -> None:
+        """Start empty over the `committed` state; `attempt` counts from 1 how often these records were tried."""
         self._stage = stage
-        self._member = member
+        self._committed = committed
         self._now_ms = now_ms
         self._attempt = attempt
         self._states: dict[int, KeyedState] = {}
@@ -64,7 +64,7 @@ class Batch:
     def _process_one(self, message: Message, prepared: Any) -> None:
         state = self._state(message.partition)
         staged = state.fork() if state is not None else None
-        context = Context(message.partition, staged, Meter(), self._now_ms)
+        context = Context(message.partition, staged, Meter(), self._now_ms, passed_on(message.headers))
         try:
             if isinstance(prepared, Exception):
                 raise prepared
@@ -102,7 +102,7 @@ class Batch:
             return None
         state = self._states.get(partition)
         if state is None:
-            state = self._states[partition] = KeyedState(self._member.state(partition))
+            state = self._states[partition] = KeyedState(self._committed(partition))
         return state
 
 

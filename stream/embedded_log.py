@@ -119,7 +119,10 @@ class EmbeddedLog:
             self._members.add(joined)
             if self._heart is None:
                 self._heart = threading.Thread(
-                    target=_beat, args=(weakref.ref(self), self._stop, self._lease_ms / 3000), daemon=True
+                    target=_beat,
+                    args=(weakref.ref(self), self._stop, self._lease_ms / 3000),
+                    daemon=True,
+                    name="log-lease",
                 )
                 self._heart.start()
         return joined

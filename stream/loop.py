@@ -19,7 +19,8 @@ import structlog
 from stream.batch import Batch, decoded, prepare
 from stream.dead_letters import Breaker, BreakerOpen
 from stream.errors import Fenced, StreamError
-from stream.log import Member, Message
+from stream.log import Member, Message, StateReader
+from stream.log_cpu import LogCpu
 from stream.metrics import Metrics
 from stream.stage import Stage
 from stream.watching import Health, Watchdog
@@ -76,6 +77,8 @@ class StageLoop:
         self._owned: dict[int, int] = {}
         self._attempt = 1
         self._lag_at = -s.lag_every_s
+        self._waiting = 0  # records behind, when last measured
+        self._cpu = LogCpu(metrics)
 
     def health(self) -> Health:
         """For /healthz and /readyz; from any thread."""
@@ -116,17 +119,16 @@ class StageLoop:
         if prepared is None:  # told to stop, and the work outlasted the drain
             return False
         self._follow_assignment()
-        batch = Batch(self._stage, self._member, self._clock(), self._attempt)
+        batch = Batch(self._stage, self._state, self._clock(), self._attempt)
         batch.process(*self._still_owned(messages, epochs, prepared))
         self._breaker.check(batch.died)
         batch.tick(list(self._owned))
         commit = batch.commit()
         if commit is not None:
-            started_cpu = time.thread_time()
-            self._member.commit(commit)
-            self._metrics.count("log_cpu_seconds", time.thread_time() - started_cpu, operation="commit")
+            with self._cpu.timed("commit"):
+                self._member.commit(commit)
             self._after_commit(batch, messages, self._monotonic() - started)
-        else:
+        elif self._waiting == 0:
             self._watchdog.progressed(idle=True)
         self._measure_lag()
         return commit is not None
@@ -139,7 +141,8 @@ class StageLoop:
         epochs: list[int] = []
         until, wait_s = 0.0, self._stage.poll_s
         while len(messages) < limit and room > 0 and wait_s > 0:
-            more = self._poll(wait_s, limit - len(messages), room)
+            with self._cpu.timed("poll"):
+                more = self._member.poll(wait_s, limit - len(messages), room)
             if not more:
                 break
             if not messages:
@@ -150,12 +153,6 @@ class StageLoop:
             room -= sum(len(m.value or b"") + len(m.key) for m in more)
             wait_s = until - self._monotonic()
         return messages, epochs
-
-    def _poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        started_cpu = time.thread_time()
-        messages = self._member.poll(timeout_s, max_records, max_bytes)
-        self._metrics.count("log_cpu_seconds", time.thread_time() - started_cpu, operation="poll")
-        return messages
 
     def _prepare(self, messages: Sequence[Message], stop: threading.Event) -> dict[int, Any] | None:
         records = decoded(self._stage, messages)
@@ -268,6 +265,11 @@ class StageLoop:
         for topic, records in waiting.items():
             if records == 0:
                 self._metrics.set("log_lag_seconds", 0, topic=topic)
+        self._waiting = sum(waiting.values())
+        self._cpu.look_at_threads()
+
+    def _state(self, partition: int) -> StateReader:
+        return self._cpu.state(self._member.state(partition))
 
     def _close_member(self) -> None:
         try:

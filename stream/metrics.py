@@ -38,7 +38,12 @@ SPECS: tuple[Spec, ...] = (
     Spec("histogram", "frontier_wait_seconds", "Time a site waited after it was due.", (), _SECONDS),
     Spec("counter", "robots_lookups", "Decisions by robots.txt.", ("result",)),
     Spec("counter", "log_records", "Records committed by this process.", ("topic", "direction")),
-    Spec("counter", "log_cpu_seconds", "CPU time of the loop's thread inside the log.", ("operation",)),
+    Spec(
+        "counter",
+        "log_cpu_seconds",
+        "CPU time of the log: poll, commit and state in the loop, and its own threads.",
+        ("operation",),
+    ),
     Spec("gauge", "log_lag_records", "Records behind the end of an input topic.", ("topic", "partition")),
     Spec("gauge", "log_lag_seconds", "Age of the newest record that was read.", ("topic",)),
     Spec("counter", "log_rebalances", "Changes of this process's assignment."),

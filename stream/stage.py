@@ -14,6 +14,13 @@ from stream.metrics import Meter
 from stream.records import Record, encode
 from stream.state import KeyedState
 
+PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers that an output takes over from its input
+
+
+def passed_on(headers: Headers) -> Headers:
+    """The headers of a record that its outputs carry on."""
+    return {name: headers[name] for name in PASSED_ON if name in headers}
+
 
 class Context:
     """What `process` and `tick` may touch, for one partition: its state, the outputs and the counters.
@@ -21,9 +28,20 @@ class Context:
     All three are staged: they take effect when the batch is committed, and vanish together when it is rolled back.
     """
 
-    def __init__(self, partition: int, state: KeyedState | None, meter: Meter, now_ms: int) -> None:
-        """Stage on `state` (None for a stage without a store) at time `now_ms`."""
+    def __init__(
+        self,
+        partition: int,
+        state: KeyedState | None,
+        meter: Meter,
+        now_ms: int,
+        headers: Headers = NO_HEADERS,
+    ) -> None:
+        """Stage on `state` (None for a stage without a store) at time `now_ms`.
+
+        `headers` are those of the record at hand that go on to its outputs.
+        """
         self.partition = partition
+        self._headers = headers
         self.now_ms = now_ms
         self.meter = meter
         self.outputs: list[Output] = []
@@ -39,13 +57,14 @@ class Context:
     def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
         """Append a record to `topic`, in the partition of the site at hand; `key` defaults to the record's site.
 
+        What the record at hand passes on (PASSED_ON) goes into the headers, then `headers`.
         Raises RecordTooLarge above the log's cap.
         """
         name = (record.site if key is None else key).encode()
         value = encode(record)
         if len(value) > RECORD_CAP_BYTES:
             raise RecordTooLarge(f"{type(record).__name__} of {len(value)} bytes for {topic}, cap {RECORD_CAP_BYTES}")
-        self.outputs.append(Output(topic, self.partition, name, value, headers))
+        self.outputs.append(Output(topic, self.partition, name, value, {**self._headers, **headers}))
 
     def tombstone(self, topic: str, key: str) -> None:
         """Remove `key` from a compacted topic."""

@@ -276,6 +276,49 @@ def test_a_stage_that_stands_still_is_unhealthy(memory: MemoryLog) -> None:
     assert "comes back later" in health.detail
 
 
+def test_input_that_never_arrives_is_unhealthy(memory: MemoryLog) -> None:
+    """A member that is behind and is given nothing is no idle member: the health turns bad."""
+    now = [0.0]
+    put(memory, ("a.example", "x"))
+    member = memory.join("group", ["in"], member="one", store="counts")
+
+    class Starved:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(member, name)
+
+        def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
+            member.poll(0, 1, 1)
+            return []
+
+    def monotonic() -> float:
+        now[0] += 2.0
+        return now[0]
+
+    loop = StageLoop(Counting(), Starved(), metrics=Metrics(), settings=FAST, monotonic=monotonic)
+    cycle(loop, 60)
+    assert not loop.health().ok
+
+
+def test_headers_travel_with_what_is_made_of_a_record(memory: MemoryLog) -> None:
+    """Trace, run, epoch and ruleset of a record go on to its outputs; other headers end there."""
+    trace = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+    headers = {"traceparent": trace, "run": "live", "private": "x"}
+    record = encode(Hit(id="1", site="a.example", url="x"))
+    memory.append([Output("in", partition_of("a.example", PARTITIONS), b"a.example", record, headers)])
+    cycle(loop_on(memory, Counting()))
+    (message,) = [m for p in range(PARTITIONS) for m in memory.read("out", p)]
+    assert dict(message.headers) == {"traceparent": trace, "run": "live"}
+
+
+def test_what_the_log_costs_is_counted(memory: MemoryLog) -> None:
+    """CPU time of polls, commits and state reads is in the metrics."""
+    put(memory, *[(f"{n}.example", "x") for n in range(300)])
+    metrics = Metrics()
+    cycle(loop_on(memory, Counting(), metrics))
+    for operation in ("poll", "commit", "state"):
+        assert value(metrics, "log_cpu_seconds_total", operation=operation) > 0
+
+
 def test_a_record_lost_with_its_partition_is_left_to_the_new_owner(memory: MemoryLog) -> None:
     """Records of a partition that moves away during slow work are not processed here."""
     put(memory, *[(f"{n}.example", "x") for n in range(20)])

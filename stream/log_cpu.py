@@ -1,0 +1,86 @@
+"""CPU time that the log costs a process: in the loop's thread by operation, and in the log's own threads.
+
+Measured, not estimated: the share of the whole (`process_cpu_seconds_total`) is what exactly-once costs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stream.log import StateReader
+from stream.metrics import Metrics
+
+_LOG_THREADS = ("kafka-io", "network-thread", "log-lease")  # in the names of kafka-python's threads and ours
+_TICK_S = 0.01  # USER_HZ is 100 on every Linux that Python runs on
+
+
+class LogCpu:
+    """Counts into `log_cpu_seconds_total{operation}`; used from the loop's thread only."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Start at zero."""
+        self._metrics = metrics
+        self._threads: dict[int, float] = {}
+
+    @contextmanager
+    def timed(self, operation: str) -> Iterator[None]:
+        """Count what this thread spends inside."""
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            self._metrics.count("log_cpu_seconds", time.thread_time() - started, operation=operation)
+
+    def state(self, reader: StateReader) -> StateReader:
+        """The same state, whose reads are counted."""
+        return _TimedState(reader, self)
+
+    def look_at_threads(self) -> None:
+        """Count what the log's own threads have spent since the last look (Linux; nothing elsewhere)."""
+        for thread in threading.enumerate():
+            number = thread.native_id
+            if number is None or not any(part in thread.name for part in _LOG_THREADS):
+                continue
+            spent = _thread_cpu_s(number)
+            self._metrics.count(
+                "log_cpu_seconds", max(0.0, spent - self._threads.get(number, 0.0)), operation="threads"
+            )
+            self._threads[number] = spent
+
+
+class _TimedState:
+    def __init__(self, reader: StateReader, cpu: LogCpu) -> None:
+        self._reader = reader
+        self._cpu = cpu
+
+    def get(self, key: bytes) -> bytes | None:
+        with self._cpu.timed("state"):
+            return self._reader.get(key)
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        with self._cpu.timed("state"):
+            return self._reader.scan(prefix, limit, after)
+
+    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
+        with self._cpu.timed("state"):
+            return self._reader.due(now_ms, limit)
+
+    def next_due(self) -> int | None:
+        with self._cpu.timed("state"):
+            return self._reader.next_due()
+
+    def count(self) -> int:
+        with self._cpu.timed("state"):
+            return self._reader.count()
+
+
+def _thread_cpu_s(number: int) -> float:
+    try:
+        fields = Path(f"/proc/self/task/{number}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) * _TICK_S
