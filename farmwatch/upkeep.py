@@ -17,6 +17,7 @@ import structlog
 from farmwatch.config import Config
 from farmwatch.rating import RateLine, rate_lines
 from farmwatch.site_table import VERDICTS, SiteTable
+from filters.ruleset import Ruleset, load_ruleset
 from stream import heartbeat
 from stream.log import Log
 from stream.metrics import Metrics
@@ -38,6 +39,7 @@ class Upkeep:
         self._metrics = metrics
         self._clock = clock
         self._table = SiteTable(log)
+        self._ruleset: Ruleset | None = None  # loaded once: JUDGE too keeps the one with which it started
         up = config.up
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
             ("heartbeat", up.heartbeat_s, self.beat),
@@ -74,9 +76,20 @@ class Upkeep:
             _log.info("expired", bytes=freed)
 
     def look(self) -> None:
-        """Set the gauges of sites and rate from the topic `sites`, for the detector in use."""
+        """Set the gauges of sites and rate from the topic `sites`, for the ruleset and the detector in force.
+
+        Their labels have no digest: sites judged by an earlier ruleset of the same name are left out, or the lines of
+        two digests would overwrite each other. Raises BadRuleset.
+        """
+        if self._ruleset is None:
+            self._ruleset = load_ruleset(self._config.judge.ruleset)
+        in_force = {(self._ruleset.name, self._ruleset.digest), ("", "")}  # without a ruleset: not judged yet
         self._table.refresh()
-        rows = [row for row in self._table.rows() if row.detector == self._detector]
+        rows = [
+            row
+            for row in self._table.rows()
+            if row.detector == self._detector and (row.ruleset, row.digest) in in_force
+        ]
         self._metrics.clear("sites")
         self._metrics.clear("farm_rate")
         rate = self._config.rate

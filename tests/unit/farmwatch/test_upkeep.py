@@ -9,6 +9,7 @@ from prometheus_client import generate_latest
 
 from farmwatch.config import Config, load
 from farmwatch.upkeep import Upkeep
+from filters.ruleset import load_ruleset
 from stream.errors import LogUnavailable
 from stream.heartbeat import is_heartbeat
 from stream.log import Output
@@ -18,6 +19,7 @@ from stream.records import SiteState, encode
 from stream.topics import HITS, SITES, all_topics
 
 CONFIG: Config = load(None, ["log.partitions=2"], {}).config
+IN_FORCE = load_ruleset(CONFIG.judge.ruleset)
 
 
 class _Clock:
@@ -52,8 +54,17 @@ def log() -> Iterator[_Log]:
     log.close()
 
 
-def _row(site: str, verdict: str, detector: str = "x/1", source: str = "file") -> Output:
-    row = SiteState(id=site, site=site, verdict=verdict, detector=detector, ruleset="default", sources=[source])
+def _row(
+    site: str,
+    verdict: str,
+    detector: str = "x/1",
+    source: str = "file",
+    ruleset: str = IN_FORCE.name,
+    digest: str = IN_FORCE.digest,
+) -> Output:
+    row = SiteState(
+        id=site, site=site, verdict=verdict, detector=detector, ruleset=ruleset, digest=digest, sources=[source]
+    )
     return Output(SITES, 0, site.encode(), encode(row))
 
 
@@ -105,6 +116,21 @@ def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) ->
     assert _value(metrics, rate % "all") == pytest.approx(2 / 3)
     assert _value(metrics, rate % "file") == 0.5
     assert _value(metrics, rate % "other") == 1.0
+
+
+@pytest.mark.parametrize("old", ["0" * 16, "f" * 16])
+def test_the_overview_shows_the_ruleset_in_force_only(log: _Log, old: str) -> None:
+    """Sites judged before the ruleset was changed, under the same name, neither replace nor join those in force."""
+    metrics = Metrics()
+    log.append([_row(f"old{n}", "llm", digest=old) for n in range(5)])
+    log.append([_row("new", "human"), _row("b", "llm"), _row("c", "llm", ruleset="notes", digest="1" * 16)])
+    log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
+    Upkeep(log, CONFIG, metrics, "x/1", _Clock()).look()
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
+    assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="live",source="all"}') == 0.5
+    assert 'ruleset="notes"' not in generate_latest(metrics.registry).decode()
 
 
 def _value(metrics: Metrics, name: str) -> float | None:
