@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,32 +36,38 @@ def up(
         bool, Parameter(negative="", help="Run the one role in this process, unsupervised: for containers.")
     ] = False,
     member: Annotated[
-        str | None, Parameter(help="Name of this member, stable over restarts. Default: host and process id.")
+        str | None,
+        Parameter(help="Name of this member, its own and the same after a restart. Default: host and a number."),
     ] = None,
     leash: Annotated[bool, Parameter(show=False, negative="")] = False,
     common: Common = DEFAULTS,
 ) -> int:
     """Run the daemon: a process per role, restarted when one dies, drained together on SIGTERM.
 
-    Exit code 0 after a clean drain, 1 when a process had to be killed, 2 when the configuration is refused.
+    A line of --hits without a usable hit is reported with its number and skipped.
+
+    Exit code 0 after a clean drain, 1 when a process had to be killed or lines of --hits were skipped, 2 when the
+    configuration is refused.
     """
+    from farmwatch.member_names import claimed_name, names_folder
     from farmwatch.messages import start_logging
 
     roles = parse_roles(role or [])
     loaded = common.load(*(["crawl.allow_private=true"] if allow_private else []))
     refuse_unfit(loaded.config, roles)
-    name = member or f"{socket.gethostname()}-{os.getpid()}"
-    if in_process:
-        if len(roles) != 1:
-            raise UsageError("--in-process runs one role: give exactly one --role")
-        start_logging(role=roles[0].value)
-        for file in hits or ():
-            _append_hits(loaded.config, file)
-        return _run_one(roles[0], loaded.config, name, leash)
-    start_logging(role="supervisor")
-    for file in hits or ():
-        _append_hits(loaded.config, file)
-    return _supervise(loaded.config, roles, name, common, allow_private, leash)
+    if in_process and len(roles) != 1:
+        raise UsageError("--in-process runs one role: give exactly one --role")
+    start_logging(role=roles[0].value if in_process else "supervisor")
+    with ExitStack() as held:
+        if member is None:
+            name = held.enter_context(claimed_name(names_folder(loaded.config), roles))
+            member = f"{roles[0].value}-{name}" if in_process else name
+        skipped = sum(_append_hits(loaded.config, file) for file in hits or ())
+        if in_process:
+            code = _run_one(roles[0], loaded.config, member, leash)
+        else:
+            code = _supervise(loaded.config, roles, member, common, allow_private, leash)
+    return Exit.PROBLEM if skipped and code == Exit.OK else code
 
 
 def demo(
@@ -152,7 +157,8 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
     return Exit.OK
 
 
-def _append_hits(config: Config, file: Path) -> None:
+def _append_hits(config: Config, file: Path) -> int:
+    """Append a file's hits; returns how many lines held none."""
     from farmwatch.hits import append_hits, binary_input
     from farmwatch.roles import create_topics
 
@@ -160,3 +166,4 @@ def _append_hits(config: Config, file: Path) -> None:
         create_topics(log, config)
         added = append_hits(log, lines, lambda bad: message(f"{file}: line {bad.number}: {bad.reason}"))
     message(f"{file}: {added.hits} hits appended, {added.skipped} lines skipped")
+    return added.skipped

@@ -45,10 +45,18 @@ class _Process:
         return self._output.read_text(errors="replace")
 
     def until(self, pattern: str) -> re.Match[str]:
+        """Wait until it says this; it must not end before."""
+        return self._wait(pattern, alive=True)
+
+    def until_ended(self, pattern: str) -> re.Match[str]:
+        """Wait until it, or what it leaves behind, says this."""
+        return self._wait(pattern, alive=False)
+
+    def _wait(self, pattern: str, *, alive: bool) -> re.Match[str]:
         deadline = time.monotonic() + _PATIENCE_S
         while (found := re.search(pattern, self.said())) is None:
             assert time.monotonic() < deadline, f"never said {pattern}: {self.said()}"
-            assert self.process.poll() is None, self.said()
+            assert not alive or self.process.poll() is None, self.said()
             time.sleep(0.05)
         return found
 
@@ -110,6 +118,32 @@ def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[
     os.kill(first, signal.SIGKILL)
     up.until(rf"role_died role=judge code=-9(.|\n)*role_started role=judge pid=(?!{first})\d+(.|\n)*event=assigned")
     assert up.stop() == Exit.OK
+
+
+def test_a_member_has_the_same_name_after_every_start(tmp_path: Path, started: list[_Process]) -> None:
+    """kill -9 of `up` and a new one: the role has its name again, and with it its partitions and its local state."""
+    url = finished_log(tmp_path / "log")
+    for _ in range(2):
+        up = _Process(tmp_path, "--role", "judge", *_flags(url))
+        started.append(up)
+        up.until("event=assigned")
+        up.process.kill()
+        up.process.wait()
+        name = up.until_ended(r"event=role_ended .*member=(\S+)").group(1)
+        assert name.startswith("judge-") and name.endswith("-1"), name
+    assert len(list((tmp_path / "log" / "members").iterdir())) == 1
+
+
+def test_skipped_lines_of_hits_show_in_the_exit_code(tmp_path: Path, started: list[_Process]) -> None:
+    """As with `search`: the line is reported, the rest is run, and in the end the exit code is 1."""
+    url = finished_log(tmp_path / "log")
+    (tmp_path / "hits.txt").write_text("https://a.example/x\nno address\n")
+    up = _Process(tmp_path, "--role", "judge", "--hits", "hits.txt", *_flags(url))
+    started.append(up)
+    up.until("hits.txt: line 2: ")
+    up.until("hits.txt: 1 hits appended, 1 lines skipped")
+    up.until("event=assigned")
+    assert up.stop() == Exit.PROBLEM
 
 
 def test_a_configuration_that_a_role_refuses_ends_the_supervisor(tmp_path: Path, started: list[_Process]) -> None:

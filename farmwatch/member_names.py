@@ -1,0 +1,76 @@
+"""Names of the members of groups: the same after every restart, never two living processes with one.
+
+A name decides what a restart costs. A Kafka group keeps a static member's partitions for its name until its session
+ends, and local copies of state lie in a folder of that name: a process that comes back under another name waits for the
+session of its old one and reads all state anew. So a name is `<host>-<n>`, n the smallest that is free, and it is held
+by locks on files (flock), which the kernel gives back however the holder ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+
+from farmwatch.config import Config
+from farmwatch.errors import FarmwatchError
+from farmwatch.role_names import Role
+
+_FOLDER = "members"
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def names_folder(config: Config) -> Path:
+    """Where names are held: the embedded log's folder; on Kafka the folder of local state."""
+    scheme, _, place = config.log.url.partition(":")
+    return Path(place).expanduser() if scheme == "sqlite" else Path(config.log.state_folder)
+
+
+@contextmanager
+def claimed_name(folder: Path, roles: Sequence[Role], host: str | None = None) -> Iterator[str]:
+    """Hold a name for these roles, `<host>-<n>`, until the block or the process ends.
+
+    A lock per role and number: where each role is a service of its own, they do not push each other to other numbers
+    when they start in another order. Raises FarmwatchError where no file can be made or locked in `folder`.
+    """
+    machine = _UNFIT.sub("_", host or socket.gethostname()) or "host"
+    try:
+        place = folder / _FOLDER
+        place.mkdir(parents=True, exist_ok=True)
+        name, locks = _smallest_free(place, machine, roles)
+    except OSError as error:
+        raise FarmwatchError(
+            f"{folder / _FOLDER}: cannot hold a member's name there: {error.strerror}; make it writable, or give each"
+            " process a name of its own by --member"
+        ) from error
+    with locks:
+        yield name
+
+
+def _smallest_free(place: Path, machine: str, roles: Sequence[Role]) -> tuple[str, ExitStack]:
+    for number in count(1):
+        name = f"{machine}-{number}"
+        with ExitStack() as locks:
+            if all(_locked(place / f"{role.value}-{name}.lock", locks) for role in roles):
+                return name, locks.pop_all()
+    raise AssertionError("numbers do not end")
+
+
+def _locked(file: Path, locks: ExitStack) -> bool:
+    """True where the file's lock was free; it is held until `locks` closes. The file stays: removing it would race."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return False
+    except BaseException:
+        os.close(descriptor)
+        raise
+    locks.callback(os.close, descriptor)
+    return True
