@@ -1,4 +1,10 @@
-"""SCORE: articles' texts → scores. Stateless: a text's score depends on the text and the detector's identity only."""
+"""SCORE: articles' texts → scores. Stateless: a text's score depends on the text and the detector's identity only.
+
+The topic of the scores is compacted: of the records under one key only the last stays. A score's `id` names the text
+and the detector, and is the same wherever the text stands; but a score is on its way to one site's tally. So the key
+names the site too: were it the id alone, a site's score could be compacted away by another site's with the same text
+before TALLY has read it. Under one key then stand only records that say the same to the same tally.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +24,11 @@ class Scored(NamedTuple):
     text: TextScore
     first_of_text: bool
     batch_s: float | None
+
+
+def score_key(score: Score) -> str:
+    """Key of a score on its topic: the site, a space (which no host name holds), the score's id."""
+    return f"{score.site} {score.id}"
 
 
 class ScoreStage(Stage):
@@ -49,11 +60,10 @@ class ScoreStage(Stage):
         return prepared
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
-        """Emit the score under (text digest, detector identity)."""
+        """Emit the score under (site, text digest, detector identity)."""
         text, identity = prepared.text, self._identity
-        key = f"{record.text_digest}:{identity}"
         score = Score(
-            id=key,
+            id=f"{record.text_digest}:{identity}",
             site=record.site,
             page_id=record.page_id,
             fetch_id=record.id,
@@ -67,7 +77,7 @@ class ScoreStage(Stage):
             fetched_at=record.fetched_at,
             scored_at=ctx.now_ms,
         )
-        ctx.emit(topics.SCORES, score, key=key)
+        ctx.emit(topics.SCORES, score, key=score_key(score))
         result = "abstained" if text.abstain else "scored"
         ctx.meter.count("stage_records", run=record.run, ruleset="", stage=self.name, result=result)
         if prepared.first_of_text:

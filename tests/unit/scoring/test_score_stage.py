@@ -42,9 +42,10 @@ def run(requests: Sequence[ScoreRequest]) -> tuple[list[Score], list[bytes], Met
 
 
 def test_each_request_gets_its_score_under_text_and_detector() -> None:
-    """Every request has one score, keyed by text digest and detector identity, with its own fetch."""
+    """Every request has one score, named by text and detector, keyed by site besides, with its own fetch."""
     scores, keys, _, _ = run([request(1, "d1", "LLM text"), request(2, "d2", "text"), request(3, "d3", "")])
-    assert keys == [b"d1:fake/1", b"d2:fake/1", b"d3:fake/1"]
+    assert keys == [b"a.example d1:fake/1", b"a.example d2:fake/1", b"a.example d3:fake/1"]
+    assert [s.id for s in scores] == ["d1:fake/1", "d2:fake/1", "d3:fake/1"]
     assert [(s.fetch_id, s.page_id, s.flag, s.score, s.abstain) for s in scores] == [
         ("f1", "p1", True, 1.0, ""),
         ("f2", "p2", False, 0.0, ""),
