@@ -7,6 +7,9 @@ put in its place, and the row is computed from the whole.
   verdict; an older fetch that arrives late changes nothing.
 - Scores stand by text digest. The test takes the articles in page order, those that have a usable score, and each text
   only once: the same text under two addresses is one piece of evidence, not two.
+- A row is of one detector and one ruleset. Each flag is kept under the detector that gave it, each page with the
+  ruleset that judged it. The row counts the flags of the detector in use, and the pages whose newest verdict is of the
+  ruleset that spoke last of the site: when it changes, a page does not count until the new one has judged it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from stream.records import Hit, Score, SiteState, Verdict
 ARTICLE = "article"
 
 MAX_QUERIES = 1000  # query ids of a site's row
+LAYOUT = 2  # of a stored tally
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -35,6 +39,7 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
     article: bool
     text_digest: str
     first_failed: str
+    digest: str = ""  # of the ruleset
 
 
 class SiteTally(msgspec.Struct, array_like=True):
@@ -45,16 +50,29 @@ class SiteTally(msgspec.Struct, array_like=True):
     queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hit
     best_rank: int = 0
     pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # by page id, in order of first verdict
-    flags: dict[str, bool | None] = msgspec.field(default_factory=dict)  # by text digest; None = the detector abstained
+    flags: dict[str, bool | None] = msgspec.field(default_factory=dict)  # by flag_key; None = the detector abstained
     ruleset: str = ""
     digest: str = ""
     emitted: bytes = b""  # digest of the row that was emitted last
     stopped: str = ""  # reason of the decision that was emitted; "" = none yet
+    layout: int = 1  # 1: flags by text digest alone, pages without ruleset; see load
 
     @staticmethod
-    def load(data: bytes | None) -> SiteTally:
-        """Read a tally back; None is a site not seen before."""
-        return SiteTally() if data is None else _decoder.decode(data)
+    def load(data: bytes | None, detector: str) -> SiteTally:
+        """Read a tally back; None is a site not seen before.
+
+        A tally of layout 1 does not say whose its flags and verdicts are. They are taken as of `detector`, the one in
+        use, and of the ruleset that spoke last: what the row was computed from when it was stored.
+        """
+        if data is None:
+            return SiteTally(layout=LAYOUT)
+        tally = _decoder.decode(data)
+        if tally.layout < LAYOUT:
+            tally.flags = {flag_key(text, detector): flag for text, flag in tally.flags.items()}
+            pages = tally.pages.items()
+            tally.pages = {name: msgspec.structs.replace(page, digest=tally.digest) for name, page in pages}
+            tally.layout = LAYOUT
+        return tally
 
     def dump(self) -> bytes:
         """Pack it for the store."""
@@ -78,29 +96,35 @@ class SiteTally(msgspec.Struct, array_like=True):
         """Put a page's verdict in its place, unless a newer fetch of the page stands there."""
         self.ruleset, self.digest = verdict.ruleset, verdict.digest
         entry = PageEntry(
-            verdict.fetched_at, verdict.id, verdict.verdict == ARTICLE, verdict.text_digest, verdict.first_failed
+            verdict.fetched_at,
+            verdict.id,
+            verdict.verdict == ARTICLE,
+            verdict.text_digest,
+            verdict.first_failed,
+            verdict.digest,
         )
         known = self.pages.get(verdict.page_id)
         if known is None or (entry.fetched_at, entry.fetch_id) >= (known.fetched_at, known.fetch_id):
             self.pages[verdict.page_id] = entry
 
     def add_score(self, score: Score) -> None:
-        """Keep a text's flag. The caller has made sure that it is of the detector in use."""
-        self.flags[score.text_digest] = score.flag
+        """Keep a text's flag, whichever detector gave it: the one in use may change, and change back."""
+        self.flags[flag_key(score.text_digest, score.detector)] = score.flag
 
-    def usable_flags(self) -> list[bool]:
-        """Flags of the articles in page order, each text once, abstentions left out."""
-        texts = dict.fromkeys(page.text_digest for page in self.pages.values() if page.article)
-        return [flag for text in texts if (flag := self.flags.get(text)) is not None]
+    def usable_flags(self, detector: str) -> list[bool]:
+        """The detector's flags of the articles in page order, each text once, abstentions left out."""
+        keys = dict.fromkeys(flag_key(page.text_digest, detector) for page in self._counted() if page.article)
+        return [flag for key in keys if (flag := self.flags.get(key)) is not None]
 
     def row(self, site: str, detector: str, test: SiteTest, run: str) -> SiteState:
         """The site's row as it follows from the tally, with updated_at left 0.
 
         `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts.
         """
-        verdict = test.decide(self.usable_flags())
-        articles = [page for page in self.pages.values() if page.article]
-        flags = [self.flags[page.text_digest] for page in articles if page.text_digest in self.flags]
+        verdict = test.decide(self.usable_flags(detector))
+        pages = self._counted()
+        keys = [flag_key(page.text_digest, detector) for page in pages if page.article]
+        flags = [self.flags[key] for key in keys if key in self.flags]
         return SiteState(
             id=site,
             site=site,
@@ -108,16 +132,14 @@ class SiteTally(msgspec.Struct, array_like=True):
             detector=detector,
             digest=self.digest,
             ruleset=self.ruleset,
-            pages=len(self.pages),
-            articles=len(articles),
+            pages=len(pages),
+            articles=len(keys),
             scored=len(flags) - flags.count(None),
             abstained=flags.count(None),
             flagged=flags.count(True),
             pages_used=verdict.pages_used,
             llr=round(verdict.llr, 9),
-            dropped_by=dict(
-                sorted(Counter(page.first_failed for page in self.pages.values() if not page.article).items())
-            ),
+            dropped_by=dict(sorted(Counter(page.first_failed for page in pages if not page.article).items())),
             sources=self.sources,
             queries=self.queries,
             best_rank=self.best_rank,
@@ -125,8 +147,17 @@ class SiteTally(msgspec.Struct, array_like=True):
             run=run,
         )
 
+    def _counted(self) -> list[PageEntry]:
+        """The pages that count: their newest verdict is of the ruleset that spoke last."""
+        return [page for page in self.pages.values() if page.digest == self.digest]
+
 
 _decoder = msgspec.msgpack.Decoder(SiteTally)
+
+
+def flag_key(text_digest: str, detector: str) -> str:
+    """Under what a text's flag stands in a tally."""
+    return f"{text_digest}:{detector}"
 
 
 def hit_key(hit: Hit) -> bytes:

@@ -15,14 +15,12 @@ from stream import topics
 from stream.records import Decision, Hit, Record, Score, Verdict, encode
 from stream.stage import Context, Stage
 
-_PASSED_OVER = ("repeated_hit", "other_detector")
-
 
 class TallyStage(Stage):
     """Folds what is known of each site into one row. State: a `SiteTally` per site, and a mark per counted hit.
 
     Emits a row when it differs from the one emitted last, and a stop decision once per site. Scores of another detector
-    than `detector` are counted and left out: identities are never pooled.
+    than `detector` are kept, counted apart, and left out of the row: identities are never pooled.
     """
 
     name: ClassVar[str] = "tally"
@@ -32,6 +30,7 @@ class TallyStage(Stage):
         topics.SCORES: Score,
     }
     forward: ClassVar[str | None] = None
+    heartbeat_input: ClassVar[str | None] = topics.SCORES  # those on hits and verdicts have not gone all the way
     store: str | None = topics.TALLY_STORE
 
     def __init__(self, detector: str, settings: TallySettings | None = None, run: str = "live") -> None:
@@ -47,11 +46,11 @@ class TallyStage(Stage):
         result = self._kind(record, ctx)
         ruleset = record.ruleset if isinstance(record, Verdict) else ""
         ctx.meter.count("stage_records", run=self._run, ruleset=ruleset, stage=self.name, result=result)
-        if result in _PASSED_OVER:
+        if result == "repeated_hit":
             return
         key = record.site.encode()
         before = ctx.state.get(key)
-        tally = SiteTally.load(before)
+        tally = SiteTally.load(before, self._detector)
         if isinstance(record, Hit):
             ctx.state.put(hit_key(record), b"1")
             tally.add_hit(record)
@@ -78,7 +77,7 @@ class TallyStage(Stage):
         if digest != tally.emitted:
             tally.emitted = digest
             ctx.emit(topics.SITES, msgspec.structs.replace(row, updated_at=ctx.now_ms))
-        reason = stop_reason(row.verdict, len(tally.usable_flags()), self._settings.enough_articles)
+        reason = stop_reason(row.verdict, len(tally.usable_flags(self._detector)), self._settings.enough_articles)
         if reason and not tally.stopped:
             tally.stopped = reason
             ctx.emit(topics.DECISIONS, Decision(id=site, site=site, stop=True, reason=reason, decided_at=ctx.now_ms))

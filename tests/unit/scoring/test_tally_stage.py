@@ -71,9 +71,15 @@ def hit(number: int, rank: int = 1, source: str = "file", query: str = "q1", sit
 
 
 def page(
-    number: int, *, article: bool = True, text: str | None = None, visit: int = 1, failed: str = "short_text"
+    number: int,
+    *,
+    article: bool = True,
+    text: str | None = None,
+    visit: int = 1,
+    failed: str = "short_text",
+    rules: str = "d1",
 ) -> Verdict:
-    """A verdict on page `number`, fetched at `visit`."""
+    """A verdict on page `number`, fetched at `visit`, by the ruleset with the digest `rules`."""
     return Verdict(
         id=f"p{number}v{visit}",
         site=SITE,
@@ -81,8 +87,8 @@ def page(
         url=f"https://{SITE}/{number}",
         verdict="article" if article else "dropped",
         first_failed="" if article else failed,
-        ruleset="default",
-        digest="d1",
+        ruleset="default" if rules == "d1" else "other",
+        digest=rules,
         text_digest=text or f"t{number}",
         fetched_at=visit,
     )
@@ -161,15 +167,63 @@ def test_abstentions_are_skipped() -> None:
 
 
 def test_scores_of_another_detector_are_never_pooled() -> None:
-    """Scores of another identity change neither row nor state, and are counted apart."""
+    """Scores of another identity change no row, and are counted apart."""
     desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)))
-    before = (list(desk.outputs), desk.store.get(SITE.encode()))
+    before = list(desk.outputs)
     desk.feed(*(score(f"t{i}", True, "fake/2") for i in range(4)))
-    assert (desk.outputs, desk.store.get(SITE.encode())) == before
+    assert desk.outputs == before
     metrics = Metrics()
     desk.meter.apply(metrics)
     labels = {"run": "live", "ruleset": "", "stage": "tally", "result": "other_detector"}
     assert metrics.registry.get_sample_value("farmwatch_stage_records_total", labels) == 4
+
+
+def test_another_detector_over_kept_state_starts_from_its_own_scores() -> None:
+    """After a change of detector no old flag counts under the new name; after the change back none is lost."""
+    desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)), *(score(f"t{i}", True) for i in range(4)))
+    assert (desk.row.detector, desk.row.verdict, desk.row.scored) == (DETECTOR, "llm", 4)
+    desk.feed(score("t0", False, "fake/2"))  # SCORE was changed first
+    desk.stage = TallyStage("fake/2", TallySettings(sprt=SPRT))
+    row = desk.feed(hit(1)).row
+    assert (row.detector, row.verdict, row.scored, row.flagged) == ("fake/2", "unclassifiable", 1, 0)
+    row = desk.feed(*(score(f"t{i}", False, "fake/2") for i in range(1, 4))).row
+    assert (row.verdict, row.scored, row.flagged) == ("undecided", 4, 0)
+    desk.stage = TallyStage(DETECTOR, TallySettings(sprt=SPRT))
+    row = desk.feed(hit(2)).row
+    assert (row.detector, row.verdict, row.scored, row.flagged) == (DETECTOR, "llm", 4, 4)
+
+
+def test_a_row_never_mixes_two_rulesets() -> None:
+    """After a change of ruleset a page counts once the new one has judged it: pages, articles, scores and drops."""
+    desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)), *(score(f"t{i}", True) for i in range(4)))
+    row = desk.feed(page(9, article=False), page(0, rules="d2")).row
+    assert (row.ruleset, row.digest, row.pages, row.articles, row.scored) == ("other", "d2", 1, 1, 1)
+    assert (row.verdict, row.flagged, row.pages_used, row.dropped_by) == ("unclassifiable", 1, 1, {})
+    row = desk.feed(*(page(i, rules="d2") for i in (1, 2, 3)), page(9, rules="d2", article=False, failed="lang")).row
+    assert (row.verdict, row.pages, row.articles, row.dropped_by) == ("llm", 5, 4, {"lang": 1})
+    row = desk.feed(page(5, article=False)).row
+    assert (row.ruleset, row.digest, row.pages, row.dropped_by) == ("default", "d1", 1, {"short_text": 1})
+
+
+def test_an_older_fetch_that_arrives_late_is_judged_by_the_new_ruleset_in_vain() -> None:
+    """The new ruleset on an older fetch does not count a page whose newer fetch has only the old one's verdict."""
+    row = Desk().feed(page(1, visit=2), page(1, visit=1, rules="d2")).row
+    assert (row.digest, row.pages, row.articles) == ("d2", 0, 0)
+
+
+def test_a_tally_stored_before_versions_were_kept_is_read() -> None:
+    """Flags and pages stored without detector and ruleset are taken as of those in use then, and of no others later."""
+    pages = {f"p{i}": [1, f"p{i}v1", True, f"t{i}", ""] for i in range(4)}
+    stored = [1, ["file"], ["q1"], 1, pages, {f"t{i}": True for i in range(4)}, "default", "d1", b"", ""]
+    desk = Desk(sprt=SPRT)
+    state = KeyedState(desk.store)
+    state.put(SITE.encode(), msgspec.msgpack.encode(stored))
+    desk.store.apply(state.changes())
+    row = desk.feed(page(4)).row
+    assert (row.verdict, row.pages, row.articles, row.scored, row.hits) == ("llm", 5, 5, 4, 1)
+    desk.stage = TallyStage("fake/2", TallySettings(sprt=SPRT))
+    assert desk.feed(page(5)).row.scored == 0
+    assert desk.feed(page(6, rules="d2")).row.pages == 1
 
 
 def test_a_newer_fetch_replaces_its_page_in_place() -> None:
@@ -227,6 +281,7 @@ def a_site(draw: st.DrawFn) -> tuple[Sequence[Record], Sequence[Record], Sequenc
             article=draw(st.booleans()),
             text=f"t{draw(st.integers(0, 6))}",
             visit=draw(st.integers(1, 3)),
+            rules=draw(st.sampled_from(("d1", "d2"))),
         )
         for _ in range(draw(st.integers(0, 12)))
     ]
