@@ -10,11 +10,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from farmwatch.config import Config
+from stream.errors import StreamError
+
+if TYPE_CHECKING:
+    from stream.kafka_log import KafkaLog
 
 PACKAGES = ("stream", "crawler", "filters", "scoring", "farmwatch")
 _GIB = 1024**3
@@ -42,11 +48,12 @@ class Finding:
 
 def examine(config: Config) -> Iterator[Finding]:
     """Run every check in order. A check that breaks is a FAIL of its own, never the end of the examination."""
-    checks: tuple[tuple[str, Callable[[Config], Finding]], ...] = (
+    checks: tuple[tuple[str, Callable[[Config], Finding | list[Finding]]], ...] = (
         ("python", _python),
         ("imports", _imports),
         ("trafilatura", _trafilatura),
         ("log", _log),
+        ("broker", _broker),
         ("clock", _clock),
         ("disk", _disk),
         ("detector", _detector),
@@ -56,9 +63,11 @@ def examine(config: Config) -> Iterator[Finding]:
     )
     for name, check in checks:
         try:
-            yield check(config)
+            found = check(config)
         except Exception as error:  # noqa: BLE001 - whatever breaks is what the doctor is there to tell
             yield Finding(name, State.FAIL, f"{type(error).__name__}: {error}", "see the message")
+            continue
+        yield from found if isinstance(found, list) else [found]
 
 
 def _python(_config: Config) -> Finding:
@@ -110,13 +119,10 @@ def _log(config: Config) -> Finding:
         return Finding("log", State.OK, f"{config.log.url}: not made yet; `farmwatch up` makes it")
     mend = "start the broker, or set log.url to sqlite:FOLDER"
     try:
-        log = open_configured(config)
+        with closing(open_configured(config)) as log:
+            topics = log.topics()
     except Exception as error:  # noqa: BLE001 - each log has errors of its own, all of which mean the same here
         return Finding("log", State.FAIL, f"{config.log.url}: {error}", mend)
-    try:
-        topics = log.topics()
-    finally:
-        log.close()
     if not topics:
         return Finding("log", State.OK, f"{config.log.url}: no topics yet; `farmwatch up` makes them")
     from stream.topics import CONTROL
@@ -132,18 +138,35 @@ def _log(config: Config) -> Finding:
     return Finding("log", State.OK, f"{config.log.url}: {len(topics)} topics of {config.log.partitions} partitions")
 
 
+def _broker(config: Config) -> list[Finding]:
+    """Version and limits of a Kafka broker, and the settings of its topics; nothing for a log without a broker."""
+    if not config.log.url.startswith("kafka:"):
+        return []
+    from farmwatch.roles import open_configured
+    from filters.epoch import feature_epoch
+    from stream.topics import all_topics
+
+    with closing(open_configured(config)) as log:
+        try:
+            made = bool(log.topics())
+        except StreamError:
+            return []  # the line before has said so
+        # before the first `up` all topics are missing, and that is as it should be
+        topics = all_topics(config.log.partitions, feature_epoch(config.measure)) if made else []
+        findings = cast("KafkaLog", log).check(topics)
+    # what was found says how to mend it
+    return [Finding("broker", State.OK if right else State.FAIL, f"{what}: {found}") for what, right, found in findings]
+
+
 def _clock(config: Config) -> Finding:
     from farmwatch.roles import log_exists, open_configured
     from stream.topics import HITS
 
     now_ms = time.time_ns() // 1_000_000
     if log_exists(config):
-        log = open_configured(config)
-        try:
+        with closing(open_configured(config)) as log:
             if HITS in log.topics() and log.offset_at(HITS, now_ms + _CLOCK_SLACK_MS) != log.end(HITS):
                 return Finding("clock", State.FAIL, "the log holds hits from the future", "set this machine's clock")
-        finally:
-            log.close()
     synchronised = _output("timedatectl", "show", "-p", "NTPSynchronized", "--value")
     if synchronised == "no":
         return Finding("clock", State.WARN, "not synchronised", "turn on NTP: timedatectl set-ntp true")

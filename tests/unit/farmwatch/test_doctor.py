@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,8 @@ from farmwatch import doctor
 from farmwatch.config import Config, load
 from farmwatch.doctor import Finding, State, examine
 from farmwatch.errors import Exit
+from filters.epoch import feature_epoch
+from stream.errors import LogUnavailable
 from stream.log import Output, Topic
 from stream.opening import open_log
 from stream.topics import HITS, all_topics
@@ -77,6 +80,79 @@ def test_a_log_that_cannot_be_opened_is_a_fail(config: Config) -> None:
     findings = {finding.check: finding.state for finding in examine(broken)}
     assert findings["log"] is State.FAIL
     assert findings["contact"] is State.OK
+
+
+class _Broker:
+    """A Kafka log as the doctor asks it, with these topics and findings."""
+
+    def __init__(self, topics: dict[str, int], findings: list[tuple[str, bool, str]]) -> None:
+        self._topics = topics
+        self._findings = findings
+        self.asked: list[str] = []
+        self.closed = False
+
+    def topics(self) -> dict[str, int]:
+        return self._topics
+
+    def offset_at(self, topic: str, time_ms: int) -> list[int]:
+        return self.end(topic)
+
+    def end(self, topic: str) -> list[int]:
+        return [0] * self._topics[topic]
+
+    def check(self, topics: Sequence[Topic]) -> list[tuple[str, bool, str]]:
+        self.asked = [f"{topic.name}/{topic.partitions}" for topic in topics]
+        return self._findings
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _on_broker(config: Config, broker: _Broker, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
+    monkeypatch.setattr("farmwatch.roles.open_configured", lambda config: broker)
+    log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
+    found = [finding for finding in examine(msgspec.structs.replace(config, log=log)) if finding.check == "broker"]
+    assert broker.closed
+    return found
+
+
+def test_what_is_wrong_with_a_broker_is_told(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each finding about the broker and the topics that are there is a line: OK or FAIL, with how to mend it."""
+    wrong = "transaction timeout", False, "60000 ms, the broker allows 1000 ms: see transaction_timeout_s"
+    topics = [*all_topics(2, feature_epoch(config.measure))]
+    broker = _Broker({topic.name: topic.partitions for topic in topics}, [("kafka version", True, "3.9"), wrong])
+    version, transaction = _on_broker(config, broker, monkeypatch)
+    assert (version.state, version.found) == (State.OK, "kafka version: 3.9")
+    assert transaction.state is State.FAIL
+    assert transaction.found == "transaction timeout: 60000 ms, the broker allows 1000 ms: see transaction_timeout_s"
+    assert broker.asked == [f"{topic.name}/{topic.partitions}" for topic in topics]
+
+
+def test_topics_that_up_would_make_are_no_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first `up` only the broker is asked about, not the topics that are all still to be made."""
+    broker = _Broker({}, [("kafka version", True, "3.9")])
+    assert [finding.state for finding in _on_broker(config, broker, monkeypatch)] == [State.OK]
+    assert broker.asked == []
+
+
+def test_an_embedded_log_has_no_broker(config: Config) -> None:
+    """No line is shown for what is not there."""
+    assert not any(finding.check == "broker" for finding in examine(config))
+
+
+def test_a_broker_that_is_away_says_how_to_mend_it(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker is reached only when it is asked: that failure too comes with its remedy."""
+
+    class _Away(_Broker):
+        def topics(self) -> dict[str, int]:
+            raise LogUnavailable("no broker answers")
+
+    broker = _Away({}, [])
+    monkeypatch.setattr("farmwatch.roles.open_configured", lambda config: broker)
+    log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
+    findings = {finding.check: finding for finding in examine(msgspec.structs.replace(config, log=log))}
+    assert (findings["log"].state, "start the broker" in findings["log"].mend) == (State.FAIL, True)
+    assert "clock" in findings
 
 
 def test_hits_from_the_future_are_a_fail(config: Config) -> None:
