@@ -31,13 +31,22 @@ _MAGIC = tuple(
     )
 )
 _HTML_START = re.compile(
-    rb"\s*(?:<!--.{0,4000}?-->\s*)*<(?:!doctype\s+html|\?xml|html|head|body|title|meta|script|style|div|table|h1|p|a)\b",
+    rb"\s*+(?:(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|\?xml|html|head|body|title|meta|script|style|div|table|h1|p|a)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _SNIFFED_BYTES = 1024
 # Binary data bytes of the MIME Sniffing standard, section 3
 _BINARY = bytes([*range(0x00, 0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 _BINARY_SHARE = 0.1  # of the first bytes; stray control bytes occur in real pages
+
+# What Python calls the encodings of the Encoding Standard (encoding.spec.whatwg.org, section 4.2). Its other codecs are
+# no charsets of the web: some are no text, some raise, `punycode` takes quadratic time, `utf-7` hides markup.
+_CHARSETS = frozenset(
+    """utf-8 utf-16 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8
+    iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u mac-roman mac-cyrillic cp874 cp1250 cp1251
+    cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 gb18030 big5hkscs euc_jp iso2022_jp cp932 cp949
+    """.split()  # noqa: SIM905  # a table of words
+)
 
 _META = re.compile(rb"<meta\s([^<>]{1,1000})>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"""(name|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
@@ -76,7 +85,7 @@ def _is_wide(content_type: str, start: bytes) -> bool:
 def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> str:
     """Python's name of the charset of an HTML body: BOM, header, meta, strict UTF-8, windows-1252, in this order.
 
-    A declaration that the bytes contradict is passed over: one under which more characters are broken than whole, and
+    Only charsets of the Encoding Standard are believed, and UTF-32 where a BOM marks it: all decode in linear time. A declaration that the bytes contradict is passed over: one under which more characters are broken than whole, and
     the Western default where they are UTF-8 with letters beyond ASCII (a chance of about nil in real Latin-1 text).
     """
     bom, _ = read_bom(body)
@@ -93,10 +102,10 @@ def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> st
 def _declared(content_type: str, body: bytes) -> Iterator[str]:
     """The charsets that the header and the markup name; the markup is looked at only when the header is not enough."""
     name = http_content_type_encoding(content_type)
-    if name is not None:
+    if name in _CHARSETS:
         yield name
     name = html_body_declared_encoding(body)
-    if name is not None:
+    if name in _CHARSETS:
         yield name
 
 

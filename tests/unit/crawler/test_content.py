@@ -63,6 +63,40 @@ def test_charset_decision(header: str, body: bytes, charset: str) -> None:
     assert charset_of(header, body) == charset
 
 
+NO_CHARSETS = (
+    "utf-7", "utf7", "unicode_escape", "raw_unicode_escape", "undefined", "idna", "punycode", "rot13", "base64", "hex",
+    "quopri", "uu", "zlib", "bz2", "cp037", "utf-32", "hz", "iso-2022-kr", "mbcs", "palmos", "\xe9", "aliases",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_CHARSETS)
+@pytest.mark.parametrize("where", ["header", "meta"])
+def test_codecs_that_are_no_charsets_of_the_web(name: str, where: str) -> None:
+    """A codec of Python that the Encoding Standard does not name is passed over: it is costly, raises, or smuggles."""
+    header = f"text/html; charset={name}" if where == "header" else "text/html"
+    body = b"<html>-" + b"9999a" * 100_000 + "für".encode()
+    if where == "meta":
+        body = f"<meta charset={name}>".encode() + body
+    charset = charset_of(header, body)
+    assert charset == "utf-8"
+    body.decode(charset, "replace")
+
+
+@pytest.mark.parametrize("label", ["utf-8", "GB2312", "gbk", "big5", "shift_jis", "euc-jp", "euc-kr", "koi8-r",
+    "iso-8859-2", "iso-8859-15", "windows-1250", "windows-874", "macintosh", "mac-cyrillic", "iso-2022-jp", "ibm866",
+    "ks_c_5601-1987", "tis-620", "utf-16le", "latin1", "us-ascii", "iso-8859-9", "cp1251"])  # fmt: skip
+def test_labels_of_the_web_are_known(label: str) -> None:
+    """The labels that pages use are believed where the bytes agree."""
+    charset = charset_of(f"text/html; charset={label}", b"plain text")
+    assert (charset == "utf-8") == (label == "utf-8")
+
+
+def test_sniffing_costs_no_more_than_its_length() -> None:
+    """A start of many small comments without a tag is no HTML, at once (an ambiguous pattern would never end)."""
+    assert not is_html("", b"<!---->" * 140 + b"x")
+    assert is_html("", b"<!---->  <!-- a -- b -> -->" * 20 + b"<html>")
+
+
 def test_a_truncated_body_may_end_within_a_character() -> None:
     """A cut character does not turn UTF-8 into windows-1252."""
     body = "für Bä".encode()[:-1]
