@@ -12,7 +12,6 @@ from farmwatch.messages import message, put, put_json, put_table
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
-    from farmwatch.config import Config
     from farmwatch.explaining import Explanation
 
 
@@ -41,10 +40,11 @@ def rate(
 ) -> int:
     """The share of LLM sites with its interval and all its denominators; one line per ruleset and detector.
 
-    JSON: one object a line, with the fields of `estimate`, the group and the versions.
+    JSON: one object a line, with the fields of `estimate`, the group, the versions and the detector's warning.
     """
     import msgspec
 
+    from farmwatch.caveats import caveats, tell
     from farmwatch.rating import rate_lines
     from farmwatch.site_table import read_sites
 
@@ -52,9 +52,10 @@ def rate(
     with opened(config) as log:
         rows = read_sites(log)
     lines = rate_lines(rows, by.value if by else "", config.rate.errors, config.rate.confidence)
+    warnings = caveats(config, (line.detector for line in lines))
     if json:
         for line in lines:
-            put_json(msgspec.to_builtins(line))
+            put_json({**msgspec.to_builtins(line), "warning": warnings[line.detector]})
         return Exit.OK
     for line in lines:
         group = f"{line.by} {line.group}: " if line.by else ""
@@ -64,19 +65,8 @@ def rate(
             f" {line.unclassifiable} unclassifiable; ruleset {line.ruleset or '-'} {line.digest or '-'};"
             f" detector {line.detector or '-'}"
         )
-    warn_of_detector(config, {line.detector for line in lines})
+    tell(warnings)
     return Exit.OK
-
-
-def warn_of_detector(config: Config, identities: set[str]) -> None:
-    """Say on stderr what must be said wherever scores of the configured detector show."""
-    from farmwatch.roles import load_configured_detector
-
-    detector = load_configured_detector(config)
-    if detector.identity in identities:
-        message(f"{config.score.detector}: {detector.warning}")
-    for other in sorted(identities - {detector.identity, ""}):
-        message(f"{other}: not the detector configured here; what its scores are worth is not known here")
 
 
 def explain(
@@ -86,10 +76,14 @@ def explain(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Why a page was kept or dropped: every rule with its value, threshold and outcome, and the score."""
+    """Why a page was kept or dropped: every rule with its value, threshold and outcome, and the score.
+
+    JSON: one object, with the fields of `judge`, the measures, the score and the detector's warning.
+    """
     from pathlib import Path
 
     from crawler.errors import UnusableUrl
+    from farmwatch.caveats import caveats, tell
     from farmwatch.explaining import as_json, explain_file, explain_url
     from farmwatch.roles import load_configured_detector, load_configured_ruleset
     from filters.ruleset import load_ruleset
@@ -104,12 +98,13 @@ def explain(
             raise UsageError(str(error)) from error
     else:
         found = explain_file(Path(page), config, rules, load_configured_detector(config))
+    scored_by = found.score.detector if found.score is not None else ""
+    warnings = caveats(config, [scored_by])
     if json:
-        put_json(as_json(found))
+        put_json({**as_json(found), "warning": warnings[scored_by]})
     else:
         show(found)
-        if found.score is not None:
-            warn_of_detector(config, {found.score.detector})
+        tell(warnings)
     return Exit.OK
 
 
@@ -144,21 +139,27 @@ def sites(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """One row per site: its verdict and what that rests on. JSON: one object a line."""
+    """One row per site: its verdict and what that rests on; the detector's warning on stderr.
 
+    JSON: one object a line.
+    """
     import msgspec
 
+    from farmwatch.caveats import caveats, tell
     from farmwatch.site_table import read_sites
 
     if limit < 0:
         raise UsageError("--limit: 0 or more")
-    with opened(common.load().config) as log:
+    config = common.load().config
+    with opened(config) as log:
         rows = read_sites(log)
     found = [row for row in rows if verdict is None or row.verdict == verdict]
     shown = found[: limit or None]
+    warnings = caveats(config, (row.detector for row in shown))
     if json:
         for row in shown:
             put_json({name: msgspec.to_builtins(getattr(row, name)) for name in SITE_FIELDS})
+        tell(warnings)
         return Exit.OK
     put_table(
         ("site", "verdict", "pages", "articles", "scored", "flagged", "used", "llr", "most dropped by", "detector"),
@@ -179,6 +180,7 @@ def sites(
         ),
     )
     message(f"{len(shown)} of {len(found)} sites shown; {len(rows)} in the log")
+    tell(warnings)
     return Exit.OK
 
 

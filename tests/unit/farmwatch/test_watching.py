@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from farmwatch.errors import Exit
+from stream.opening import open_log
 from tests.front_door import DETECTOR, REFUSED_URL, SHORT_URL, URL, Runner, article_html
 
 
@@ -64,6 +65,31 @@ def test_rate_says_when_the_detector_is_not_the_configured_one(
     assert f"{DETECTOR}: not the detector configured here" in ran.err
 
 
+def test_rate_json_carries_the_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read by programs is warned of too: each line has the warning, or that there is none to give."""
+    (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
+    assert line["warning"] == "indicative only"
+    monkeypatch.setattr(_Detector, "identity", "newer/2")
+    (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
+    assert "not the detector configured here" in line["warning"]
+
+
+def test_rate_of_an_empty_log_warns_of_nothing(farmwatch: Runner, tmp_path: Path) -> None:
+    """No score, no warning: the field is there and empty."""
+    url = f"sqlite:{tmp_path / 'new'}"
+    farmwatch("topics", "--create", "--log", url)
+    ran = farmwatch("rate", "--json", "--log", url)
+    assert (_lines(ran.out)[0]["warning"], ran.err) == ("", "")
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_sites_tells_the_warning(farmwatch: Runner, finished: str, form: list[str]) -> None:
+    """Verdicts rest on scores: the detector's warning stands on stderr, as a table and as JSON, and stdout is data."""
+    ran = farmwatch("sites", "--log", finished, *form)
+    assert ran.err.splitlines()[-1] == f"{DETECTOR}: indicative only"
+    assert "indicative" not in ran.out
+
+
 def test_sites_shows_the_newest_row_of_each_site(farmwatch: Runner, finished: str) -> None:
     """An older row of a site is not shown beside the newer one."""
     rows = _lines(farmwatch("sites", "--json", "--log", finished).out)
@@ -95,6 +121,24 @@ def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: st
     found = json.loads(farmwatch("explain", SHORT_URL, "--json", "--log", finished).out)
     assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
     assert {"name", "value", "op", "threshold", "outcome"} == set(found["rules"][0])
+    assert found["warning"] == ""
+
+
+def test_explain_tells_the_warning_with_the_score(farmwatch: Runner, finished: str) -> None:
+    """Beside a score stands what it is worth: on stderr, and in JSON as a field."""
+    assert f"{DETECTOR}: indicative only" in farmwatch("explain", URL, "--log", finished).err
+    found = json.loads(farmwatch("explain", URL, "--json", "--log", finished).out)
+    assert (found["score"]["detector"], found["warning"]) == (DETECTOR, "indicative only")
+
+
+@pytest.mark.parametrize("command", [["rate"], ["sites"], ["explain", URL], ["topics"]])
+def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path, command: list[str]) -> None:
+    """A log that nobody has laid out yet: no traceback; and one that is not there is an error that names it."""
+    open_log(f"sqlite:{tmp_path / 'bare'}").close()
+    ran = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'bare'}")
+    assert "no rate" in ran.out or "no topics yet" in ran.err or "0 in the log" in ran.err
+    absent = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'absent'}")
+    assert (absent.code, "there is no log yet" in absent.err) == (Exit.UNAVAILABLE, True)
 
 
 def test_explain_by_another_ruleset_judges_anew(farmwatch: Runner, finished: str) -> None:
