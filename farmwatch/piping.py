@@ -101,7 +101,7 @@ def estimate(
     human_cleared: Annotated[int | None, Parameter(help="Of them, not called llm.")] = None,
     confidence: Annotated[float, Parameter(help="Of the interval.")] = 0.95,
 ) -> int:
-    """Site verdicts to the rate. In: {verdict}, one line a site.
+    """Site verdicts to the rate. In: {verdict[, site]}, one line a site; the last line of a site counts.
 
     Out: {rate, low, high, llm, classifiable, unclassifiable, sites, ...}. With the four error counts the rate is
     corrected by them, without them it is not and says so.

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from scoring.rate import ErrorCounts
+from stream.topics import DEFAULT_PARTITIONS
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -14,7 +15,9 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     url: str = "sqlite:farmwatch-data"  # sqlite:FOLDER (no server) or kafka:HOST:PORT[,HOST:PORT]
     prefix: str = ""  # put before every topic and group name, so that several farmwatches share one broker
-    partitions: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 24  # of every topic; chosen once, never changed
+    partitions: Annotated[int, msgspec.Meta(ge=1, le=4096)] = (
+        DEFAULT_PARTITIONS  # of every topic; chosen once, never changed
+    )
     state_folder: str = "farmwatch-state"  # local copies of keyed state, on Kafka only; may be lost at any time
 
 

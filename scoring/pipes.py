@@ -54,9 +54,9 @@ class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Input of `estimate`; further fields of a line are ignored."""
+    """Input of `estimate`; further fields of a line are ignored. A line without a site is a site of its own."""
 
-    site: str
+    site: str | None = None
     verdict: Literal["llm", "human", "undecided", "unclassifiable"]
 
 
@@ -118,7 +118,10 @@ def estimate_sites(
     lines: Iterable[SiteVerdictLine], errors: ErrorCounts | None = None, confidence: float = 0.95
 ) -> EstimateLine:
     """The rate over site verdicts; of several lines for a site the last one counts. Raises as `scoring.estimate`."""
-    found = site_rate({line.site: line.verdict for line in lines}.values(), errors, confidence)
+    verdicts: dict[str | int, str] = {}
+    for number, line in enumerate(lines):
+        verdicts[number if line.site is None else line.site] = line.verdict
+    found = site_rate(verdicts.values(), errors, confidence)
     return EstimateLine(
         rate=found.rate.rate,
         low=found.rate.low,

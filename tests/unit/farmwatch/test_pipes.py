@@ -162,6 +162,12 @@ def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Pat
     assert "uncorrected" in farmwatch("estimate", file).err
 
 
+def test_estimate_takes_verdicts_alone(farmwatch: Runner, tmp_path: Path) -> None:
+    """As its help says: {verdict}, one line a site."""
+    ran = farmwatch("estimate", _write(tmp_path, {"verdict": "llm"}, {"verdict": "llm"}, {"verdict": "human"}))
+    assert (ran.code, json.loads(ran.out)["llm"], json.loads(ran.out)["sites"]) == (Exit.OK, 2, 3)
+
+
 def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path) -> None:
     """The lengths add up to the bytes of the file, none above the maximum."""
     data = bytes(range(256)) * 20

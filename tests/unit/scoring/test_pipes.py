@@ -44,6 +44,13 @@ def test_estimate_counts_every_kind_of_site() -> None:
     assert estimate_sites([]).rate is None
 
 
+def test_a_line_without_a_site_is_a_site_of_its_own() -> None:
+    """{verdict} alone is enough: such lines are never taken for one site, nor for one that has a name."""
+    unnamed = [SiteVerdictLine(verdict="llm") for _ in range(3)]
+    found = estimate_sites([*unnamed, SiteVerdictLine(site="", verdict="human"), SiteVerdictLine(verdict="human")])
+    assert (found.llm, found.human, found.sites) == (3, 2, 5)
+
+
 def row(site: str, verdict: str, sources: list[str], queries: list[str], rank: int) -> SiteState:
     """A site row."""
     return SiteState(id=site, site=site, verdict=verdict, sources=sources, queries=queries, best_rank=rank)
