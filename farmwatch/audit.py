@@ -1,16 +1,17 @@
 """`farmwatch audit`: conservation, proved from the log itself, partition by partition.
 
 Each hit is fetched or refused with a reason, each fetched page has one features record, each features record one
-verdict, each article one score or one reason, each site of the hits one row that agrees with its verdicts. What a stage
-has not read yet is `waiting`; what retention took is `expired`; a dead letter is a reason. Anything else is broken.
+verdict (of each ruleset that judged it), each article one score or one reason, each site of the hits one row that says
+exactly what follows from its verdicts and scores. What a stage has not read yet is `waiting`; what retention took is
+`expired`; a dead letter of the stage is a reason. Anything else is broken.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -80,6 +81,19 @@ class _Kept(Generic[R]):
     timestamp_ms: int
 
 
+class _Counts(NamedTuple):
+    """What a row says that can be counted in the log, in the fields' names."""
+
+    digest: str
+    pages: int
+    articles: int
+    scored: int
+    abstained: int
+    flagged: int
+
+
+_Flags = Mapping[tuple[str, str, str], bool | None]  # (site, text digest, detector) -> flag, None = abstained
+
 STEPS = ("hits -> pages", "pages -> features", "features -> verdicts", "articles -> scores", "sites -> rows")
 
 
@@ -99,8 +113,8 @@ class _Partition:
         self._partition = partition
         self._report = report
         letters = [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition)]
-        self._dead = {(letter.topic, letter.offset) for letter in letters}
-        self._dead_stages = {letter.stage for letter in letters}
+        self._dead = {(letter.stage, letter.topic, letter.offset) for letter in letters}
+        self._given_up = {_site_of(letter.key) for letter in letters if letter.stage == "tally"}  # sites
         self._committed: dict[tuple[str, str], int] = {}
         self._since: dict[str, int] = {}
         self._last: dict[str, int] = {}  # topic -> offset of its last record
@@ -120,14 +134,14 @@ class _Partition:
             features,
         )
         self._one_to_one("features -> verdicts", FEATURES, "judge", features, VERDICTS, verdicts)
-        articles = [v for v in verdicts if v.record.verdict == "article"]
-        self._articles_to_scores(articles)
-        self._sites_to_rows({h.record.site for h in hits}, verdicts)
+        scores = list(self._read(SCORES, Score))
+        self._articles_to_scores([v for v in verdicts if v.record.verdict == "article"], scores)
+        self._sites_to_rows({h.record.site for h in hits}, verdicts, scores)
 
     def _hits_to_pages(self, hits: list[_Kept[Hit]], pages: list[_Kept[Page]]) -> None:
         step = self._report.steps["hits -> pages"]
         by_page = {p.record.page_id: p.record for p in pages}
-        self._refuse_twice(step.name, pages)
+        self._refuse_twice(step.name, pages, _own_id)
         queued = set(queued_pages(self._log, self._partition))
         seen: set[str] = set()
         for hit in hits:
@@ -139,7 +153,7 @@ class _Partition:
             if page is not None and page.outcome != "fetched":
                 step.reasons[page.reason] += 1
             waiting = wanted in queued or self._unread("crawl", HITS, hit.offset)
-            self._account(step, HITS, hit, done=page is not None, waiting=waiting, downstream=PAGES)
+            self._account(step, "crawl", HITS, hit, done=page is not None, waiting=waiting, downstream=PAGES)
 
     def _one_to_one(
         self,
@@ -152,64 +166,66 @@ class _Partition:
     ) -> None:
         step = self._report.steps[name]
         done = {r.record.id for r in results}
-        self._refuse_twice(name, results)
+        self._refuse_twice(name, results, _own_id)
         sources = set()
         for source in upstream:
             sources.add(source.record.id)
             waiting = self._unread(group, topic, source.offset)
-            self._account(step, topic, source, source.record.id in done, waiting, downstream)
+            self._account(step, group, topic, source, source.record.id in done, waiting, downstream)
         if self._log.beginning(topic)[self._partition] == 0:
             for result in results:
                 if result.record.id not in sources:
                     self._break(name, result.record, f"{downstream} has it, {topic} does not")
 
-    def _articles_to_scores(self, articles: list[_Kept[Verdict]]) -> None:
+    def _articles_to_scores(self, articles: list[_Kept[Verdict]], scores: list[_Kept[Score]]) -> None:
         step = self._report.steps["articles -> scores"]
-        scores = list(self._read(SCORES, Score))
-        scored = {s.record.text_digest: s.record for s in scores}
-        self._refuse_twice(step.name, scores, by_fetch=True)
+        scored = {(s.record.site, s.record.text_digest): s.record for s in scores}
+        asked = Counter(article.record.id for article in articles)  # once for each ruleset that judged the fetch
+        self._refuse_twice(step.name, scores, lambda s: (s.fetch_id, s.detector), lambda s: asked[s.fetch_id])
         requests = {r.record.id: r for r in self._read(SCORE_REQUESTS, ScoreRequest)}
         for article in articles:
-            score = scored.get(article.record.text_digest)
+            score = scored.get((article.record.site, article.record.text_digest))
             if score is not None and score.abstain:
                 step.reasons[score.abstain] += 1
             request = requests.get(article.record.id)
             if request is None:  # written in one transaction with the verdict, and kept for a shorter time
-                self._account(step, VERDICTS, article, score is not None, False, SCORE_REQUESTS)
+                self._account(step, "judge", VERDICTS, article, score is not None, False, SCORE_REQUESTS)
             else:
                 waiting = self._unread("score", SCORE_REQUESTS, request.offset)
-                self._account(step, SCORE_REQUESTS, request, score is not None, waiting, SCORES)
+                self._account(step, "score", SCORE_REQUESTS, request, score is not None, waiting, SCORES)
 
-    def _sites_to_rows(self, sites: set[str], verdicts: list[_Kept[Verdict]]) -> None:
+    def _sites_to_rows(self, sites: set[str], verdicts: list[_Kept[Verdict]], scores: list[_Kept[Score]]) -> None:
         step = self._report.steps["sites -> rows"]
         rows = {r.record.site: r.record for r in self._read(SITES, SiteState)}
         behind = any(
             self._unread("tally", topic, self._last[topic]) for topic in (HITS, VERDICTS, SCORES) if topic in self._last
         )
-        latest: dict[str, dict[str, bool]] = {}
+        flags: _Flags = {(s.record.site, s.record.text_digest, s.record.detector): s.record.flag for s in scores}
+        of_site: dict[str, list[Verdict]] = {}
         for verdict in verdicts:
-            latest.setdefault(verdict.record.site, {})[verdict.record.page_id] = verdict.record.verdict == "article"
+            of_site.setdefault(verdict.record.site, []).append(verdict.record)
         expired = self._log.beginning(VERDICTS)[self._partition] > 0
         for site in sorted(sites):
             step.records += 1
-            row, pages = rows.get(site), latest.get(site, {})
-            if row is not None and (expired or (row.pages, row.articles) == (len(pages), sum(pages.values()))):
+            row = rows.get(site)
+            wrong = "no row" if row is None else _contradiction(row, of_site.get(site, []), flags)
+            if row is not None and (expired or not wrong):
                 step.done += 1
             elif behind:
                 step.waiting += 1
-            elif "tally" in self._dead_stages:
+            elif site in self._given_up:
                 step.dead += 1
             else:
-                how = "no row" if row is None else f"row says {row.pages} pages, {row.articles} articles; "
-                how += "" if row is None else f"the verdicts say {len(pages)}, {sum(pages.values())}"
                 step.broken += 1
-                self._report.broken.append(Broken(step.name, site, site, how))
+                self._report.broken.append(Broken(step.name, site, site, wrong))
 
-    def _account(self, step: Step, topic: str, kept: _Kept[R], done: bool, waiting: bool, downstream: str) -> None:
+    def _account(
+        self, step: Step, stage: str, topic: str, kept: _Kept[R], done: bool, waiting: bool, downstream: str
+    ) -> None:
         step.records += 1
         if done:
             step.done += 1
-        elif (topic, kept.offset) in self._dead:
+        elif (stage, topic, kept.offset) in self._dead:
             step.dead += 1
         elif waiting:
             step.waiting += 1
@@ -219,13 +235,20 @@ class _Partition:
             step.broken += 1
             self._report.broken.append(Broken(step.name, kept.record.id, kept.record.site, f"nothing in {downstream}"))
 
-    def _refuse_twice(self, step: str, results: Iterable[_Kept[Any]], *, by_fetch: bool = False) -> None:
-        seen: Counter[str] = Counter()
+    def _refuse_twice(
+        self,
+        step: str,
+        results: Iterable[_Kept[R]],
+        key: Callable[[R], Hashable],
+        wanted: Callable[[R], int] = lambda _: 1,
+    ) -> None:
+        """Break each key that stands there more often than `wanted`, and than once."""
+        seen: Counter[Hashable] = Counter()
         for result in results:
             record = result.record
-            key = f"{record.fetch_id}:{record.detector}" if by_fetch and isinstance(record, Score) else record.id
-            seen[key] += 1
-            if seen[key] == 2:
+            name = key(record)
+            seen[name] += 1
+            if seen[name] == max(1, wanted(record)) + 1:
                 self._break(step, record, "written twice")
 
     def _break(self, step: str, record: Record, how: str) -> None:
@@ -248,7 +271,7 @@ class _Partition:
         return self._since[topic]
 
     def _read(self, topic: str, kind: type[R]) -> Iterator[_Kept[R]]:
-        """The records of a topic, without bodies, texts and blocks: the audit needs none of them in memory."""
+        """The records of a topic, without what is `_HEAVY`: the audit needs none of it in memory."""
         for message in self._log.read(topic, self._partition):
             self._last[topic] = message.offset
             if message.value is None or is_heartbeat(message):
@@ -260,6 +283,40 @@ class _Partition:
             yield _Kept(_slim(record), message.offset, message.timestamp_ms)
 
 
+def _contradiction(row: SiteState, verdicts: Sequence[Verdict], flags: _Flags) -> str:
+    """Where the row says something else than the site's verdicts and scores; "" = nowhere.
+
+    Exact, by the rules of the tally. A page's newest fetch counts, and of one fetch the verdict that was written last.
+    Only pages whose verdict is of the ruleset that spoke last of the site count. `scored`, `abstained` and `flagged`
+    count articles, not texts: articles of one text all have that text's score, and one score record accounts for them.
+    Of the scores only those of the detector that the row names count, and of one text the score that was written last.
+    """
+    newest: dict[str, Verdict] = {}
+    for verdict in verdicts:
+        known = newest.get(verdict.page_id)
+        if known is None or (verdict.fetched_at, verdict.id) >= (known.fetched_at, known.id):
+            newest[verdict.page_id] = verdict
+    digest = verdicts[-1].digest if verdicts else ""
+    pages = [verdict for verdict in newest.values() if verdict.digest == digest]
+    keys = [(row.site, page.text_digest, row.detector) for page in pages if page.verdict == "article"]
+    found = [flags[key] for key in keys if key in flags]
+    abstained = found.count(None)
+    log = _Counts(digest, len(pages), len(keys), len(found) - abstained, abstained, found.count(True))
+    said = _Counts(row.digest, row.pages, row.articles, row.scored, row.abstained, row.flagged)
+    differing = zip(_Counts._fields, said, log, strict=True)
+    return "; ".join(f"row says {name} {a}, the log says {b}" for name, a, b in differing if a != b)
+
+
+def _own_id(record: Record) -> Hashable:
+    """What stands once on its topic: a record, and of verdicts one for each ruleset."""
+    return (record.id, record.digest) if isinstance(record, Verdict) else record.id
+
+
+def _site_of(key: bytes) -> str:
+    """The site in a record's key: the whole of it, or what stands before the space in a score's."""
+    return key.decode(errors="replace").partition(" ")[0]
+
+
 def _page_of(hit: Hit) -> str:
     try:
         return page_id(hit.url)
@@ -267,6 +324,9 @@ def _page_of(hit: Hit) -> str:
         return hit.id
 
 
+_HEAVY = ("body", "text", "blocks", "rules", "measures", "headers", "snippet", "queries")
+
+
 def _slim(record: R) -> R:
-    heavy = {name: type(value)() for name in ("body", "text", "blocks") if (value := getattr(record, name, None))}
+    heavy = {name: type(value)() for name in _HEAVY if (value := getattr(record, name, None))}
     return msgspec.structs.replace(record, **heavy) if heavy else record

@@ -2,93 +2,21 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import pytest
 
 from crawler.rows import Priority, queue_key
-from crawler.urls import fetch_id, page_id
+from crawler.urls import page_id
 from farmwatch.audit import AuditReport, audit
 from stream import heartbeat
 from stream.dead_letters import dead_letter
-from stream.log import At, Change, Commit, Message, Output
+from stream.log import At, Change, Commit, Message
 from stream.memory_log import MemoryLog
-from stream.records import (
-    Features,
-    Hit,
-    Page,
-    Record,
-    Score,
-    ScoreRequest,
-    SiteState,
-    Verdict,
-    encode,
-)
-from stream.topics import HITS, PAGES, all_topics
-
-SITE = "a.example"
-READ = {
-    "crawl": ("hits", "decisions"),
-    "measure": ("pages",),
-    "judge": ("features",),
-    "score": ("score.requests",),
-    "tally": ("hits", "verdicts", "scores"),
-}
-
-
-@dataclass
-class World:
-    """A log of one partition, and who has read how far."""
-
-    log: MemoryLog = field(default_factory=MemoryLog)
-
-    def __post_init__(self) -> None:
-        self.log.create(all_topics(1, "e"))
-
-    def put(self, topic: str, record: Record, key: str = "") -> None:
-        self.log.append([Output(topic, 0, (key or record.site).encode(), encode(record))])
-
-    def page(self, name: str, *, outcome: str = "fetched", reason: str = "") -> str:
-        url = f"http://{SITE}/{name}"
-        fid = fetch_id(url, 1)
-        self.put("hits", Hit(id=f"hit-{name}", site=SITE, url=url))
-        self.put("pages", Page(id=fid, site=SITE, page_id=page_id(url), url=url, outcome=outcome, reason=reason))
-        return fid
-
-    def judged(self, name: str, *, article: bool = True, scored: bool = True) -> str:
-        """A page that went all the way."""
-        fid = self.page(name)
-        url = f"http://{SITE}/{name}"
-        pid, digest = page_id(url), f"digest-{name}"
-        self.put("features", Features(id=fid, site=SITE, page_id=pid, url=url, epoch="e"))
-        kind = "article" if article else "dropped"
-        self.put("verdicts", Verdict(id=fid, site=SITE, page_id=pid, url=url, verdict=kind, text_digest=digest))
-        if article:
-            request = ScoreRequest(id=fid, site=SITE, page_id=pid, url=url, text_digest=digest, text="t")
-            self.put("score.requests", request)
-        if article and scored:
-            self.score(fid, pid, digest)
-        return fid
-
-    def score(self, fid: str, pid: str, digest: str, abstain: str = "") -> None:
-        score = Score(
-            id=f"{digest}:d", site=SITE, page_id=pid, fetch_id=fid, text_digest=digest, detector="d", abstain=abstain
-        )
-        self.put("scores", score, key=score.id)
-
-    def row(self, pages: int, articles: int) -> None:
-        self.put("sites", SiteState(id=SITE, site=SITE, pages=pages, articles=articles))
-
-    def read_all(self) -> None:
-        """Every group has committed the end of its inputs."""
-        for group, topics in READ.items():
-            for topic in topics:
-                self.log.reset(group, topic, self.log.end(topic))
-
-    def report(self) -> AuditReport:
-        self.read_all()
-        return audit(self.log)
+from stream.records import Features, Hit, Page, RuleOutcome, Verdict
+from stream.topics import FEATURES, HITS, PAGES, SCORES, VERDICTS
+from tests.audit_world import OTHER, SITE, World
 
 
 @pytest.fixture
@@ -107,7 +35,7 @@ def test_a_complete_run_is_clean(world: World) -> None:
     world.page("3", outcome="refused", reason="robots")
     fid = world.judged("4", scored=False)
     world.score(fid, page_id(f"http://{SITE}/4"), "digest-4", abstain="too_short")
-    world.row(pages=3, articles=2)
+    world.row(pages=3, articles=2, abstained=1)
     world.log.append([heartbeat.travelling(HITS, 0, {heartbeat.HEADER: "1"})])
     report = world.report()
     assert report.ok
@@ -139,7 +67,15 @@ def lost_verdict(world: World) -> tuple[str, str]:
 
 def lost_score(world: World) -> tuple[str, str]:
     fid = world.judged("1", scored=False)
-    world.row(pages=1, articles=1)
+    world.row(pages=1, articles=1, scored=0)
+    return "articles -> scores", fid
+
+
+def score_of_another_site_only(world: World) -> tuple[str, str]:
+    fid = world.judged("1", scored=False, text="same")
+    world.judged("1", site=OTHER, text="same")
+    world.row(pages=1, articles=1, scored=0)
+    world.row(pages=1, articles=1, site=OTHER)
     return "articles -> scores", fid
 
 
@@ -151,6 +87,38 @@ def lost_row(world: World) -> tuple[str, str]:
 def contradicting_row(world: World) -> tuple[str, str]:
     world.judged("1")
     world.row(pages=1, articles=0)
+    return "sites -> rows", SITE
+
+
+def row_without_its_score(world: World) -> tuple[str, str]:
+    world.judged("1")
+    world.row(pages=1, articles=1, scored=0)
+    return "sites -> rows", SITE
+
+
+def row_with_a_flag_too_few(world: World) -> tuple[str, str]:
+    world.judged("1")
+    world.row(pages=1, articles=1, flagged=0)
+    return "sites -> rows", SITE
+
+
+def row_with_scores_of_another_detector(world: World) -> tuple[str, str]:
+    world.judged("1")
+    world.row(pages=1, articles=1, detector="d2")
+    return "sites -> rows", SITE
+
+
+def row_of_two_rulesets(world: World) -> tuple[str, str]:
+    world.judged("1", rules="r1")
+    world.judged("2", rules="r2")
+    world.row(pages=2, articles=2, rules="r2")
+    return "sites -> rows", SITE
+
+
+def row_of_the_ruleset_before(world: World) -> tuple[str, str]:
+    world.judged("1", rules="r1")
+    world.judged("2", rules="r2")
+    world.row(pages=1, articles=1, rules="r1")
     return "sites -> rows", SITE
 
 
@@ -177,11 +145,41 @@ def doubled_verdict(world: World) -> tuple[str, str]:
     return "features -> verdicts", fid
 
 
+def doubled_verdict_of_two_rulesets(world: World) -> tuple[str, str]:
+    fid = world.judged("1", article=False, rules="r1")
+    for _ in range(2):
+        world.judged("1", article=False, rules="r2", again=True)
+    world.row(pages=1, articles=0, rules="r2")
+    return "features -> verdicts", fid
+
+
 def doubled_score(world: World) -> tuple[str, str]:
     fid = world.judged("1")
     world.score(fid, page_id(f"http://{SITE}/1"), "digest-1")
     world.row(pages=1, articles=1)
     return "articles -> scores", "digest-1:d"
+
+
+def page_lost_where_another_stage_gave_up(world: World) -> tuple[str, str]:
+    world.put("hits", Hit(id="hit-1", site=SITE, url=f"http://{SITE}/1"))
+    world.bury("tally", HITS, 0, OTHER)
+    world.row(pages=0, articles=0)
+    return "hits -> pages", "hit-1"
+
+
+def score_lost_where_tally_gave_up_the_verdict(world: World) -> tuple[str, str]:
+    fid = world.judged("1", scored=False)
+    world.bury("tally", "score.requests", 0, OTHER)
+    world.bury("tally", VERDICTS, 0, OTHER)
+    world.row(pages=1, articles=1, scored=0)
+    return "articles -> scores", fid
+
+
+def row_lost_where_tally_gave_up_another_site(world: World) -> tuple[str, str]:
+    world.judged("1")
+    world.bury("tally", VERDICTS, 9, OTHER)
+    world.bury("tally", SCORES, 9, f"{OTHER} digest-1:d")
+    return "sites -> rows", SITE
 
 
 def features_of_nothing(world: World) -> tuple[str, str]:
@@ -197,12 +195,22 @@ def features_of_nothing(world: World) -> tuple[str, str]:
         lost_features,
         lost_verdict,
         lost_score,
+        score_of_another_site_only,
         lost_row,
         contradicting_row,
+        row_without_its_score,
+        row_with_a_flag_too_few,
+        row_with_scores_of_another_detector,
+        row_of_two_rulesets,
+        row_of_the_ruleset_before,
         doubled_page,
         doubled_features,
         doubled_verdict,
+        doubled_verdict_of_two_rulesets,
         doubled_score,
+        page_lost_where_another_stage_gave_up,
+        score_lost_where_tally_gave_up_the_verdict,
+        row_lost_where_tally_gave_up_another_site,
         features_of_nothing,
     ],
 )
@@ -252,6 +260,75 @@ def test_a_dead_letter_is_a_reason(world: World) -> None:
     report = world.report()
     assert report.ok
     assert report.steps["pages -> features"].dead == 1
+
+
+@pytest.mark.parametrize(
+    ("topic", "key"), [(HITS, SITE), (VERDICTS, SITE), (SCORES, f"{SITE} digest-1:d")], ids=["hit", "verdict", "score"]
+)
+def test_a_row_is_excused_by_a_letter_of_its_site(world: World, topic: str, key: str) -> None:
+    """What TALLY gave up of a site, whether hit, verdict or score, excuses that site's row."""
+    world.judged("1")
+    world.bury("tally", topic, 0, key)
+    report = world.report()
+    assert report.ok
+    assert report.steps["sites -> rows"].dead == 1
+
+
+def test_a_row_counts_articles_of_one_text_each(world: World) -> None:
+    """Two pages with one text have one score and count as two scored articles, as TALLY counts them."""
+    world.judged("1", text="same")
+    world.judged("2", text="same", scored=False)
+    world.row(pages=2, articles=2)
+    assert world.report().ok
+
+
+def test_pages_of_the_ruleset_before_do_not_count(world: World) -> None:
+    """After a change of ruleset the row counts what the new one has judged; judged anew is not judged twice."""
+    world.judged("1", rules="r1")
+    world.judged("2", rules="r1")
+    world.judged("2", rules="r2", again=True)
+    world.row(pages=1, articles=1, rules="r2")
+    report = world.report()
+    assert broken(report) == []
+    assert report.steps["features -> verdicts"].done == 2
+
+
+def test_another_detector_has_its_own_scores(world: World) -> None:
+    """A row is compared with the scores of the detector it names, whatever others have said."""
+    fid = world.judged("1")
+    world.judged("2")
+    world.score(fid, page_id(f"http://{SITE}/1"), "digest-1", "too_short", detector="d2")
+    world.row(pages=2, articles=2, scored=0, abstained=1, detector="d2")
+    assert world.report().ok
+
+
+def test_an_older_fetch_that_was_judged_late_changes_nothing(world: World) -> None:
+    """A page's newest fetch counts, also where an older one was judged after it."""
+    world.judged("1", visit=2)
+    world.judged("1", visit=1, article=False)
+    world.row(pages=1, articles=1)
+    assert broken(world.report()) == []
+
+
+def test_rules_and_measures_are_not_held_in_memory() -> None:
+    """The audit's memory does not grow with what verdicts and features say beyond what it compares."""
+
+    def peak(width: int) -> int:
+        world = World()
+        rules = [RuleOutcome(f"rule-{i}", i / 7, "<=", 1.5, "pass") for i in range(width)]
+        measures: dict[str, float | str | None] = {f"measure-{i}": i / 7 for i in range(width)}
+        for number in range(200):
+            name, page = f"f{number}", f"p{number}"
+            world.put(FEATURES, Features(id=name, site=SITE, page_id=page, url="u", epoch="e", measures=measures))
+            world.put(VERDICTS, Verdict(id=name, site=SITE, page_id=page, url="u", verdict="dropped", rules=rules))
+        tracemalloc.start()
+        try:
+            audit(world.log)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(100) < 1.5 * peak(1)
 
 
 def test_what_retention_took_is_expired() -> None:
