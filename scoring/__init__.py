@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from scoring.rate import ErrorCounts, Rate, estimate
     from scoring.score_stage import ScoreStage
     from scoring.settings import ScoreSettings, TallySettings
-    from scoring.site_rates import SiteRate, by_query_group, by_rank_band, by_source, rates_by, site_rate
+    from scoring.site_rates import (
+        SiteRate,
+        by_day,
+        by_query_group,
+        by_rank_band,
+        by_source,
+        rates_by,
+        site_rate,
+    )
     from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, SiteVerdict, SprtParams, params_for
     from scoring.tally_stage import TallyStage
     from scoring.training import TrainingOptions, run_training
@@ -60,7 +68,15 @@ _HOMES = {
     "scoring.rate": ("ErrorCounts", "Rate", "estimate"),
     "scoring.score_stage": ("ScoreStage",),
     "scoring.settings": ("ScoreSettings", "TallySettings"),
-    "scoring.site_rates": ("SiteRate", "by_query_group", "by_rank_band", "by_source", "rates_by", "site_rate"),
+    "scoring.site_rates": (
+        "SiteRate",
+        "by_day",
+        "by_query_group",
+        "by_rank_band",
+        "by_source",
+        "rates_by",
+        "site_rate",
+    ),
     "scoring.site_verdict": ("LITE_NGRAM_PARAMS", "SiteTest", "SiteVerdict", "SprtParams", "params_for"),
     "scoring.tally_stage": ("TallyStage",),
     "scoring.training": ("TrainingOptions", "run_training"),
@@ -96,6 +112,7 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "TrainingOptions",
     "TrainingRefused",
     "UnknownDetector",
+    "by_day",
     "by_query_group",
     "by_rank_band",
     "by_source",

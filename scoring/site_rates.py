@@ -1,9 +1,10 @@
-"""Rates over site rows: all of them, and by source, query group and rank band, each with all its denominators."""
+"""Rates over site rows: all of them, and by source, query group, rank band and day, each with all its denominators."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -78,3 +79,13 @@ def by_rank_band(row: SiteState) -> Sequence[str]:
         return ["unknown"]
     band = next((f"{first:02d}-{last:02d}" for first, last in RANK_BANDS if first <= rank <= last), None)
     return [band or f"{RANK_BANDS[-1][1] + 1}+"]
+
+
+def by_day(row: SiteState) -> Sequence[str]:
+    """Key: the UTC day on which the site's row last changed, "YYYY-MM-DD"; "unknown" for a row without a time.
+
+    A row is a site's present state, not its history: each site counts on one day, the latest.
+    """
+    if row.updated_at < 1:
+        return ["unknown"]
+    return [datetime.fromtimestamp(row.updated_at // 1000, UTC).date().isoformat()]

@@ -6,7 +6,7 @@ import msgspec
 
 from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_flags
 from scoring.rate import ErrorCounts
-from scoring.site_rates import by_query_group, by_rank_band, by_source, rates_by, site_rate
+from scoring.site_rates import by_day, by_query_group, by_rank_band, by_source, rates_by, site_rate
 from scoring.site_verdict import SprtParams
 from scoring.testing import FakeDetector
 from stream.records import SiteState
@@ -78,6 +78,18 @@ def test_rates_by_rank_band_and_query_group() -> None:
     assert list(rates_by(ROWS, by_rank_band)) == ["01-03", "04-10", "51+", "unknown"]
     groups = rates_by(ROWS, by_query_group(lambda query: query.split("/")[0]))
     assert {name: r.sites for name, r in groups.items()} == {"health": 2, "travel": 1}
+
+
+def test_rates_by_day() -> None:
+    """A site counts on the UTC day of its row's last change, to the millisecond; without a time it is unknown."""
+    midnight = 1_772_409_600_000  # 2026-03-02 00:00:00 UTC
+    times = {"a": midnight - 1, "b": midnight, "c": midnight + 86_399_999, "d": 0}
+    rates = rates_by([msgspec.structs.replace(row, updated_at=times[row.site]) for row in ROWS], by_day)
+    assert {day: (r.llm, r.human, r.sites) for day, r in rates.items()} == {
+        "2026-03-01": (1, 0, 1),
+        "2026-03-02": (0, 1, 2),
+        "unknown": (0, 1, 1),
+    }
 
 
 def test_no_classifiable_site_gives_no_rate() -> None:
