@@ -85,7 +85,9 @@ def _is_wide(content_type: str, start: bytes) -> bool:
 def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> str:
     """Python's name of the charset of an HTML body: BOM, header, meta, strict UTF-8, windows-1252, in this order.
 
-    Only charsets of the Encoding Standard are believed, and UTF-32 where a BOM marks it: all decode in linear time. A declaration that the bytes contradict is passed over: one under which more characters are broken than whole, and
+    Only charsets of the Encoding Standard are believed, and UTF-32 where a BOM marks it: all decode in linear time.
+
+    A declaration that the bytes contradict is passed over: one under which more characters are broken than whole, and
     the Western default where they are UTF-8 with letters beyond ASCII (a chance of about nil in real Latin-1 text).
     """
     bom, _ = read_bom(body)

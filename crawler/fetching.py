@@ -8,7 +8,6 @@ is another site's. robots.txt may lead anywhere, as RFC 9309 asks. Every hop is 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -24,12 +23,13 @@ from crawler.errors import UnusableUrl
 from crawler.gate import HostGate
 from crawler.guard import FixedResolver, guarded_sockets, is_guard_error
 from crawler.inflating import ACCEPTED, BadEncoding, Inflater
-from crawler.jobs import Answer, Job, Kind, Outcome
+from crawler.jobs import REDIRECTED, Answer, Job, Kind, Outcome, Request
 from crawler.retry_after import retry_after_s
-from crawler.robots import ROBOTS_CAP_BYTES, ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, meaning_of
+from crawler.robots import ROBOTS_CAP_BYTES, ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
 from crawler.settings import CrawlSettings
 from crawler.sitemaps import SitemapFile, read_sitemap
-from crawler.urls import host_of, normalise, origin_of, twin_of
+from crawler.urls import URL_CAP, host_of, normalise, origin_of, twin_of
+from crawler.wire_text import clean
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +53,7 @@ KEPT_HEADERS = frozenset(
 HEADER_CAP = 1000  # characters kept of a header
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TWIN_RULES_KEPT = 1024  # robots.txt of `www.` twins held in memory
+_NOTHING_ALLOWED = b"User-agent: *\nDisallow: /"
 _ZSTD_LEVEL = 3
 
 
@@ -74,6 +75,9 @@ class _Trip:
 
     url: str
     started_ms: int
+    delay_s: float  # of the host at hand
+    spent_s: float = 0.0
+    requests: list[Request] = field(default_factory=list)
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
@@ -103,7 +107,7 @@ class Fetcher:
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)  # costs more to make than to use; for one thread
         self._fixed = FixedResolver(settings.resolve_to) if settings.resolve_to else None
         self._resolver = self._fixed or resolver
-        self._twins: OrderedDict[str, tuple[float, RobotsRules | None]] = OrderedDict()
+        self._twins = RobotsShelf(settings.name, _TWIN_RULES_KEPT)  # by origin; the version is when they end (ms)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Fetcher:
@@ -147,8 +151,7 @@ class Fetcher:
 
     async def fetch(self, job: Job) -> Answer:
         """Do the job. Failures are answers; only cancellation is raised."""
-        trip = _Trip(job.url, int(self._clock() * 1000))
-        started = time.monotonic()
+        trip = _Trip(job.url, int(self._clock() * 1000), job.delay_s)
         try:
             await self._travel(job, trip)
             self._arrive(job, trip)
@@ -157,7 +160,7 @@ class Fetcher:
         except Exception:  # a job that ends without an answer would hold its site for ever
             log.exception("fetch_broke", kind=job.kind.value, site=job.site)
             trip.end = _Ends(Outcome.FAILED, "internal_error")
-        return self._answer(job, trip, int((time.monotonic() - started) * 1000))
+        return self._answer(job, trip)
 
     async def _travel(self, job: Job, trip: _Trip) -> None:
         """Request the URL and follow where it leads. Raises _Ends."""
@@ -167,6 +170,7 @@ class Fetcher:
             location = trip.headers.get("location", "")
             if trip.status not in _REDIRECTS or not location:
                 return
+            trip.requests[-1].outcome = REDIRECTED
             try:
                 target = normalise(location, trip.url)
             except UnusableUrl:
@@ -181,69 +185,84 @@ class Fetcher:
             return
         host = host_of(target)
         rules = job.rules
+        trip.delay_s = job.delay_s
         if host != job.site:
             if host != twin_of(job.site):
                 trip.url = target
                 raise _Ends(Outcome.REFUSED, "redirect_offsite")
-            rules = await self._twin_rules(job, target)
+            rules = await self._twin_rules(job, trip, target)
+            trip.delay_s = max(job.delay_s, rules.crawl_delay_s)
         if rules is None or not rules.allows(target):
             trip.url = target
             raise _Ends(Outcome.REFUSED, "robots")
+        if trip.delay_s > max(job.delay_s, self._settings.crawl_delay_cap_s):
+            trip.url = target
+            raise _Ends(Outcome.REFUSED, "crawl_delay")
 
-    async def _twin_rules(self, job: Job, target: str) -> RobotsRules | None:
-        """Rules of the twin's own robots.txt; None where it cannot be had, which allows nothing."""
+    async def _twin_rules(self, job: Job, trip: _Trip, target: str) -> RobotsRules:
+        """Rules of the twin's own robots.txt; where it cannot be had, nothing is allowed."""
         origin = origin_of(target)
-        known = self._twins.get(origin)
-        if known is not None and known[0] > self._clock():
+        known = self._twins.held(origin)
+        if known is not None and known[0] > self._clock() * 1000:
             return known[1]
         answer = await self.fetch(Job(Kind.ROBOTS, host_of(target), f"{origin}/robots.txt", job.delay_s))
+        trip.requests += answer.requests
         meaning = meaning_of(answer.status, complete=answer.outcome is Outcome.FETCHED)
-        rules = None
-        if meaning is not RobotsAnswer.UNREACHABLE:
-            text = answer.body if meaning is RobotsAnswer.RULES else b""
-            rules = RobotsRules(text, self._settings.name)
-        ttl_s = self._settings.robots_retry_s if rules is None else self._settings.robots_ttl_s
-        self._twins[origin] = (self._clock() + ttl_s, rules)
-        if len(self._twins) > _TWIN_RULES_KEPT:
-            self._twins.popitem(last=False)
-        return rules
+        text, ttl_s = b"", self._settings.robots_ttl_s
+        if meaning is RobotsAnswer.RULES:
+            text = answer.body
+        elif meaning is RobotsAnswer.UNREACHABLE:
+            text, ttl_s = _NOTHING_ALLOWED, self._settings.robots_retry_s
+        return self._twins.hold(origin, int((self._clock() + ttl_s) * 1000), text)
 
     async def _request(self, job: Job, trip: _Trip) -> None:
         """One HTTP request of the trip, its body read as far as it is wanted. Raises _Ends."""
-        assert self._session is not None, "use `async with`"
         host = host_of(trip.url)
-        async with self._gate.turn(host, job.delay_s):
+        async with self._gate.turn(host, trip.delay_s):
             if host == job.site:
                 trip.started_ms = int(self._clock() * 1000)
+            request = Request(job.kind)
+            trip.requests.append(request)
             trip.status, trip.headers = 0, {}
+            started = time.monotonic()
             try:
-                async with self._session.get(self._wire_url(trip.url), allow_redirects=False) as response:
-                    trip.status = response.status
-                    trip.headers = _kept(response.headers)
-                    if 200 <= response.status < 300:
-                        await self._read(job, trip, response)
-                    elif response.status not in _REDIRECTS:
-                        response.close()  # the body of an error is of no use
-            except TimeoutError:
-                raise _Ends(Outcome.FAILED, "timeout", transient=True, unreachable=trip.status == 0) from None
-            except aiohttp.ClientConnectorDNSError:
-                raise _Ends(Outcome.FAILED, "dns", transient=True, unreachable=True) from None
-            except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch):
-                raise _Ends(Outcome.FAILED, "tls", unreachable=True) from None
-            except aiohttp.InvalidURL:
-                raise _Ends(Outcome.FAILED, "bad_url") from None
-            except (aiohttp.ClientError, OSError) as error:
-                if is_guard_error(error):
-                    raise _Ends(Outcome.REFUSED, "private_address") from None
-                raise _Ends(Outcome.FAILED, "connection", transient=True, unreachable=trip.status == 0) from None
-            except BadEncoding:
-                raise _Ends(Outcome.FAILED, "bad_encoding") from None
-            except ValueError:  # from aiohttp's own parsing of headers and URLs
-                raise _Ends(Outcome.FAILED, "bad_response") from None
+                await self._exchange(job, trip, request)
+            finally:
+                request.duration_s = time.monotonic() - started
+                trip.spent_s += request.duration_s
+
+    async def _exchange(self, job: Job, trip: _Trip, request: Request) -> None:
+        """Send a request and read what is wanted of its answer. Raises _Ends."""
+        assert self._session is not None, "use `async with`"
+        try:
+            async with self._session.get(self._wire_url(trip.url), allow_redirects=False) as response:
+                trip.status = response.status
+                trip.headers = _kept(response.headers)
+                if 200 <= response.status < 300:
+                    await self._read(job, trip, response)
+                    request.body_bytes = len(trip.body)
+                elif response.status not in _REDIRECTS:
+                    response.close()  # the body of an error is of no use
+        except TimeoutError:
+            raise _Ends(Outcome.FAILED, "timeout", transient=True, unreachable=trip.status == 0) from None
+        except aiohttp.ClientConnectorDNSError:
+            raise _Ends(Outcome.FAILED, "dns", transient=True, unreachable=True) from None
+        except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch):
+            raise _Ends(Outcome.FAILED, "tls", unreachable=True) from None
+        except aiohttp.InvalidURL:
+            raise _Ends(Outcome.FAILED, "bad_url") from None
+        except (aiohttp.ClientError, OSError) as error:
+            if is_guard_error(error):
+                raise _Ends(Outcome.REFUSED, "private_address") from None
+            raise _Ends(Outcome.FAILED, "connection", transient=True, unreachable=trip.status == 0) from None
+        except BadEncoding:
+            raise _Ends(Outcome.FAILED, "bad_encoding") from None
+        except ValueError:  # from aiohttp's own parsing of headers and URLs
+            raise _Ends(Outcome.FAILED, "bad_response") from None
 
     async def _read(self, job: Job, trip: _Trip, response: aiohttp.ClientResponse) -> None:
         """Read and inflate the body up to the cap of its kind; what is not wanted is left unread."""
-        header = response.headers.get("Content-Type", "")
+        header = trip.headers.get("content-type", "")
         if job.kind is Kind.PAGE and not content.may_be_html(header):
             response.close()
             raise _Ends(Outcome.REFUSED, "content_type")
@@ -252,7 +271,7 @@ class Fetcher:
             Kind.SITEMAP: self._settings.sitemap_bytes,
             Kind.PAGE: self._settings.body_bytes,
         }[job.kind]
-        inflater = Inflater(response.headers.get("Content-Encoding", ""), cap)
+        inflater = Inflater(trip.headers.get("content-encoding", ""), cap)
         async for piece in response.content.iter_any():
             inflater.feed(piece)
             if inflater.full:
@@ -279,8 +298,10 @@ class Fetcher:
             trip.encoding = content.charset_of(kind, trip.body, truncated=trip.truncated)
             trip.packed = self._packer.compress(trip.body)
 
-    def _answer(self, job: Job, trip: _Trip, duration_ms: int) -> Answer:
+    def _answer(self, job: Job, trip: _Trip) -> Answer:
         end = trip.end or _ARRIVED
+        if trip.requests and not trip.requests[-1].outcome:
+            trip.requests[-1].outcome = end.outcome.value
         headers = trip.headers
         retry_after = headers.get("retry-after")
         return Answer(
@@ -296,7 +317,8 @@ class Fetcher:
             body=trip.body if end.outcome is Outcome.FETCHED else b"",
             packed=trip.packed,
             truncated=trip.truncated,
-            duration_ms=duration_ms,
+            duration_ms=int(trip.spent_s * 1000),
+            requests=trip.requests,
             transient=end.transient,
             unreachable=end.unreachable,
             retry_after_s=None if retry_after is None else retry_after_s(retry_after, self._clock()),
@@ -312,11 +334,13 @@ class Fetcher:
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that are kept, names in lower case, repeated ones joined."""
+    """The headers that are kept, cleaned, names in lower case, repeated ones joined."""
     kept: dict[str, str] = {}
     for name, value in headers.items():
         lower = name.lower()
         if lower in KEPT_HEADERS:
+            # One more than a URL may have: a location that is too long is refused, not cut
+            cap = URL_CAP + 1 if lower == "location" else HEADER_CAP
             joined = f"{kept[lower]}, {value}" if lower in kept else value
-            kept[lower] = joined[:HEADER_CAP]
+            kept[lower] = clean(joined, cap)
     return kept

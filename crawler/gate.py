@@ -7,6 +7,7 @@ request that is still under way when its claim was rolled back.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -15,13 +16,14 @@ _PRUNE_AT = 4096  # hosts remembered before those at rest are dropped
 
 
 class _Host:
-    """A host's place: who holds it, and when its next request may start."""
+    """A host's place: who holds it, when its last request began, and when the next may, by what the last one asked."""
 
-    __slots__ = ("lock", "next_start", "users")
+    __slots__ = ("began", "lock", "next_start", "users")
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
-        self.next_start = 0.0
+        self.began = -math.inf
+        self.next_start = -math.inf
         self.users = 0
 
 
@@ -42,13 +44,14 @@ class _Turn:
             host.users -= 1
             raise
         try:
-            wait_s = host.next_start - self._gate.clock()
+            wait_s = max(host.next_start, host.began + self._delay_s) - self._gate.clock()
             if wait_s > 0:
                 await self._gate.sleep(wait_s)
         except BaseException:
             self._leave()
             raise
-        host.next_start = self._gate.clock() + self._delay_s
+        host.began = self._gate.clock()
+        host.next_start = host.began + self._delay_s
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -74,7 +77,7 @@ class HostGate:
         self._hosts: dict[str, _Host] = {}
 
     def turn(self, host: str, delay_s: float) -> _Turn:
-        """Hold the host: waits for its last request to end, and for `delay_s` to have passed since that began."""
+        """Hold the host: waits for its last request to end, and for the larger of both delays since that began."""
         place = self._hosts.get(host)
         if place is None:
             if len(self._hosts) > _PRUNE_AT:

@@ -26,6 +26,18 @@ class Outcome(enum.Enum):
     FAILED = "failed"
 
 
+REDIRECTED = "redirected"  # outcome of a request whose answer led elsewhere
+
+
+class Request(msgspec.Struct):
+    """One HTTP request that was made for a job, also if it got no answer. `outcome` is "" until it is known."""
+
+    kind: Kind
+    outcome: str = ""  # a value of Outcome, or REDIRECTED
+    duration_s: float = 0.0
+    body_bytes: int = 0  # inflated
+
+
 class Job(msgspec.Struct, frozen=True):
     """One request to one site. `rules` are those of the site's robots.txt, None for robots.txt itself."""
 
@@ -54,7 +66,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""  # inflated
     packed: bytes = b""  # zstd of body, for pages
     truncated: bool = False
-    duration_ms: int = 0
+    duration_ms: int = 0  # of the job's own requests together, without the waits between them
+    requests: list[Request] = []  # in order; those for robots.txt of a `www.` twin among them
     transient: bool = False  # a later attempt may succeed
     unreachable: bool = False  # no HTTP answer came: counts as a connection failure
     retry_after_s: float | None = None

@@ -52,8 +52,10 @@ def normalise(url: str, base: str | None = None) -> str:
         raise UnusableUrl(f"no host name in {url[:200]!r}")
     if host != parsed.hostname:
         parsed.hostname = host
-    href: str = parsed.href
-    return href.partition("#")[0]
+    href: str = parsed.href.partition("#")[0]
+    if len(href) > URL_CAP:
+        raise UnusableUrl(f"URL of {len(href)} characters once written out, at most {URL_CAP} are taken: {url[:80]!r}…")
+    return href
 
 
 def host_of(url: str) -> str:

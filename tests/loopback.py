@@ -46,6 +46,18 @@ def redirect(to: str, status: int = 302) -> Reply:
     return Reply(status=status, headers={"Location": to})
 
 
+def raw(reply: bytes) -> Handler:
+    """Bytes sent as they are, after which the connection ends: what no decent server sends."""
+
+    async def send(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.write(reply)
+        request.transport.close()
+        return web.Response()
+
+    return send
+
+
 class Web:
     """`routes` maps "host/path" to a reply, a handler, or text of HTML; all else is 404. Use as a context manager."""
 

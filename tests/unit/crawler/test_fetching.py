@@ -21,7 +21,7 @@ from crawler.robots import RobotsRules
 from crawler.settings import CrawlSettings
 from crawler.urls import host_of
 from tests.crawl_driver import settings_for
-from tests.loopback import Reply, Web, page, redirect
+from tests.loopback import Reply, Web, page, raw, redirect
 
 HTML = {"Content-Type": "text/html"}
 OPEN = RobotsRules(b"User-agent: *\nDisallow: /private", "farmwatch")
@@ -178,6 +178,83 @@ def test_the_www_twin_is_followed_under_its_own_robots(loopback: Web) -> None:
     assert (yes.outcome, yes.final_url) == (Outcome.FETCHED, "https://www.a.test/yes")
     assert (no.outcome, no.reason) == (Outcome.REFUSED, "robots")
     assert loopback.paths("www.a.test") == ["/robots.txt", "/yes", "/yes"]
+
+
+def test_the_twins_crawl_delay_is_kept(loopback: Web) -> None:
+    """The hop to the www twin waits the larger of both delays since its robots.txt; beyond the cap it is not made."""
+    loopback.routes |= {
+        "a.test/x": redirect("https://www.a.test/x"),
+        "www.a.test/x": page("here"),
+        "www.a.test/robots.txt": Reply(b"User-agent: *\nCrawl-delay: 0.3"),
+        "b.test/x": redirect("https://www.b.test/x"),
+        "www.b.test/robots.txt": Reply(b"User-agent: *\nCrawl-delay: 121"),
+    }
+    assert fetch(loopback, "https://a.test/x").outcome is Outcome.FETCHED
+    assert loopback.paths("www.a.test") == ["/robots.txt", "/x"] and loopback.gaps("www.a.test")[0] > 0.2
+    answer = fetch(loopback, "https://b.test/x")
+    assert (answer.outcome, answer.reason) == (Outcome.REFUSED, "crawl_delay")
+    assert loopback.paths("www.b.test") == ["/robots.txt"]
+
+
+def test_every_request_is_told(loopback: Web) -> None:
+    """An answer names each HTTP request that was made for it with its outcome: hops, and the twin's robots.txt."""
+    loopback.routes |= {
+        "a.test/1": redirect("/2"),
+        "a.test/2": redirect("https://www.a.test/3"),
+        "www.a.test/3": page("end"),
+        "a.test/off": redirect("http://other.test/"),
+        "a.test/loop": redirect("/loop"),
+    }
+
+    def told(answer: Answer) -> list[tuple[str, str]]:
+        return [(request.kind.value, request.outcome) for request in answer.requests]
+
+    answer = fetch(loopback, "https://a.test/1")
+    assert told(answer) == [("page", "redirected")] * 2 + [("robots", "failed"), ("page", "fetched")]
+    assert answer.requests[-1].body_bytes == len(answer.body) and all(r.duration_s > 0 for r in answer.requests)
+    assert told(fetch(loopback, "http://a.test/off")) == [("page", "redirected")]
+    assert told(fetch(loopback, "http://a.test/gone")) == [("page", "failed")]
+    assert told(fetch(loopback, "http://a.test/loop", delay_s=0.001)) == [("page", "redirected")] * 11
+
+
+def test_the_duration_is_that_of_the_requests(loopback: Web) -> None:
+    """Waiting for a host's turn between hops is not counted as slowness of the host."""
+    loopback.routes |= {"a.test/1": redirect("/2"), "a.test/2": page("end")}
+    answer = fetch(loopback, "http://a.test/1", delay_s=0.5)
+    assert answer.duration_ms < 500 and loopback.gaps("a.test")[0] > 0.4
+
+
+def test_headers_are_cleaned(loopback: Web) -> None:
+    """Header bytes that are no UTF-8, and control characters, reach neither the record nor the charset."""
+    loopback.routes["a.test/x"] = raw(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\xe9; charset=\xe9\r\nServer: caf\xe9\r\nETag: \xc3\xa4\xff\r\n"
+        b"X-Robots-Tag: noai, \xe9\r\nRetry-After: \xe9\r\nContent-Length: 9\r\nConnection: close\r\n\r\n<html><p>"
+    )
+    answer = fetch(loopback, "http://a.test/x")
+    told = [*answer.headers.values(), answer.content_type, answer.encoding, answer.final_url, *answer.opt_out]
+    assert all(text.encode().decode() == text and text.isprintable() for text in told)
+    assert answer.headers["server"] == "café"
+
+
+@pytest.mark.parametrize("location", [b"/caf\xe9", b"/caf\xc3\xa9"])
+def test_locations_with_raw_bytes_are_followed(loopback: Web, location: bytes) -> None:
+    """A Location in bytes beyond ASCII leads to the URL that it means."""
+    loopback.routes["a.test/go"] = raw(
+        b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n"
+    )
+    assert fetch(loopback, "http://a.test/go").final_url == "http://a.test/caf%C3%A9"
+
+
+def test_a_location_that_is_too_long_is_not_cut(loopback: Web) -> None:
+    """A redirect beyond the length of a URL ends as a bad redirect; one below it is followed whole."""
+    long = "/" + "x" * 1500
+    loopback.routes |= {
+        "a.test/long": redirect(long),
+        f"a.test{long}": page("end"),
+        "a.test/longer": redirect("/" + "x" * 3000),
+    }
+    assert fetch(loopback, "http://a.test/long").final_url == f"http://a.test{long}"
+    assert fetch(loopback, "http://a.test/longer").reason == "bad_redirect"
 
 
 def test_robots_txt_redirects_anywhere_five_times(loopback: Web) -> None:

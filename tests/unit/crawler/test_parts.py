@@ -75,6 +75,25 @@ def test_the_shelf_parses_once_and_forgets_the_oldest() -> None:
     assert asked == ["a1", "b1", "c1", "b1", "a2"]
 
 
+def test_the_shelf_is_capped_by_bytes() -> None:
+    """Large texts push each other out, a replaced one does not count twice, and the newest is always held."""
+    shelf = RobotsShelf("farmwatch", cap_bytes=100)
+    shelf.hold("a", 1, b"#" * 60)
+    shelf.hold("a", 2, b"#" * 60)
+    shelf.hold("b", 1, b"#" * 40)
+    assert shelf.held("a") and shelf.held("b")
+    shelf.hold("c", 1, b"#" * 50)
+    assert not shelf.held("a") and shelf.held("b") and shelf.held("c")
+    shelf.hold("d", 1, b"#" * 500)
+    assert not shelf.held("b") and not shelf.held("c") and shelf.held("d")
+
+
+def test_no_more_than_500_kib_of_robots_txt_are_parsed() -> None:
+    """Rules beyond the 500 KiB that RFC 9309 asks for do not count."""
+    rules = RobotsRules(b"User-agent: *\nDisallow: /a\n" + b"#" * 500 * 1024 + b"\nDisallow: /b\n", "farmwatch")
+    assert not rules.allows("https://a.example/a") and rules.allows("https://a.example/b")
+
+
 ENCODERS = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
@@ -155,6 +174,25 @@ def test_the_gate_spaces_starts_and_never_overlaps() -> None:
     assert [what for what, _ in of_a] == ["in", "out"] * 3
     assert [when for what, when in of_a if what == "in"] == [100.0, 105.0, 110.0]
     assert next(when for host, _, when in log if host == "b") == 100.0
+
+
+def test_the_gate_keeps_the_larger_delay() -> None:
+    """A request that asks for a longer delay than the one before it waits that long since the other began."""
+    now = 100.0
+    starts: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    async def main() -> None:
+        gate = HostGate(lambda: now, sleep)
+        for delay_s in (1.0, 30.0, 1.0):
+            async with gate.turn("a", delay_s):
+                starts.append(now)
+
+    asyncio.run(main())
+    assert starts == [100.0, 130.0, 160.0]
 
 
 def test_internal_links_in_page_order() -> None:

@@ -43,6 +43,7 @@ def test_spellings_of_a_url_become_one(url: str, normal: str) -> None:
     "url",
     ["", "x", "//example.com/", "ftp://example.com/", "mailto:a@b.example", "http://", "http://a b/",
      "javascript:alert(1)", "http://a..b/", "http://./", "http://[::1/", "https://example.com/" + "a" * 3000,
+     "https://example.com/" + "ä" * 1000,
      "http://\ud800.example/", "http:///\0"],
 )  # fmt: skip
 def test_what_is_no_web_url_is_refused(url: str) -> None:
