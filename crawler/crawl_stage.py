@@ -8,27 +8,33 @@ rollback, a rebalance) leaves the URL queued, and it is fetched again under the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
+import structlog
 from aiohttp.abc import AbstractResolver
 
 from crawler.fetch_thread import FetchThread
 from crawler.fetching import Fetcher
-from crawler.frontier import Frontier
-from crawler.jobs import Job
+from crawler.frontier import INTERNAL, Frontier
+from crawler.jobs import Answer, Job, Outcome
 from crawler.robots import RobotsShelf
-from crawler.rows import TOTALS_KEY, Totals, unpack
+from crawler.rows import TOTALS_KEY, Totals, site_key, site_of_key, unpack
 from crawler.settings import CrawlSettings
 from stream.log import Log
-from stream.metrics import Metrics
-from stream.records import Decision, Hit, Record
+from stream.metrics import Meter, Metrics
+from stream.records import Decision, Hit, Page, Record
 from stream.stage import Context, Stage
 from stream.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
 
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
 # The longest wait for input, seconds: with requests under way (a hundredth of the delay, within these), and without
 _LEAST_POLL_S, _BUSY_POLL_S, _IDLE_POLL_S = 0.02, 0.1, 0.5
+_REST_MS = 3_600_000  # how long a site rests at which even giving up failed
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
 
 
@@ -77,6 +83,8 @@ class CrawlStage(Stage):
         self._busy: dict[int, dict[str, int]] = {}  # partition -> site -> claim number
         self._since: dict[int, int] = {}  # partition -> when it came to this process (ms)
         self._totals: dict[int, Totals] = {}
+        self._demands: dict[str, int] = {}  # site -> earliest next start (ms) that is not committed yet
+        self._settled: set[str] = set()  # those of them that the batch under way writes
         self._number = 0
         self._thread = FetchThread(Fetcher(settings, resolver=resolver))
 
@@ -94,25 +102,34 @@ class CrawlStage(Stage):
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Apply the answers that came, and claim what is due."""
         self._submit()  # the batch that made these claims is committed, or `lost` has dropped them
+        self._settle()
         self._forget([partition for partition in self._since if partition not in contexts])
         for partition, ctx in contexts.items():
             self._since.setdefault(partition, ctx.now_ms)
-        frontiers = {partition: self._frontier(ctx) for partition, ctx in contexts.items()}
-        for number, answer in self._thread.collect():
+        now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
+        self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
+        answers = self._thread.collect()
+        for _, answer in answers:  # first of all, so that it is kept whatever becomes of the answers
+            if answer.retry_after_s is not None and answer.outcome is Outcome.FAILED:
+                asked_s = min(answer.retry_after_s, self._settings.park_cap_s)
+                self._demand(answer.job.site, answer.started_ms + int(1000 * asked_s))
+        for number, answer in answers:
             flight = self._flights.pop(number, None)
             if flight is not None:  # else nobody waits for it: the partition was lost or its batch rolled back
                 del self._busy[flight.partition][answer.job.site]
-                frontiers[flight.partition].apply(answer)
-        for partition, frontier in frontiers.items():
-            self._claim(partition, frontier, contexts[partition].now_ms)
+                self._apply(answer, contexts[flight.partition])
+        for partition, ctx in contexts.items():
+            self._claim(partition, ctx)
         self._observe(contexts)
 
     def committed(self) -> None:
         """Hand the claims of the batch to the fetch thread."""
+        self._settle()
         self._submit()
 
     def lost(self, partitions: Sequence[int]) -> None:
         """Break off what is under way for these partitions; it is still queued in their state."""
+        self._settled.clear()
         self._forget(partitions)
 
     def ready(self) -> bool:
@@ -129,21 +146,96 @@ class CrawlStage(Stage):
             self._settings,
             self._robots,
             ctx.meter,
-            lambda page: ctx.emit(PAGES, page),
+            lambda page: ctx.emit(PAGES, page, headers=_headers(page)),
             ctx.now_ms,
         )
 
-    def _claim(self, partition: int, frontier: Frontier, now_ms: int) -> None:
+    def _try(self, ctx: Context, step: Callable[[Frontier, Context], T]) -> T:
+        """Take a step of the frontier whole or not at all: what an error leaves half done is dropped."""
+        trial = Context(ctx.partition, ctx.state.fork(), Meter(), ctx.now_ms)
+        result = step(self._frontier(trial), trial)
+        ctx.state.merge(trial.state)
+        ctx.outputs.extend(trial.outputs)
+        ctx.meter.merge(trial.meter)
+        return result
+
+    def _apply(self, answer: Answer, ctx: Context) -> None:
+        """Apply an answer. Where this program fails at it, its URL ends as failed, and the others go on."""
+        site = answer.job.site
+        _count_requests(answer, ctx.meter)
+        try:
+            self._demand(site, self._try(ctx, lambda frontier, _: frontier.apply(answer)))
+            self._settled.add(site)
+            return
+        except Exception as error:
+            _must_be_ours(error)
+            log.exception("answer_not_applied", site=site, kind=answer.job.kind.value)
+        bare = Answer(job=answer.job, outcome=Outcome.FAILED, started_ms=answer.started_ms, reason=INTERNAL)
+        try:
+            self._try(ctx, lambda frontier, _: frontier.apply(bare))
+        except Exception as error:
+            _must_be_ours(error)
+            log.exception("site_given_up", site=site)
+            self._give_up(site_key(site), ctx)
+
+    def _claim(self, partition: int, ctx: Context) -> None:
+        """Claim what is due, as much as may be under way."""
         free = self._settings.max_in_flight - len(self._flights)
         if free <= 0:
             return
         busy = self._busy.setdefault(partition, {})
-        for claim in frontier.claim(free, busy, self._since[partition]):
-            self._number += 1
-            self._flights[self._number] = _Flight(partition, claim.job)
-            busy[claim.job.site] = self._number
-            if self._metrics is not None:
-                self._metrics.observe("frontier_wait_seconds", max(0, now_ms - claim.due_at) / 1000)
+        for key, value, due_at in ctx.state.due(ctx.now_ms, free + len(busy)):
+            site = site_of_key(key)
+            if site in busy:
+                continue
+            try:
+                job = self._try(ctx, partial(self._claim_one, site, value, due_at))
+            except Exception as error:
+                _must_be_ours(error)
+                log.exception("site_given_up", site=site)
+                self._give_up(key, ctx)
+                continue
+            if job is not None:
+                self._number += 1
+                self._flights[self._number] = _Flight(partition, job)
+                busy[site] = self._number
+                free -= 1
+                if free == 0:
+                    break
+
+    def _claim_one(self, site: str, value: bytes, due_at: int, frontier: Frontier, ctx: Context) -> Job | None:
+        since_ms, not_before_ms = self._since[ctx.partition], self._demands.get(site, 0)
+        claim = frontier.claim(value, due_at, since_ms, not_before_ms)
+        if not_before_ms:
+            self._settled.add(site)
+        if claim is None:
+            return None
+        ctx.meter.observe("frontier_wait_seconds", max(0, ctx.now_ms - claim.due_at) / 1000)
+        return claim.job
+
+    def _give_up(self, key: bytes, ctx: Context) -> None:
+        """Stop a site at which this program failed; if even that fails, leave its row as it is and look later."""
+        value = ctx.state.get(key)
+        if value is None:
+            return
+        try:
+            stopped = self._try(ctx, lambda frontier, _: frontier.give_up(value))
+        except Exception as error:
+            _must_be_ours(error)
+            log.exception("site_rests", site=site_of_key(key), rest_s=_REST_MS // 1000)
+            stopped = False
+        if not stopped:
+            ctx.state.put(key, value, ctx.now_ms + _REST_MS)
+
+    def _demand(self, site: str, next_start_ms: int) -> None:
+        """Remember when a site may be asked next until that is committed."""
+        self._demands[site] = max(next_start_ms, self._demands.get(site, 0))
+
+    def _settle(self) -> None:
+        """What the last batch wrote of these demands is committed."""
+        for site in self._settled:
+            self._demands.pop(site, None)
+        self._settled.clear()
 
     def _submit(self) -> None:
         waiting = {number: flight for number, flight in self._flights.items() if not flight.submitted}
@@ -175,6 +267,25 @@ class CrawlStage(Stage):
         self._metrics.set("frontier_sites", sum(t.active for t in totals), state="active")
         self._metrics.set("frontier_sites", sum(t.stopped for t in totals), state="stopped")
         self._metrics.set("frontier_sites", sum(t.sites - t.active - t.stopped for t in totals), state="resting")
+
+
+def _must_be_ours(error: Exception) -> None:
+    """Pass on what is the log's: the loop rolls back and tries again."""
+    if getattr(error, "retriable", False):
+        raise error
+
+
+def _count_requests(answer: Answer, meter: Meter) -> None:
+    for request in answer.requests:
+        kind = request.kind.value
+        meter.count("fetch_requests", kind=kind, outcome=request.outcome)
+        meter.count("fetch_response_bytes", request.body_bytes, kind=kind)
+        meter.observe("fetch_duration_seconds", request.duration_s, kind=kind)
+
+
+def _headers(page: Page) -> dict[str, str]:
+    """Headers of a page record: its trace (W3C Trace Context), which begins with the fetch, and the run."""
+    return {"traceparent": f"00-{page.id}-{page.page_id[:16]}-01", "run": "live"}
 
 
 def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> FrontierCounts:

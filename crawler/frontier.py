@@ -16,7 +16,7 @@ Every step is a function of the state and the answer, so the pages of a site com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple
 
 from crawler.errors import UnusableUrl
@@ -43,11 +43,12 @@ from stream.records import Decision, Hit, Page
 from stream.state import KeyedState
 
 DECIDED, BUDGET, REQUESTS = "site_decided", "budget", "too_many_requests"
-UNREACHABLE, ROBOTS_UNAVAILABLE, CRAWL_DELAY, PRIVATE = (
+UNREACHABLE, ROBOTS_UNAVAILABLE, CRAWL_DELAY, PRIVATE, INTERNAL = (
     "unreachable",
     "robots_unavailable",
     "crawl_delay",
     "private_address",
+    "internal_error",
 )
 _MAY_PASS = frozenset({UNREACHABLE, ROBOTS_UNAVAILABLE})  # a later hit tries such a site again
 _HITS_CAP = 100  # hit ids kept per URL
@@ -126,30 +127,35 @@ class Frontier:
 
     # What goes out
 
-    def claim(self, limit: int, busy: Collection[str], since_ms: int) -> list[Claim]:
-        """Up to `limit` jobs of sites that are due and not `busy` (their last job has no answer yet).
+    def claim(self, value: bytes, due_at: int, since_ms: int, not_before_ms: int = 0) -> Claim | None:
+        """The job that a site, due by its row `value`, may start now; None if there is none.
 
         What was due before `since_ms`, when this partition came to this process, may have been started by another one
-        that was killed: such a site waits one delay from then.
+        that was killed: such a site waits one delay from then. It waits until `not_before_ms` in any case: an answer
+        may have asked for that, and its batch have been rolled back.
         """
-        claims: list[Claim] = []
-        for _, value, due_at in self._state.due(self._now, limit + len(busy)):
-            if len(claims) == limit:
-                break
-            row = self._store.read(value)
-            if row.site in busy:
-                continue
-            if due_at < since_ms and not row.stopped:
-                row.next_start = since_ms + int(row.delay_s * 1000)
+        row = self._store.read(value)
+        if not row.stopped:
+            if due_at < since_ms:
+                not_before_ms = max(not_before_ms, since_ms + int(row.delay_s * 1000))
+            if not_before_ms > self._now:
+                row.next_start = not_before_ms
                 self._store.save(row)
-                continue
-            before = pack(row)
-            job = self._next(row)
-            if pack(row) != before or job is None:
-                self._store.save(row)
-            if job is not None:
-                claims.append(Claim(job, due_at))
-        return claims
+                return None
+        before = pack(row)
+        job = self._next(row)
+        if pack(row) != before or job is None:
+            self._store.save(row)
+        return None if job is None else Claim(job, due_at)
+
+    def give_up(self, value: bytes) -> bool:
+        """Stop a site at which this program failed, so that its hits are accounted for; False if that was done."""
+        row = self._store.read(value)
+        if row.stopped:
+            return False
+        self._stop(row, INTERNAL)
+        self._store.save(row)
+        return True
 
     def _next(self, row: SiteRow) -> Job | None:
         """The next request of a site; what needs none is dealt with on the way."""
@@ -179,16 +185,12 @@ class Frontier:
 
     # What an answer changes
 
-    def apply(self, answer: Answer) -> None:
-        """Take over the answer to a job of this partition."""
+    def apply(self, answer: Answer) -> int:
+        """Take over the answer to a job of this partition; says when the site's next request may start (ms)."""
         job = answer.job
-        kind = job.kind.value
-        self._meter.count("fetch_requests", kind=kind, outcome=answer.outcome.value)
-        self._meter.count("fetch_response_bytes", len(answer.body), kind=kind)
-        self._meter.observe("fetch_duration_seconds", answer.duration_ms / 1000, kind=kind)
         row = self._store.site(job.site)
         if row is None:
-            return
+            return 0
         slow_s = min(self._settings.delay_per_second * answer.duration_ms / 1000, self._settings.delay_slow_cap_s)
         row.next_start = answer.started_ms + int(1000 * max(row.delay_s, slow_s))
         if answer.unreachable:
@@ -201,6 +203,7 @@ class Frontier:
         if row.failures >= self._settings.tries:
             self._stop(row, UNREACHABLE)
         self._store.save(row)
+        return row.next_start
 
     def _apply_robots(self, row: SiteRow, answer: Answer) -> None:
         if answer.reason == "private_address":

@@ -117,6 +117,11 @@ def site_key(site: str) -> bytes:
     return b"s\0" + site.encode()
 
 
+def site_of_key(key: bytes) -> str:
+    """The site of a SiteRow's key."""
+    return key[2:].decode()
+
+
 def url_key(site: str, page_id: str) -> bytes:
     """Key of a UrlRow."""
     return f"u\0{site}\0{page_id}".encode()

@@ -12,7 +12,7 @@ from crawler.frontier import Frontier
 from crawler.jobs import Answer, Job, Kind, Outcome
 from crawler.queued import queued_pages
 from crawler.robots import RobotsShelf
-from crawler.rows import TOTALS_KEY, SiteRow, Totals, site_key, unpack
+from crawler.rows import TOTALS_KEY, SiteRow, Totals, site_key, site_of_key, unpack
 from crawler.settings import CrawlSettings
 from crawler.sitemaps import SitemapFile
 from stream.metrics import Meter
@@ -59,11 +59,18 @@ class Site:
         frontier.decide(Decision(id="a.test", site="a.test", stop=stop, reason="x"))
         self._commit(state)
 
-    def jobs(self, limit: int = 10, busy: tuple[str, ...] = (), since_ms: int = 0) -> list[Job]:
+    def jobs(self, limit: int = 10, busy: tuple[str, ...] = (), since_ms: int = 0, not_before_ms: int = 0) -> list[Job]:
         state, frontier = self._batch()
-        claims = frontier.claim(limit, busy, since_ms)
+        due = [row for row in state.due(self.now, limit) if site_of_key(row[0]) not in busy]
+        claims = [frontier.claim(value, due_at, since_ms, not_before_ms) for _, value, due_at in due]
         self._commit(state)
-        return [claim.job for claim in claims]
+        return [claim.job for claim in claims if claim is not None]
+
+    def give_up(self) -> bool:
+        state, frontier = self._batch()
+        done = frontier.give_up(self.committed.rows[site_key("a.test")][0])
+        self._commit(state)
+        return done
 
     def answer(self, job: Job, **fields: object) -> None:
         state, frontier = self._batch()
@@ -310,6 +317,25 @@ def test_what_another_process_may_have_started_waits_a_delay() -> None:
     assert site.jobs(since_ms=site.now) == [] and site.committed.next_due() == site.now + 5000
     since, site.now = site.now, site.now + 5000
     assert len(site.jobs(since_ms=since)) == 1
+
+
+def test_a_site_waits_for_what_an_answer_asked_that_was_rolled_back() -> None:
+    """A site that is due but must not be asked before a time waits until then, and its state remembers it."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    later = site.now + 60_000
+    assert site.jobs(not_before_ms=later) == [] and site.committed.next_due() == later
+    site.now = later
+    assert len(site.jobs()) == 1
+
+
+def test_a_site_that_is_given_up_accounts_for_its_hits() -> None:
+    """A site at which this program failed is stopped once, and its hits are refused with the reason."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
+    assert site.give_up() is True
+    assert site.give_up() is False
+    assert site.walk() == [] and [page.reason for page in site.pages] == ["internal_error"] * 2
 
 
 def test_a_redirected_url_is_not_discovered_again_but_may_be_asked_for() -> None:
