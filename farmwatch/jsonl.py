@@ -80,7 +80,17 @@ def _skip_rest(stream: BinaryIO) -> None:
 
 def write_line(value: object) -> None:
     """One object as a line of JSON on standard output; numbers that JSON cannot say become null."""
-    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    write_bytes(msgspec.json.encode(value) + b"\n")
+
+
+def encode_lines(values: Iterable[object]) -> bytes:
+    """Objects as lines of JSON, for `write_bytes`."""
+    return b"".join(msgspec.json.encode(value) + b"\n" for value in values)
+
+
+def write_bytes(lines: bytes) -> None:
+    """Whole lines to standard output."""
+    sys.stdout.buffer.write(lines)
 
 
 def batches(placed: Iterable[tuple[str, T]], size: int) -> Iterator[list[tuple[str, T]]]:

@@ -54,6 +54,7 @@ def judge(
     """Features to verdicts. In: the lines of `measure`.
 
     Out: {url, site, verdict, first_failed, failed, rules: [{name, value, op, threshold, outcome}], ruleset, digest}.
+    One process: to judge takes less time than to read the line, so that more processes would gain nothing.
     """
     from farmwatch.pipes import judge_lines
 
@@ -65,6 +66,7 @@ def score(
     *,
     detector: Annotated[str, Parameter(help="Name of the detector.")] = "lite-ngram",
     weights: Annotated[Path | None, Parameter(help="File of weights in place of the detector's own.")] = None,
+    jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Scoring processes; 0 = one per core.")] = 0,
 ) -> int:
     """Texts to scores. In: {id, text[, site, url]}.
 
@@ -72,7 +74,9 @@ def score(
     """
     from farmwatch.score_pipes import score_lines
 
-    return score_lines(files or [], detector, weights)
+    if jobs < 0:
+        raise UsageError("--jobs: 0 or more")
+    return score_lines(files or [], detector, weights, jobs)
 
 
 def tally(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -9,9 +11,10 @@ from typing import TypeVar
 import msgspec
 
 from farmwatch.errors import Exit
-from farmwatch.jsonl import JsonLines, batches, write_line
+from farmwatch.in_order import in_order
+from farmwatch.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.messages import message
-from scoring.detector import load_detector
+from scoring.detector import Detector, load_detector
 from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_flags
 from scoring.rate import ErrorCounts
 from scoring.site_verdict import params_for
@@ -33,17 +36,45 @@ class FlagOfDetector(FlagLine, frozen=True, kw_only=True):
     detector: str = ""
 
 
-def score_lines(files: Sequence[Path], detector_name: str, weights: Path | None) -> Exit:
-    """Texts to scores; the detector's warning goes to stderr. Raises UnknownDetector, BadWeights."""
+def score_lines(files: Sequence[Path], detector_name: str, weights: Path | None, jobs: int = 1) -> Exit:
+    """Texts to scores in `jobs` processes (0: one per core); the detector's warning goes to stderr.
+
+    Raises UnknownDetector, BadWeights.
+    """
     detector = load_detector(detector_name, weights)
     message(f"{detector_name}: {detector.warning}")
     lines = JsonLines(files, TextOfSite, bar=True)
-    for batch in batches(lines, _TEXTS_AT_ONCE):
-        texts = [text for _, text in batch]
-        for text, scored in zip(texts, score_texts(detector, texts), strict=True):
-            through = {name: value for name in ("site", "url") if (value := getattr(text, name)) is not None}
-            write_line({**msgspec.structs.asdict(scored), **through})
+    texts = ([text for _, text in batch] for batch in batches(lines, _TEXTS_AT_ONCE))
+    first = list(itertools.islice(texts, 1))  # a short input is scored before a process would have started
+    for batch in first:
+        write_bytes(_scored(detector, batch))
+    jobs = jobs or os.cpu_count() or 1
+    rest: Iterator[bytes] = (_scored(detector, batch) for batch in texts)
+    if jobs > 1:
+        rest = in_order(_scored_by_worker, texts, jobs, _load_worker, detector_name, weights)
+    for scored in rest:
+        write_bytes(scored)
     return lines.exit
+
+
+_of_worker: list[Detector] = []  # in a working process: the detector that it loaded
+
+
+def _load_worker(name: str, weights: Path | None) -> None:
+    _of_worker.append(load_detector(name, weights))
+
+
+def _scored_by_worker(texts: Sequence[TextOfSite]) -> bytes:
+    return _scored(_of_worker[0], texts)
+
+
+def _scored(detector: Detector, texts: Sequence[TextOfSite]) -> bytes:
+    """The lines of a batch, with what stood beside the texts."""
+    rows = []
+    for text, scored in zip(texts, score_texts(detector, texts), strict=True):
+        through = {name: value for name in ("site", "url") if (value := getattr(text, name)) is not None}
+        rows.append({**msgspec.structs.asdict(scored), **through})
+    return encode_lines(rows)
 
 
 def tally_lines(files: Sequence[Path], detector: str) -> Exit:

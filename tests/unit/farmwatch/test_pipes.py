@@ -138,6 +138,18 @@ def test_score_keeps_the_order_and_passes_the_site_through(farmwatch: Runner, tm
     assert ran.code == Exit.PROBLEM
 
 
+def test_score_is_the_same_in_several_processes(farmwatch: Runner, tmp_path: Path) -> None:
+    """More texts than a process takes at once: order, output and the numbers of bad lines are those of one process."""
+    texts = ["word " * (n % 3 * 150) + "The two of them walked along the wall of the garden. " * 20 for n in range(7)]
+    lines = [{"id": str(n), "text": texts[n % 7], "site": f"s{n % 5}"} for n in range(600)]
+    file = _write(tmp_path, *lines[:300], {"id": "no text"}, *lines[300:])
+    one, two = (farmwatch("score", "-j", jobs, file) for jobs in ("1", "2"))
+    assert [line["id"] for line in _lines(two.out)] == [line["id"] for line in lines]
+    assert two == one
+    assert "line 301: " in two.err
+    assert farmwatch("score", "-j", "-1", file).code == Exit.USAGE
+
+
 def test_an_unknown_detector_is_a_usage_error(farmwatch: Runner, tmp_path: Path) -> None:
     """The message lists the detectors that there are."""
     ran = farmwatch("score", "--detector", "falcon", _write(tmp_path))

@@ -1,0 +1,57 @@
+"""Work spread over processes, results in the order in which the work came."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from farmwatch.errors import FarmwatchError
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def in_order(
+    work: Callable[[A], B], items: Iterable[A], jobs: int, prepare: Callable[..., None], *told: Any
+) -> Iterator[B]:
+    """`work` of each item, in `jobs` processes that are spawned when the first item is there, each after `prepare`.
+
+    At most two items a process are read ahead. Raises what `work` raises, and FarmwatchError where a process was
+    killed.
+    """
+    pool = ProcessPoolExecutor(
+        jobs, multiprocessing.get_context("spawn"), initializer=_start, initargs=(prepare, *told)
+    )
+    waiting: deque[Future[B]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > 2 * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise FarmwatchError("a working process was killed, perhaps for want of memory: try fewer --jobs") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start(prepare: Callable[..., None], *told: Any) -> None:
+    """In a new process: end with the one that started it, which alone answers to Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, name="follow-parent", daemon=True).start()
+    prepare(*told)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
