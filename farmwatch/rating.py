@@ -8,11 +8,11 @@ from typing import NamedTuple
 import msgspec
 
 from scoring.rate import ErrorCounts
-from scoring.site_rates import GroupKey, SiteRate, by_query_group, by_rank_band, by_source, rates_by, site_rate
+from scoring.site_rates import GroupKey, SiteRate, by_day, by_query_group, by_rank_band, by_source, rates_by, site_rate
 from stream.records import SiteState
 
 UNKNOWN = "unknown"  # the group of sites whose hits name no source or query
-SPLITS = ("source", "query", "rank")
+SPLITS = ("source", "query", "rank", "day")
 
 
 class Versions(NamedTuple):
@@ -39,7 +39,7 @@ class RateLine(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float
     method: str
     text: str
-    by: str  # "", source, query or rank
+    by: str  # "", or one of SPLITS
     group: str  # its value; "" = all sites
     run: str
     ruleset: str
@@ -68,6 +68,7 @@ def _key(by: str) -> GroupKey:
         "source": by_source,
         "query": by_query_group(lambda query: query),
         "rank": by_rank_band,
+        "day": by_day,
     }
     key = keys[by]
     return lambda row: key(row) or [UNKNOWN]

@@ -21,6 +21,7 @@ class By(enum.StrEnum):
     SOURCE = "source"
     QUERY = "query"
     RANK = "rank"
+    DAY = "day"
 
 
 class SiteVerdict(enum.StrEnum):
@@ -34,11 +35,13 @@ class SiteVerdict(enum.StrEnum):
 
 def rate(
     *,
-    by: Annotated[By | None, Parameter(help="Split by source, query or rank of the hits.")] = None,
+    by: Annotated[By | None, Parameter(help="Split by source, query or rank of the hits, or by day.")] = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
     """The share of LLM sites with its interval and all its denominators; one line per ruleset and detector.
+
+    By day: of each site's latest row, in UTC. A site counts on one day, so that this is no history of the rate.
 
     JSON: one object a line, with the fields of `estimate`, the group, the versions and the detector's warning.
     """

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from farmwatch.rating import rate_lines
+from farmwatch.rating import SPLITS, rate_lines
+from farmwatch.watching import By
 from scoring.pipes import EstimateLine
 from scoring.rate import ErrorCounts
 from stream.records import SiteState
@@ -57,6 +58,29 @@ def test_a_site_counts_in_each_of_its_groups() -> None:
     lines = {line.group: line for line in rate_lines(ROWS, "source")}
     assert {group: line.sites for group, line in lines.items()} == {"file": 3, "searx": 2}
     assert lines["searx"].rate == 0.5
+
+
+def test_a_site_counts_on_the_day_of_its_latest_row() -> None:
+    """By day (UTC), in order; a row without a time is not lost; every line has its denominators."""
+    rows = [
+        _row("a", "llm", updated_at=1_767_225_599_999),
+        _row("b", "human", updated_at=1_767_225_600_000),
+        _row("c", "unclassifiable", updated_at=1_767_225_600_001),
+        _row("d", "human"),
+    ]
+    lines = rate_lines(rows, "day")
+    assert [(line.group, line.llm, line.human, line.sites) for line in lines] == [
+        ("2025-12-31", 1, 0, 1),
+        ("2026-01-01", 0, 1, 2),
+        ("unknown", 0, 1, 1),
+    ]
+    assert all("classifiable" in line.text for line in lines)
+
+
+def test_every_split_of_the_command_is_known_here() -> None:
+    """`rate --by` offers what rates can be split by, no more and no less."""
+    assert {by.value for by in By} == set(SPLITS)
+    assert all(sum(line.sites for line in rate_lines(ROWS, split)) >= len(ROWS) for split in SPLITS)
 
 
 def test_sites_without_a_query_or_rank_are_not_lost() -> None:

@@ -65,6 +65,12 @@ def test_rate_says_when_the_detector_is_not_the_configured_one(
     assert f"{DETECTOR}: not the detector configured here" in ran.err
 
 
+def test_rate_by_day_names_the_day(farmwatch: Runner, finished: str) -> None:
+    """The group is in the line; rows without a time are together."""
+    ran = farmwatch("rate", "--by", "day", "--log", finished)
+    assert (ran.code, ran.out.startswith("day unknown: ")) == (Exit.OK, True)
+
+
 def test_rate_json_carries_the_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read by programs is warned of too: each line has the warning, or that there is none to give."""
     (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
