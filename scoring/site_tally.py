@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 import xxhash
@@ -113,17 +114,16 @@ class SiteTally(msgspec.Struct, array_like=True):
 
     def usable_flags(self, detector: str) -> list[bool]:
         """The detector's flags of the articles in page order, each text once, abstentions left out."""
-        keys = dict.fromkeys(flag_key(page.text_digest, detector) for page in self._counted() if page.article)
-        return [flag for key in keys if (flag := self.flags.get(key)) is not None]
+        return self._usable(_article_keys(self._counted(), detector))
 
     def row(self, site: str, detector: str, test: SiteTest, run: str) -> SiteState:
         """The site's row as it follows from the tally, with updated_at left 0.
 
         `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts.
         """
-        verdict = test.decide(self.usable_flags(detector))
         pages = self._counted()
-        keys = [flag_key(page.text_digest, detector) for page in pages if page.article]
+        keys = _article_keys(pages, detector)
+        verdict = test.decide(self._usable(keys))
         flags = [self.flags[key] for key in keys if key in self.flags]
         return SiteState(
             id=site,
@@ -151,6 +151,9 @@ class SiteTally(msgspec.Struct, array_like=True):
         """The pages that count: their newest verdict is of the ruleset that spoke last."""
         return [page for page in self.pages.values() if page.digest == self.digest]
 
+    def _usable(self, keys: Iterable[str]) -> list[bool]:
+        return [flag for key in dict.fromkeys(keys) if (flag := self.flags.get(key)) is not None]
+
 
 _decoder = msgspec.msgpack.Decoder(SiteTally)
 
@@ -158,6 +161,10 @@ _decoder = msgspec.msgpack.Decoder(SiteTally)
 def flag_key(text_digest: str, detector: str) -> str:
     """Under what a text's flag stands in a tally."""
     return f"{text_digest}:{detector}"
+
+
+def _article_keys(pages: Iterable[PageEntry], detector: str) -> list[str]:
+    return [flag_key(page.text_digest, detector) for page in pages if page.article]
 
 
 def hit_key(hit: Hit) -> bytes:

@@ -77,7 +77,9 @@ class TallyStage(Stage):
         if digest != tally.emitted:
             tally.emitted = digest
             ctx.emit(topics.SITES, msgspec.structs.replace(row, updated_at=ctx.now_ms))
+        if tally.stopped:
+            return
         reason = stop_reason(row.verdict, len(tally.usable_flags(self._detector)), self._settings.enough_articles)
-        if reason and not tally.stopped:
+        if reason:
             tally.stopped = reason
             ctx.emit(topics.DECISIONS, Decision(id=site, site=site, stop=True, reason=reason, decided_at=ctx.now_ms))
