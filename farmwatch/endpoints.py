@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
@@ -44,15 +46,27 @@ class Endpoints:
         self._server: ThreadingHTTPServer | None = None
         self.port = port
 
-    def start(self) -> None:
-        """Bind and serve. Raises ConfigError when the address is taken or not this machine's."""
-        try:
-            server = ThreadingHTTPServer(self._address, self._handler())
-        except OSError as error:
-            host, port = self._address
-            raise ConfigError(
-                f"metrics.port: cannot serve on {host}:{port}: {error.strerror}; choose another port, or 0 for any"
-            ) from error
+    def start(self, patience_s: float = 0.0) -> None:
+        """Bind and serve; a port that is taken is waited for so long: a process before this one may be draining.
+
+        Raises ConfigError when the address stays taken, or is not this machine's.
+        """
+        until = time.monotonic() + patience_s
+        while True:
+            try:
+                server = ThreadingHTTPServer(self._address, self._handler())
+                break
+            except OSError as error:
+                host, port = self._address
+                if error.errno == errno.EADDRINUSE and time.monotonic() < until:
+                    _log.warning(
+                        "metrics_port_taken", address=f"{host}:{port}", waiting_s=round(until - time.monotonic())
+                    )
+                    time.sleep(min(1.0, patience_s))
+                    continue
+                raise ConfigError(
+                    f"metrics.port: cannot serve on {host}:{port}: {error.strerror}; choose another port, or 0 for any"
+                ) from error
         server.daemon_threads = True
         self._server = server
         self.port = server.server_address[1]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from scoring.detector import Detector
 
 _log = structlog.get_logger()
+_PORT_PATIENCE_S = 10.0  # after a kill -9 of the supervisor its roles drain, and hold their ports so long
 _UPKEEP_END_S = 5.0  # seconds that the last round of upkeep may hold up the end of a process
 
 
@@ -106,7 +107,7 @@ def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> 
         config.metrics.host,
         metrics_port(config.metrics.port, role),
     )
-    endpoints.start()
+    endpoints.start(_PORT_PATIENCE_S)
     try:
         log = open_configured(config)
         try:

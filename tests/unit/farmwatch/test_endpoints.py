@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -78,3 +79,18 @@ def test_a_taken_port_is_a_clear_error(served: Endpoints) -> None:
     second = Endpoints(Metrics().registry, lambda: Health(True, True, ""), "127.0.0.1", served.port)
     with pytest.raises(ConfigError, match=r"metrics\.port"):
         second.start()
+
+
+def test_a_port_that_becomes_free_is_taken() -> None:
+    """A process that starts while the one before it drains waits for its port."""
+    first = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", 0)
+    first.start()
+    second = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", first.port)
+    timer = threading.Timer(0.3, first.close)
+    timer.start()
+    try:
+        second.start(patience_s=20)
+        assert second.port == first.port
+    finally:
+        timer.join()
+        second.close()
