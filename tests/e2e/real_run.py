@@ -7,12 +7,12 @@ to the rate. Prints per log: pages, time, CPU, the log's share of it, the audit,
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import resource
 import tempfile
 import time
 import urllib.request
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -112,7 +112,7 @@ def both_logs(folder: Path, names: Sequence[str]) -> Iterator[list[tuple[str, st
         place = folder / name
         place.mkdir(parents=True)
         if name == "kafka":
-            chosen.append((name, f"kafka:{broker()}", place, {"log.prefix": f"real-{os.getpid()}-{folder.name}."}))
+            chosen.append((name, f"kafka:{broker()}", place, {"log.prefix": f"real-{uuid.uuid4().hex[:12]}."}))
         else:
             chosen.append((name, f"sqlite:{place / 'log'}", place, {}))
     yield chosen
