@@ -7,6 +7,7 @@ repetitions are bounded or stop at the next `<`.
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -19,7 +20,8 @@ _SCAN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HREF = re.compile(r"""(?:^|\s)href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
-_NOFOLLOW = re.compile(r"""(?:^|\s)rel\s*=\s*["']?[^"'>]{0,80}\bnofollow\b""", re.IGNORECASE)
+_REL = re.compile(r"""(?:^|\s)rel\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_TAGS_CAP = 10_000  # links looked at per page
 _NOT_HTTP = ("#", "mailto:", "javascript:", "tel:", "data:")
 
 
@@ -33,9 +35,8 @@ def internal_links(body: bytes, encoding: str, url: str) -> Iterator[str]:
     inside = (f"http://{authority}/", f"https://{authority}/")
     base = url
     seen = {url}
-    for match in _SCAN.finditer(body.decode(encoding, "replace")):
-        if match[1] is None:
-            continue
+    tags = (match for match in _SCAN.finditer(body.decode(encoding, "replace")) if match[1] is not None)
+    for match in itertools.islice(tags, _TAGS_CAP):
         href = _HREF.search(match[2])
         if href is None:
             continue
@@ -50,5 +51,10 @@ def internal_links(body: bytes, encoding: str, url: str) -> Iterator[str]:
             base = found
         elif found.startswith(inside) and found not in seen and len(found) <= URL_CAP:
             seen.add(found)
-            if not is_skipped(found) and not _NOFOLLOW.search(match[2]):
+            if not is_skipped(found) and not _is_nofollow(match[2]):
                 yield found
+
+
+def _is_nofollow(attributes: str) -> bool:
+    rel = _REL.search(attributes)
+    return rel is not None and "nofollow" in (rel[1] or rel[2] or rel[3] or "").lower().split()

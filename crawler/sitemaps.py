@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import html
+import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -63,12 +64,9 @@ def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
 def _same_host(urls: Iterable[str], url: str) -> tuple[str, ...]:
     host, port = host_of(url), port_of(url)
     found: dict[str, None] = {}
-    for text in urls:
-        if len(found) == URLS_CAP:
-            break
-        candidate = html.unescape(text.strip())
-        if not candidate:
-            continue
+    listed = (stripped for text in urls if (stripped := text.strip()))
+    for text in itertools.islice(listed, URLS_CAP):  # of all, or a file of a million foreign URLs would take seconds
+        candidate = html.unescape(text)
         try:
             normal = normalise(candidate)
         except UnusableUrl:

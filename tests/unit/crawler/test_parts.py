@@ -201,11 +201,13 @@ def test_internal_links_in_page_order() -> None:
     <a href="https://b.example/">off</a> <a href="#top">t</a> <a href="one#x">again</a><!-- <a href="/hidden">h</a> -->
     <script>"<a href='/script'>"</script><a rel="noopener nofollow" href="/nofollow">n</a><a href="/tag/x">t</a>
     <a href="mailto:a@a.example">m</a><a href="https://a.example:8080/port">p</a><a href="http://a.example/three">3</a>
-    <a data-href="/data">d</a><a href="http://[bad">b</a>"""
+    <a data-href="/data">d</a><a rel=NOFOLLOW href=/no1>x</a>
+    <a href=/four rel=nofollower data-x="rel='nofollow'">4</a><a href="http://[bad">b</a>"""
     assert list(internal_links(body, "utf-8", "https://a.example/page")) == [
         "https://a.example/dir/one",
         "https://a.example/two?a=1&b=2",
         "http://a.example/three",
+        "https://a.example/four",
     ]
 
 
@@ -233,6 +235,17 @@ def test_sitemaps_of_each_form() -> None:
     assert read_sitemap(b"\xef\xbb\xbfhttps://a.example/x\r\n\r\nnothing\n", url, 10**6).pages == (
         "https://a.example/x",
     )
+
+
+def test_only_as_many_entries_as_a_file_may_have_are_looked_at() -> None:
+    """Entries beyond 50,000 do not count, whatever those before them are; nor do the links of a page beyond 10,000."""
+    foreign = b"<loc>https://b.example/</loc>"
+    own = b"<loc>https://a.example/own</loc>"
+    url = "https://a.example/sitemap.xml"
+    assert read_sitemap(b"<urlset>" + foreign * 49_999 + own, url, 10**6).pages == ("https://a.example/own",)
+    assert read_sitemap(b"<urlset>" + foreign * 50_000 + own, url, 10**6).pages == ()
+    tags = b"<a href=https://b.example/>" * 9_999 + b"<a href=/1><a href=/2>"
+    assert list(internal_links(tags, "utf-8", "https://a.example/")) == ["https://a.example/1"]
 
 
 @given(st.binary(max_size=300))
