@@ -236,6 +236,13 @@ def test_counts_of_a_crawl(loopback: Web) -> None:
         driver.close()
     sample = driver.metrics.registry.get_sample_value
     fetched = sum(page.outcome == "fetched" for page in store.pages)
+    by_outcome = [
+        sample("farmwatch_fetch_requests_total", {"kind": kind, "outcome": outcome}) or 0.0
+        for kind in ("page", "robots", "sitemap")
+        for outcome in ("fetched", "refused", "failed", "redirected")
+    ]
+    assert sum(by_outcome) == len(loopback.seen)  # every request that the server saw, hops included
+    assert sample("farmwatch_fetch_requests_total", {"kind": "page", "outcome": "redirected"}) == len(SITES)
     assert sample("farmwatch_fetch_requests_total", {"kind": "page", "outcome": "fetched"}) == fetched
     assert sample("farmwatch_fetch_requests_total", {"kind": "robots", "outcome": "fetched"}) == len(SITES)
     assert sample("farmwatch_search_results_total", {"source": "file", "outcome": "queued"}) == len(HITS)
