@@ -8,6 +8,7 @@ rollback, a rebalance) leaves the URL queued, and it is fetched again under the 
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -270,8 +271,8 @@ class CrawlStage(Stage):
 
 
 def _must_be_ours(error: Exception) -> None:
-    """Pass on what is the log's: the loop rolls back and tries again."""
-    if getattr(error, "retriable", False):
+    """Pass on what no site can be blamed for: the log, its disk, and memory. The loop rolls back, or ends."""
+    if getattr(error, "retriable", False) or isinstance(error, OSError | sqlite3.Error | MemoryError):
         raise error
 
 

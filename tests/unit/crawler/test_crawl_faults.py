@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from crawler import CrawlSettings, CrawlStage, frontier_left
 from crawler.links import internal_links
 from crawler.robots import RobotsRules
 from crawler.rows import site_key
+from stream.errors import LogUnavailable
 from stream.log import Message, Output, partition_of
 from stream.loop import StageLoop
 from stream.memory_log import MemoryLog
@@ -111,6 +113,23 @@ def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatc
     assert {hit.id for hit in ASKED} == {hit for page in pages for hit in page.hits}
     for site in SITES[1:]:
         assert told(pages, site) == told(calm, site)
+
+
+@pytest.mark.parametrize("error", [LogUnavailable("away"), sqlite3.DatabaseError("malformed"), OSError("disk")])
+def test_faults_of_the_log_are_not_put_down_to_a_site(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the state cannot be read no site is given up: the loop hears of it, and nothing is staged."""
+
+    def breaking(*args: object) -> str:
+        raise error
+
+    monkeypatch.setattr("crawler.frontier.Frontier.claim", breaking)
+    driver = Driver(settings_for("127.0.0.1:1"), Store())
+    try:
+        with pytest.raises(type(error)):
+            driver.round(ASKED)
+    finally:
+        driver.close()
+    assert not driver.store.pages
 
 
 def test_a_site_that_cannot_be_claimed_is_given_up(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
