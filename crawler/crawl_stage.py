@@ -133,6 +133,9 @@ class CrawlStage(Stage):
         self._settled.clear()
         self._forget(partitions)
 
+    def buried(self, partition: int) -> None:
+        """Nothing: `process` caches nothing, and a bad hit is no reason to break off fetches."""
+
     def ready(self) -> bool:
         """Whether the fetch thread works."""
         return self._thread.alive

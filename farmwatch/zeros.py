@@ -26,13 +26,13 @@ def known_series(stage: Stage) -> Iterator[Series]:
 
 def _of_role(stage: Stage) -> Iterator[Series]:
     if stage.name == "crawl":
-        from crawler.jobs import Kind, Outcome
+        from crawler.jobs import REDIRECTED, Kind, Outcome
 
         for kind in Kind:
             yield "fetch_response_bytes", {"kind": kind.value}
             yield "fetch_duration_seconds", {"kind": kind.value}
-            for outcome in Outcome:
-                yield "fetch_requests", {"kind": kind.value, "outcome": outcome.value}
+            for outcome in (*(o.value for o in Outcome), REDIRECTED):
+                yield "fetch_requests", {"kind": kind.value, "outcome": outcome}
         for result in ("allowed", "disallowed"):
             yield "robots_lookups", {"result": result}
     elif stage.name == "measure":

@@ -84,7 +84,7 @@ class Batch:
     def _bury(self, message: Message, error: Exception) -> None:
         self.died.append(True)
         self.last_error = error
-        self._stage.lost([message.partition])  # what the stage cached for this record was not kept
+        self._stage.buried(message.partition)
         self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt))
         self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
 

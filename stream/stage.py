@@ -103,6 +103,10 @@ class Stage:
     def lost(self, partitions: Sequence[int]) -> None:
         """Drop what is cached for these partitions: they went to another member, or their batch was rolled back."""
 
+    def buried(self, partition: int) -> None:
+        """A record of this partition could not be processed: drop what `process` cached of it."""
+        self.lost([partition])
+
     def committed(self) -> None:
         """The batch is durable: caches that were updated with it are right."""
 

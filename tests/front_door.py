@@ -13,6 +13,7 @@ from filters.judging import judge
 from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from scoring.score_stage import score_key
 from stream.log import Output, partition_of
 from stream.opening import open_log
 from stream.records import Features, Page, Record, Score, SiteState, encode
@@ -65,7 +66,7 @@ def finished_log(folder: Path) -> str:
         put(VERDICTS, verdict)
         if verdict.verdict == "article":
             score = _score(features)
-            put(SCORES, score, score.id)
+            put(SCORES, score, score_key(score))
     put(
         PAGES,
         Page(id="r", site=SITE, page_id=page_id(REFUSED_URL), url=REFUSED_URL, outcome="refused", reason="robots"),

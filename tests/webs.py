@@ -28,6 +28,7 @@ class Web:
     hits: list[str] = field(default_factory=list)
     truth: dict[str, str] = field(default_factory=dict)
     pages: int = 0
+    bad_lines: int = 0  # hits that name no page
 
 
 def labelled_pages(shared: Path, *, every: int = 1) -> Web:
@@ -42,6 +43,7 @@ def labelled_pages(shared: Path, *, every: int = 1) -> Web:
         try:
             normal = normalise(url)
         except UnusableUrl:  # a few labels have no URL of a page; the hits file keeps them as lines to be skipped
+            web.bad_lines += 1
             continue
         body = (shared / "data" / "pages" / source / "html" / f"{gold['id']}.html.zst").read_bytes()
         path = normal.removeprefix(origin_of(normal))

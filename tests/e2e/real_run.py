@@ -55,7 +55,7 @@ def run(name: str, url: str, web: Web, folder: Path, settings: dict[str, str], t
         seconds = time.monotonic() - started
         log_cpu_s = sum(_log_cpu_s(farm))
         code = farm.stop()
-        if code != 0:
+        if code != (1 if web.bad_lines else 0):  # a skipped line shows in the exit code
             raise RuntimeError(f"farmwatch up ended with {code}\n{farm.tail()}")
         figures = Figures(name, seconds, _children_cpu_s() - before, log_cpu_s, farm.audit(), farm.outcome())
         with farm.log() as log:
