@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crawler.urls import page_id
 from farmwatch.errors import Exit
+from stream.log import Output
 from stream.opening import open_log
+from stream.records import Hit, Page, encode
+from stream.topics import HITS, PAGES, all_topics
 from tests.front_door import DETECTOR, REFUSED_URL, SHORT_URL, URL, Runner, article_html
 
 
@@ -215,3 +220,16 @@ def test_audit_of_an_empty_log_is_clean(farmwatch: Runner, tmp_path: Path) -> No
     url = f"sqlite:{tmp_path / 'new'}"
     farmwatch("topics", "--create", "--log", url)
     assert farmwatch("audit", "--log", url).code == Exit.OK
+
+
+def test_audit_json_counts_the_reasons(farmwatch: Runner, tmp_path: Path) -> None:
+    """Hits that were refused are told with their reason and its count, as in the table."""
+    url = f"sqlite:{tmp_path / 'refused'}"
+    address = "http://a.example/closed"
+    hit = Hit(id="h", site="a.example", url=address)
+    page = Page(id="r", site="a.example", page_id=page_id(address), url=address, outcome="refused", reason="robots")
+    with closing(open_log(url)) as log:
+        log.create(all_topics(1, "e"))
+        log.append([Output(topic, 0, b"a.example", encode(what)) for topic, what in ((HITS, hit), (PAGES, page))])
+    report = json.loads(farmwatch("audit", "--json", "--log", url).out)
+    assert [step["reasons"] for step in report["steps"].values() if step["reasons"]] == [{"robots": 1}]
