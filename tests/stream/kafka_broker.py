@@ -168,7 +168,7 @@ def require_installed() -> None:
 
 
 def broker() -> str:
-    """host:port of the one broker of this session, started at the first call and closed at exit."""
+    """host:port of the one broker for all tests of a run, started at the first call and closed at exit."""
     return os.environ.get(OPERATORS_BROKER) or _session_broker().address
 
 
