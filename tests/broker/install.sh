@@ -14,5 +14,5 @@ for tool in java mvn; do
 done
 rm -rf .broker/libs .broker/pom.sha256
 mkdir -p .broker
-mvn -q -B -f tests/broker/pom.xml dependency:copy-dependencies -DoutputDirectory="$PWD/.broker/libs"
+mvn -q -B -Dstyle.color=never -f tests/broker/pom.xml dependency:copy-dependencies -DoutputDirectory="$PWD/.broker/libs"
 echo "$digest" >.broker/pom.sha256
