@@ -47,10 +47,11 @@ def up(
     A line of --hits without a usable hit is reported with its number and skipped.
 
     Exit code 0 after a clean drain, 1 when a process had to be killed or lines of --hits were skipped, 2 when the
-    configuration is refused.
+    configuration is refused, 3 when the log or a model cannot be used: before any role starts.
     """
     from farmwatch.member_names import claimed_name, names_folder
     from farmwatch.messages import start_logging
+    from farmwatch.preflight import check_log, check_models
 
     roles = parse_roles(role or [])
     loaded = common.load(*(["crawl.allow_private=true"] if allow_private else []))
@@ -58,6 +59,9 @@ def up(
     if in_process and len(roles) != 1:
         raise UsageError("--in-process runs one role: give exactly one --role")
     start_logging(role=roles[0].value if in_process else "supervisor")
+    if not in_process:
+        check_models(loaded.config, roles)
+        check_log(loaded.config)
     with ExitStack() as held:
         if member is None:
             name = held.enter_context(claimed_name(names_folder(loaded.config), roles))

@@ -1,0 +1,83 @@
+"""What no restart mends ends `up` in one line before any role starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from farmwatch.errors import Exit
+from stream.errors import LogUnavailable
+from stream.opening import open_log
+from stream.topics import HITS, all_topics
+from tests.front_door import PARTITIONS, Runner
+
+
+@pytest.fixture(autouse=True)
+def _no_roles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role that is started would be restarted for ever; here it is a failure of the test."""
+
+    def start(*_arguments: object) -> int:
+        raise AssertionError("a role was started")
+
+    monkeypatch.setattr("farmwatch.running._supervise", start)
+    monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said", "code"),
+    [
+        ("judge.ruleset=nope", "nope", Exit.USAGE),
+        ("score.detector=nope", "nope", Exit.USAGE),
+        ("score.weights=/nowhere/weights", "/nowhere/weights", Exit.UNAVAILABLE),
+        ("measure.extractor=nope", "nope", Exit.USAGE),
+        ("log.url=nope:x", "nope:x", Exit.UNAVAILABLE),
+    ],
+)
+def test_a_setting_that_names_nothing_ends_up_at_once(
+    farmwatch: Runner, tmp_path: Path, setting: str, said: str, code: Exit
+) -> None:
+    """Exit 2 or 3 as the other commands have it, one line that names the setting's value, and no log is made."""
+    ran = farmwatch("up", "--set", setting)
+    assert (ran.code, said in ran.err, len(ran.err.splitlines())) == (code, True, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_number_of_partitions_ends_up_at_once(farmwatch: Runner, tmp_path: Path) -> None:
+    """Topics that were made with another log.partitions are told before any role starts."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    log = open_log(url)
+    log.create(all_topics(PARTITIONS + 1, "e"))
+    log.close()
+    ran = farmwatch("up", "--log", url)
+    assert (ran.code, "partitions" in ran.err) == (Exit.UNAVAILABLE, True)
+
+
+def test_a_folder_that_cannot_be_written_ends_up_at_once(farmwatch: Runner, tmp_path: Path) -> None:
+    """The line names the folder and the setting."""
+    (tmp_path / "file").touch()
+    ran = farmwatch("up", "--log", f"sqlite:{tmp_path / 'file' / 'log'}")
+    assert (ran.code, "log.url" in ran.err) == (Exit.UNAVAILABLE, True)
+
+
+def test_the_roles_start_where_nothing_is_wrong(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fit configuration passes, and the topics are there before the roles are."""
+    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    assert farmwatch("up").code == Exit.OK
+    log = open_log(f"sqlite:{tmp_path / 'farmwatch-data'}")
+    assert log.topics()[HITS] == PARTITIONS
+    log.close()
+
+
+def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Daemon and broker may start together: the roles wait for it, and the line says so."""
+
+    def away(_config: object) -> None:
+        raise LogUnavailable("no broker answers")
+
+    monkeypatch.setattr("farmwatch.preflight.open_configured", away)
+    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    ran = farmwatch("up", "--log", "kafka:broker.example:9092")
+    assert (ran.code, "broker_away" in ran.err) == (Exit.OK, True)
