@@ -30,24 +30,41 @@ def put_json(value: Any) -> None:
     put(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
-def put_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
-    """A table on stdout: boxed and folded to the width of a terminal, else tab-separated and whole."""
+def put_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    title: str = "",
+    *,
+    less: Sequence[str] = (),
+    same: Sequence[str] = (),
+) -> None:
+    """A table on stdout: fitted to the width of a terminal (`farmwatch.tables.fit`), else tab-separated and whole."""
+    cells = [[_one_line(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         if title:
             put(f"# {title}")
         put("\t".join(headings))
-        for row in rows:
-            put("\t".join(_one_line(cell) for cell in row))
+        for row in cells:
+            put("\t".join(row))
         return
-    from rich.table import Table
-    from rich.text import Text
+    from farmwatch.tables import fit
 
-    table = Table(title=title or None, title_justify="left", header_style="bold")
-    for heading in headings:
-        table.add_column(heading)
-    for row in rows:
-        table.add_row(*(Text(_one_line(cell)) for cell in row))  # Text: page data is never read as markup
-    _console().print(table)
+    console = _console()
+    fitted = fit(console, headings, cells, title=title, less=less, same=same)
+    console.print(fitted.table)
+    for note in fitted.notes:
+        put(note)
+
+
+def put_wrapped(text: str) -> None:
+    """A paragraph on stdout, broken at words to the width of a terminal; one line elsewhere."""
+    if not sys.stdout.isatty():
+        put(text)
+        return
+    import shutil
+    import textwrap
+
+    put(textwrap.fill(text, max(20, shutil.get_terminal_size().columns - 1), break_on_hyphens=False))
 
 
 def error_console() -> Console:

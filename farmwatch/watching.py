@@ -181,7 +181,11 @@ def sites(
             )
             for row in shown
         ),
+        less=("llr", "most dropped by", "scored", "used", "flagged"),
+        same=("detector",),
     )
+    if shown:
+        message(COLUMNS)
     message(f"{len(shown)} of {len(found)} sites shown; {len(rows)} in the log")
     tell(warnings)
     return Exit.OK
@@ -237,6 +241,9 @@ def topics(
     return Exit.OK
 
 
+COLUMNS = (
+    "used: scored pages on which the verdict rests; most dropped by: the rule that failed most of the site's pages"
+)
 SITE_FIELDS = (
     "site",
     "verdict",
