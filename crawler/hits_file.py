@@ -1,13 +1,15 @@
 """Hits from a file or a stream: CSV with a header, JSONL, or a plain list of URLs. Broken lines are named, not fatal.
 
 The form is told by the first line: `{` begins JSONL, a header with a column `url` begins CSV (comma, semicolon or
-tab), anything else is a list of URLs. Columns and keys are the fields of `Hit`; others are passed over.
+tab), anything else is a list of URLs; a first line that looks like CSV without such a header refuses the file. Columns
+and keys are the fields of `Hit`; others are passed over. A hit without `query_id` has its query as that.
 """
 
 from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,9 +23,13 @@ from crawler.urls import site_of
 from stream.records import Hit
 
 LINE_CAP = 1_000_000  # characters of one record
+QUERY_ID_CAP = 200  # characters of a query id that is made from the query
 _SPAN_CAP = 50  # lines that one quoted CSV record may span before its first line counts as broken
 _TEXTS = ("query_id", "query", "source", "engine", "title", "snippet")
 _NUMBERS = ("rank", "result_page")
+_DELIMITERS = (",", ";", "\t")
+_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")  # names in DNS (with the underscore that some have), IPv6
+_FIRST_URL = re.compile(r"https?://(?P<host>[^/?#]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +46,25 @@ def hit_id(source: str, query_id: str, engine: str, rank: int, url: str, fetched
 
 
 def make_hit(fields: dict[str, Any], source: str = "file") -> Hit:
-    """A hit from named fields, of which `url` is required. Raises UnusableUrl or ValueError saying what is wrong."""
+    """A hit from named fields, of which `url` is required. Raises UnusableUrl or ValueError saying what is wrong.
+
+    Without `query_id` the query itself is the id, white space folded, so that hits of a query belong together.
+    """
     url = fields.get("url")
     if not isinstance(url, str) or not url.strip():
         raise ValueError("no url")
     url = url.strip()
     texts = {name: str(fields[name]) for name in _TEXTS if fields.get(name) not in (None, "")}
     texts.setdefault("source", source)
+    if not texts.get("query_id", "").strip():
+        texts["query_id"] = " ".join(texts.get("query", "").split())[:QUERY_ID_CAP]
     numbers = {name: _whole_number(name, fields.get(name)) for name in _NUMBERS}
     fetched_at = _time_ms(fields.get("fetched_at"))
-    ident = hit_id(
-        texts["source"], texts.get("query_id", ""), texts.get("engine", ""), numbers["rank"], url, fetched_at
-    )
-    return Hit(id=ident, site=site_of(url), url=url, fetched_at=fetched_at, **numbers, **texts)  # type: ignore[arg-type]
+    ident = hit_id(texts["source"], texts["query_id"], texts.get("engine", ""), numbers["rank"], url, fetched_at)
+    site = site_of(url)
+    if not _HOST.fullmatch(site):
+        raise UnusableUrl(f"no host name can be {site[:200]!r}")
+    return Hit(id=ident, site=site, url=url, fetched_at=fetched_at, **numbers, **texts)  # type: ignore[arg-type]
 
 
 def read_hits(lines: Iterable[bytes], source: str = "file") -> Iterator[Hit | BadLine]:
@@ -68,6 +80,8 @@ def read_hits(lines: Iterable[bytes], source: str = "file") -> Iterator[Hit | Ba
         found = _from_each(rest, lambda text: msgspec.json.decode(text, type=dict[str, Any]))
     elif delimiter is not None:
         found = _from_csv(rest, delimiter)
+    elif wrong := _headless(opening[1]):
+        found = iter([(opening[0], wrong)])
     else:
         found = _from_each(rest, lambda text: {} if text.startswith("#") else {"url": text})
     for number, fields in found:
@@ -143,10 +157,27 @@ def _from_csv(lines: Iterator[tuple[int, bytes]], delimiter: str) -> _Found:
 
 def _header_delimiter(line: bytes) -> str | None:
     text = line.decode("utf-8", "replace").lower()
-    for delimiter in (",", ";", "\t"):
+    for delimiter in _DELIMITERS:
         if "url" in (name.strip().strip('"') for name in text.split(delimiter)):
             return delimiter
     return None
+
+
+def _headless(line: bytes) -> str:
+    """What is wrong with a first line that is CSV but no header with `url`; "" where it may begin a list of URLs.
+
+    A URL may hold commas and semicolons behind its host: such a line is CSV only where it holds white space, too.
+    """
+    text = line[:LINE_CAP].decode("utf-8", "replace").strip()
+    delimiter = max(_DELIMITERS, key=text.count)
+    if text.startswith("#") or delimiter not in text:
+        return ""
+    if (url := _FIRST_URL.match(text)) and not re.search(r"[,;\s]", url["host"]) and not re.search(r"\s", text):
+        return ""
+    fields = [field.strip().strip('"') for field in text.split(delimiter)]
+    if any(_FIRST_URL.match(field) for field in fields):
+        return "a CSV needs a header with a column url; there is no header: the first line holds a URL already"
+    return f"a CSV needs a header with a column url; found: {', '.join(fields)[:200]}"
 
 
 def _text(line: bytes) -> str | None:

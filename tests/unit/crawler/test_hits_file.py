@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.hits_file import BadLine, read_hits
+from crawler.hits_file import QUERY_ID_CAP, BadLine, read_hits
+from scoring.site_tally import SiteTally
 from stream.records import Hit
 
 
@@ -73,6 +74,52 @@ def test_ids_are_the_same_on_every_reading_and_differ_by_rank() -> None:
     first, second = read(data)[0], read(data)[0]
     assert [hit.id for hit in first] == [hit.id for hit in second]
     assert first[0].id != first[1].id and len(first[0].id) == 32
+
+
+def test_a_query_without_an_id_is_its_own_id() -> None:
+    """With a column query only, hits of two queries differ, and a site's row counts its queries by their text."""
+    hits, _ = read(
+        b"query,url,rank\nbest  shoes ,http://a.example/,1\ngood hats,http://a.example/,1\n,http://a.example/,2\n"
+    )
+    assert [hit.query_id for hit in hits] == ["best shoes", "good hats", ""]
+    assert len({hit.id for hit in hits}) == 3
+    tally = SiteTally()
+    for hit in hits:
+        tally.add_hit(hit)
+    assert tally.queries == ["best shoes", "good hats"]
+    (long,), _ = read(b"query,url\n" + b"x" * 5000 + b",http://a.example/\n")
+    assert len(long.query_id) == QUERY_ID_CAP and len(long.query) == 5000
+    (own,), _ = read(b"query,query_id,url\nbest shoes,q7,http://a.example/\n")
+    assert own.query_id == "q7"
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (b"link,query", "found: link, query"),
+        (b"link;query", "found: link, query"),
+        (b"link\tquery", "found: link, query"),
+        (b'"link","query"', "found: link, query"),
+        (b"https://a.example,b", "no header"),
+        (b"https://a.example/x,best shoes", "no header"),
+        (b"https://a.example/x\tshoes", "no header"),
+        (b'"https://a.example/x",shoes', "no header"),
+        (b"1,https://a.example/x", "no header"),
+    ],
+)
+def test_csv_without_a_url_column_is_refused(first: bytes, said: str) -> None:
+    """A CSV without header, or whose header lacks url, gives no hit and one broken line that says what is expected."""
+    hits, bad = read(b"\n" + first + b"\nhttps://a.example/,b\nhttps://a.example/c\n")
+    assert hits == [] and [line.number for line in bad] == [2]
+    assert "a header with a column url" in bad[0].reason and said in bad[0].reason
+
+
+def test_commas_in_urls_and_hosts_of_a_list() -> None:
+    """Commas behind the host belong to a URL of a list; a host that no name can have is a broken line."""
+    good = ["http://a.example/1,2.html;x", "http://a.example/?q=a,b", "http://[::1]/", "http://a_b.example/,"]
+    hits, bad = read(("\n".join(good) + "\nhttp://a.example,b\nhttp://a.example;b/x\nhttp://a!b.example/\n").encode())
+    assert [hit.url for hit in hits] == good
+    assert [line.number for line in bad] == [5, 6, 7]
 
 
 def test_an_empty_file_has_no_hits() -> None:
