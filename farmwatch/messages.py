@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,6 +66,20 @@ def put_wrapped(text: str) -> None:
     import textwrap
 
     put(textwrap.fill(text, max(20, shutil.get_terminal_size().columns - 1), break_on_hyphens=False))
+
+
+def this_command() -> str:
+    """How this program was called: by its name where PATH finds it, else by the path that was used."""
+    import shlex
+    import shutil
+
+    called = sys.argv[0]
+    if Path(called).name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m farmwatch"
+    found = shutil.which(Path(called).name)
+    if found is not None and Path(called).exists() and Path(found).samefile(called):
+        return Path(called).name
+    return shlex.quote(called) if Path(called).name == "farmwatch" else "farmwatch"
 
 
 def error_console() -> Console:

@@ -10,6 +10,9 @@ from stream.records import SiteState
 from stream.topics import SITES
 
 VERDICTS = ("llm", "human", "undecided", "unclassifiable")
+COLUMNS = (  # what two headings of the tables of sites mean
+    "used: scored pages on which the verdict rests; most dropped by: the rule that failed most of the site's pages"
+)
 
 
 class SiteTable:

@@ -149,7 +149,7 @@ def sites(
     import msgspec
 
     from farmwatch.caveats import caveats, tell
-    from farmwatch.site_table import read_sites
+    from farmwatch.site_table import COLUMNS, read_sites
 
     if limit < 0:
         raise UsageError("--limit: 0 or more")
@@ -241,9 +241,6 @@ def topics(
     return Exit.OK
 
 
-COLUMNS = (
-    "used: scored pages on which the verdict rests; most dropped by: the rule that failed most of the site's pages"
-)
 SITE_FIELDS = (
     "site",
     "verdict",

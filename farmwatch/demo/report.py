@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from farmwatch.audit import AuditReport
-from farmwatch.messages import put, put_json, put_table
+from farmwatch.messages import put, put_json, put_table, put_wrapped, this_command
 from farmwatch.rating import RateLine, rate_lines
-from farmwatch.site_table import VERDICTS
+from farmwatch.site_table import COLUMNS, VERDICTS
 from scoring.rate import ErrorCounts
 from stream.records import SiteState
 
@@ -61,7 +62,9 @@ def print_result(result: DemoResult) -> None:
             for row in sorted(result.rows, key=lambda row: (VERDICTS.index(row.verdict), row.site))
         ),
         title=f"{len(result.rows)} sites, {result.pages} pages fetched, {result.seconds:.0f} s",
+        less=("most dropped by", "used", "flagged"),
     )
+    put_wrapped(COLUMNS)
     put("")
     for line in result.rates:
         put(f"Rate: {line.text}")
@@ -74,8 +77,8 @@ def print_result(result: DemoResult) -> None:
     put(f"Truth: {result.agreeing} of {len(result.rows)} sites right, {right} of the {len(judged)} decided ones")
     put(f"Audit: {'clean' if result.report.ok else f'{len(result.report.broken)} records unaccounted for'}")
     put(f"Behind it: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
-    put(f"Mind: {result.warning}")
-    put(
+    put_wrapped(f"Mind: {result.warning}")
+    put_wrapped(
         "The web was made for this, on this machine: the rate says that the parts work, and nothing about the real web."
     )
     put("")
@@ -114,16 +117,18 @@ def print_json(result: DemoResult) -> None:
 
 
 def _advice(kept: Path | None) -> list[str]:
+    command = this_command()
     if kept is not None:
-        options = f"--config {kept / 'farmwatch.toml'}"
+        options = f"--config {shlex.quote(str(kept / 'farmwatch.toml'))}"
         return [
             "Next, with what was kept:",
-            f"  farmwatch sites {options}",
-            f"  farmwatch explain {options} URL     # every rule with its value and threshold, for one page",
-            f"  farmwatch audit {options}",
+            f"  {command} sites {options}",
+            f"  {command} explain {options} URL     # every rule with its value and threshold, for one page",
+            f"  {command} audit {options}",
         ]
     return [
-        "Next: farmwatch demo --keep DIR             # keep the log, and look into it with sites, explain, audit",
-        "      farmwatch search --hits FILE          # your own search results; set crawl.contact first",
-        "      farmwatch up                          # then farmwatch rate, farmwatch sites",
+        "Next:",
+        f"  {command} demo --keep DIR        # keep the log, and look into it with sites, explain, audit",
+        f"  {command} search --hits FILE     # your own search results",
+        f"  {command} up                     # set crawl.contact first; then {command} rate",
     ]

@@ -7,17 +7,18 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from crawler.crawl_stage import FrontierCounts, frontier_left
 from farmwatch.audit import AuditReport, audit
 from farmwatch.config import Config, load
 from farmwatch.demo.demo_web import Truth, build_demo_web
 from farmwatch.demo.report import DemoResult, print_json, print_result
 from farmwatch.demo.web import LoopbackWeb
-from farmwatch.errors import Exit, FarmwatchError
+from farmwatch.errors import Exit, FarmwatchError, UsageError
 from farmwatch.layers import ENV_PREFIX
 from farmwatch.messages import error_console, message
 from farmwatch.roles import load_configured_detector, load_configured_ruleset, open_configured
@@ -71,7 +72,7 @@ def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
             config = load(file, (), {}).config
             hits = folder / "hits.jsonl"
             hits.write_text("".join(json.dumps(row) + "\n" for row in demo.hits), encoding="utf-8")
-            message(f"a web of {len(demo.hosts)} sites on {web.address}; {len(demo.hits)} search results lead there")
+            message(f"a web of {len(demo.hosts)} sites on {web.address}; {_results(demo.hits)} lead there")
             run = _carry_through(folder, file, hits, config)
         result = _result(run, config, demo.truth, time.monotonic() - started, folder if keep else None)
     (print_json if as_json else print_result)(result)
@@ -96,9 +97,15 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="farmwatch-demo-") as temporary:
             yield Path(temporary)
         return
-    if keep.exists() and any(keep.iterdir()):
-        raise FarmwatchError(f"{keep}: not empty; the demo wants a folder of its own")
-    keep.mkdir(parents=True, exist_ok=True)
+    try:
+        if keep.exists() and any(keep.iterdir()):
+            raise UsageError(f"--keep {keep}: not empty; the demo wants a folder of its own")
+        keep.mkdir(parents=True, exist_ok=True)
+        probe, name = tempfile.mkstemp(dir=keep)
+        os.close(probe)
+        Path(name).unlink()
+    except OSError as error:
+        raise UsageError(f"--keep {keep}: no folder can be used there: {error.strerror}; name another one") from error
     yield keep.resolve()
 
 
@@ -115,7 +122,7 @@ def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> _Run
         )
         stack.callback(_end, process)
         log = stack.enter_context(_opened(config))
-        told = stack.enter_context(_telling())
+        told = stack.enter_context(_telling(lambda: frontier_left(log, config.log.partitions)))
         try:
             frontier = settle(log, config, _SETTLE_S, told=told, still_running=lambda: process.poll() is None)
         except FarmwatchError as error:
@@ -147,13 +154,16 @@ def _opened(config: Config) -> Iterator[Log]:
 
 
 @contextmanager
-def _telling() -> Iterator[Callable[[Progress], None]]:
-    """Progress on stderr: one moving line on a terminal, a plain line now and then elsewhere."""
+def _telling(look: Callable[[], FrontierCounts]) -> Iterator[Callable[[Progress], None]]:
+    """Progress on stderr: one moving line on a terminal, a plain line now and then elsewhere.
+
+    `look` counts what the frontier has: the same pages that the result counts.
+    """
     console = error_console()
     started = time.monotonic()
     if console.is_terminal:
         with console.status("starting the roles") as status:
-            yield lambda progress: status.update(_in_words(progress, time.monotonic() - started))
+            yield lambda progress: status.update(_in_words(progress, look(), time.monotonic() - started))
         return
     said = started
 
@@ -161,16 +171,20 @@ def _telling() -> Iterator[Callable[[Progress], None]]:
         nonlocal said
         if time.monotonic() - said >= _SAY_EVERY_S:
             said = time.monotonic()
-            message(_in_words(progress, said - started))
+            message(_in_words(progress, look(), said - started))
 
     yield tell
 
 
-def _in_words(progress: Progress, seconds: float) -> str:
-    frontier = progress.frontier
-    sites = f", {frontier.active} of {frontier.sites} sites open" if frontier is not None else ""
+def _in_words(progress: Progress, frontier: FrontierCounts, seconds: float) -> str:
+    sites = f", {frontier.active} of {frontier.sites} sites open"
     waiting = ", ".join(f"{group} {records}" for group, records in progress.waiting.items() if records) or "none"
-    return f"{seconds:4.0f} s: {progress.pages} pages{sites}, records waiting: {waiting}"
+    return f"{seconds:4.0f} s: {frontier.fetched} pages fetched{sites}, records waiting: {waiting}"
+
+
+def _results(hits: Sequence[Mapping[str, object]]) -> str:
+    distinct = len({row["url"] for row in hits})
+    return f"{len(hits)} search results ({distinct} distinct pages)"
 
 
 def _tail(output: Path) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from farmwatch.audit import AuditReport
 from farmwatch.demo.report import DemoResult, print_result
+from farmwatch.demo.running import run_demo
+from farmwatch.errors import UsageError
 from stream.records import SiteState
 
 _VERDICTS = {"a": "llm", "b": "llm", "c": "human", "d": "undecided", "e": "unclassifiable"}
@@ -54,4 +58,46 @@ def test_the_rate_is_printed_with_everything_that_belongs_to_it(capsys: pytest.C
 def test_what_was_kept_can_be_looked_into(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The commands that are advised name the configuration that was kept."""
     print_result(_result(tmp_path))
-    assert f"farmwatch sites --config {tmp_path / 'farmwatch.toml'}" in capsys.readouterr().out
+    assert f" sites --config {tmp_path / 'farmwatch.toml'}" in capsys.readouterr().out
+
+
+def test_advice_names_the_program_as_it_was_called(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that is not on PATH is named by its path, one that is by its name; the contact is for `up`."""
+    program = tmp_path / "farmwatch"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.argv", [str(program), "demo"])
+    monkeypatch.setenv("PATH", "/nowhere")
+    print_result(_result())
+    lines = capsys.readouterr().out.splitlines()
+    assert any(f"{program} up " in line and "crawl.contact" in line for line in lines)
+    assert any(f"{program} search" in line and "crawl.contact" not in line for line in lines)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    print_result(_result())
+    assert "  farmwatch up " in capsys.readouterr().out
+
+
+def test_the_columns_are_explained_and_the_warning_is_wrapped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal of 80 columns no line is longer, and every site, truth and verdict is whole."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("farmwatch.messages._console", lambda: Console(width=80, color_system=None))
+    monkeypatch.setenv("COLUMNS", "80")
+    print_result(replace(_result(), warning="indicative only, " * 20))
+    printed = capsys.readouterr().out
+    assert "used: scored pages" in " ".join(printed.split())
+    table, _, rest = printed.partition("Rate:")
+    assert max(map(len, table.splitlines())) <= 80
+    assert table.count("unclassifiable") == 2
+    assert all(len(line) <= 80 for line in rest.splitlines() if "indicative" in line)
+
+
+@pytest.mark.parametrize("name", ["file", "file/under"])
+def test_a_folder_that_cannot_be_kept_is_a_usage_error(tmp_path: Path, name: str) -> None:
+    """--keep at or under a file: one line that names it, and no web is made."""
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="--keep"):
+        run_demo(tmp_path / name, as_json=False)

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from farmwatch import watching
+from farmwatch.site_table import COLUMNS
 from farmwatch.tables import fit
 from tests.front_door import DETECTOR, Runner
 
@@ -15,9 +15,11 @@ HEADINGS = ("site", "verdict", "pages", "llr", "most dropped by", "detector")
 SITE = "a-rather-long-name-of-a-site.blog.example"
 
 
-def _shown(rows: list[list[str]], width: int = 80, **options: tuple[str, ...]) -> tuple[list[str], list[str]]:
+def _shown(
+    rows: list[list[str]], width: int = 80, less: tuple[str, ...] = (), same: tuple[str, ...] = ()
+) -> tuple[list[str], list[str]]:
     console = Console(width=width, file=io.StringIO(), force_terminal=False)
-    fitted = fit(console, HEADINGS, rows, **options)
+    fitted = fit(console, HEADINGS, rows, less=less, same=same)
     console.print(fitted.table)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines(), fitted.notes
@@ -65,4 +67,4 @@ def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: py
     assert max(map(len, ran.out.splitlines())) <= 80
     assert any("b.example" in line and "unclassifiable" in line for line in ran.out.splitlines())
     assert ran.out.count(DETECTOR) == 1
-    assert watching.COLUMNS in ran.err
+    assert COLUMNS in ran.err
