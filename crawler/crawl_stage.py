@@ -19,10 +19,10 @@ from aiohttp.abc import AbstractResolver
 
 from crawler.fetch_thread import FetchThread
 from crawler.fetching import Fetcher
-from crawler.frontier import INTERNAL, Frontier
+from crawler.frontier import Frontier
 from crawler.jobs import Answer, Job, Outcome
 from crawler.robots import RobotsShelf
-from crawler.rows import TOTALS_KEY, Totals, site_key, site_of_key, unpack
+from crawler.rows import TOTALS_KEY, Stop, Totals, site_key, site_of_key, unpack
 from crawler.settings import CrawlSettings
 from stream.log import Log
 from stream.metrics import Meter, Metrics
@@ -174,7 +174,7 @@ class CrawlStage(Stage):
         except Exception as error:
             _must_be_ours(error)
             log.exception("answer_not_applied", site=site, kind=answer.job.kind.value)
-        bare = Answer(job=answer.job, outcome=Outcome.FAILED, started_ms=answer.started_ms, reason=INTERNAL)
+        bare = Answer(job=answer.job, outcome=Outcome.FAILED, started_ms=answer.started_ms, reason=Stop.INTERNAL)
         try:
             self._try(ctx, lambda frontier, _: frontier.apply(bare))
         except Exception as error:

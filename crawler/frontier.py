@@ -24,9 +24,11 @@ from crawler.jobs import Answer, Job, Kind, Outcome
 from crawler.links import internal_links
 from crawler.robots import RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
 from crawler.rows import (
+    MAY_PASS,
     Priority,
     SitemapRow,
     SiteRow,
+    Stop,
     UrlRow,
     pack,
     robots_key,
@@ -36,21 +38,12 @@ from crawler.rows import (
 )
 from crawler.settings import CrawlSettings
 from crawler.site_store import SiteStore
-from crawler.sitemaps import sample
+from crawler.sitemaps import first_sitemaps, sample
 from crawler.urls import host_of, is_skipped, normalise, origin_of, other_scheme, page_id_of_normal, port_of
 from stream.metrics import Meter
 from stream.records import Decision, Hit, Page
 from stream.state import KeyedState
 
-DECIDED, BUDGET, REQUESTS = "site_decided", "budget", "too_many_requests"
-UNREACHABLE, ROBOTS_UNAVAILABLE, CRAWL_DELAY, PRIVATE, INTERNAL = (
-    "unreachable",
-    "robots_unavailable",
-    "crawl_delay",
-    "private_address",
-    "internal_error",
-)
-_MAY_PASS = frozenset({UNREACHABLE, ROBOTS_UNAVAILABLE})  # a later hit tries such a site again
 _HITS_CAP = 100  # hit ids kept per URL
 _STEP = 200  # URLs of a site recorded without a request in one step; the rest follows at once
 
@@ -91,18 +84,22 @@ class Frontier:
             raise UnusableUrl(f"hit {hit.id} names the site {hit.site!r}, its URL is of {host_of(url)!r}")
         row = self._store.site(hit.site) or SiteRow(hit.site, next_start=self._now, delay_s=self._settings.delay_s)
         row.origin = row.origin or origin_of(url)
-        if row.stopped in _MAY_PASS and self._now - row.stopped_at >= self._settings.reopen_s * 1000:
-            _reopen(row)
+        if row.stopped in MAY_PASS and self._now - row.stopped_at >= self._settings.reopen_s * 1000:
+            row.reopen()
         key = url_key(hit.site, page_id_of_normal(url))
         value = self._state.get(key)
         known = unpack(UrlRow, value) if value is not None else None
-        if known is not None and known.status != "redirection":
+        again = known is not None and known.reason in MAY_PASS and not row.stopped
+        if known is not None and known.status != "redirection" and not again:
             if not known.is_queued:
                 return "known"
             self._attach(row, key, known, hit.id)
             self._store.save(row)
             return "known"
         fresh = UrlRow(url, priority=Priority.HIT, hits=[hit.id])
+        if again and known is not None:  # another visit, with a page record of its own
+            fresh.visit = known.visit + 1
+            fresh.hits = list(dict.fromkeys([*known.hits, hit.id]))[-_HITS_CAP:]
         reason = row.stopped or ("other_port" if port_of(url) != port_of(row.origin) else "")
         if reason:
             self._store.record(row.site, fresh, Outcome.REFUSED, reason)
@@ -118,9 +115,9 @@ class Frontier:
             return
         row = self._store.site(decision.site) or SiteRow(decision.site, delay_s=self._settings.delay_s)
         if decision.stop and not row.stopped:
-            self._stop(row, DECIDED)
-        elif not decision.stop and row.stopped == DECIDED:
-            _reopen(row)
+            self._stop(row, Stop.DECIDED)
+        elif not decision.stop and row.stopped == Stop.DECIDED:
+            row.reopen()
         else:
             return
         self._store.save(row)
@@ -153,7 +150,7 @@ class Frontier:
         row = self._store.read(value)
         if row.stopped:
             return False
-        self._stop(row, INTERNAL)
+        self._stop(row, Stop.INTERNAL)
         self._store.save(row)
         return True
 
@@ -185,14 +182,26 @@ class Frontier:
 
     # What an answer changes
 
-    def apply(self, answer: Answer) -> int:
-        """Take over the answer to a job of this partition; says when the site's next request may start (ms)."""
+    def has_answered(self, site: str) -> bool:
+        """Whether this site has ever answered a request."""
+        row = self._store.site(site)
+        return row is not None and (row.robots_until > 0 or row.fetched > 0)
+
+    def apply(self, answer: Answer, *, excused: bool = False) -> int:
+        """Take over the answer to a job of this partition; says when the site's next request may start (ms).
+
+        A failure that is `excused`, because it is ours, is no attempt: the site waits, and the job comes again.
+        """
         job = answer.job
         row = self._store.site(job.site)
         if row is None:
             return 0
         slow_s = min(self._settings.delay_per_second * answer.duration_ms / 1000, self._settings.delay_slow_cap_s)
         row.next_start = answer.started_ms + int(1000 * max(row.delay_s, slow_s))
+        if excused:
+            self._park(row, answer, 1)
+            self._store.save(row)
+            return row.next_start
         if answer.unreachable:
             row.failures += 1
         elif answer.status:
@@ -201,13 +210,23 @@ class Frontier:
             row, answer
         )
         if row.failures >= self._settings.tries:
-            self._stop(row, UNREACHABLE)
+            self._stop(row, Stop.UNREACHABLE)
+            if job.kind is Kind.PAGE:
+                self._blame_site(row, job.url)
         self._store.save(row)
         return row.next_start
 
+    def _blame_site(self, row: SiteRow, url: str) -> None:
+        """The failure that stops a site ends its URL, too: a later hit tries that again like the rest of the site."""
+        key = url_key(row.site, page_id_of_normal(url))
+        found = self._store.url(key)
+        if found.status == "error":
+            found.reason = Stop.UNREACHABLE
+            self._state.put(key, pack(found))
+
     def _apply_robots(self, row: SiteRow, answer: Answer) -> None:
         if answer.reason == "private_address":
-            self._stop(row, PRIVATE)
+            self._stop(row, Stop.PRIVATE)
             return
         meaning = meaning_of(answer.status, complete=answer.outcome is Outcome.FETCHED)
         if meaning is RobotsAnswer.UNREACHABLE:
@@ -218,7 +237,7 @@ class Frontier:
                 asked_s = min(answer.retry_after_s or 0.0, self._settings.park_cap_s)
                 row.next_start = answer.started_ms + int(1000 * max(self._settings.robots_retry_s, asked_s))
             if row.robots_tries >= self._settings.robots_tries:
-                self._stop(row, UNREACHABLE if answer.unreachable else ROBOTS_UNAVAILABLE)
+                self._stop(row, Stop.UNREACHABLE if answer.unreachable else Stop.ROBOTS_UNAVAILABLE)
             return
         row.robots_tries = 0
         row.robots_until = answer.started_ms + int(self._settings.robots_ttl_s * 1000)
@@ -229,7 +248,7 @@ class Frontier:
         asked_s = self._rules(row).crawl_delay_s
         row.delay_s = max(self._settings.delay_s, asked_s)
         if asked_s > self._settings.crawl_delay_cap_s:
-            self._stop(row, CRAWL_DELAY)
+            self._stop(row, Stop.CRAWL_DELAY)
         else:
             row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))
 
@@ -270,9 +289,9 @@ class Frontier:
             self._note_redirect(row, answer)
             self._add_links(row, found, answer)
         if row.fetched >= self._settings.page_budget:
-            self._stop(row, BUDGET)
+            self._stop(row, Stop.BUDGET)
         elif row.page_requests >= self._settings.page_budget * self._settings.requests_per_page:
-            self._stop(row, REQUESTS)
+            self._stop(row, Stop.REQUESTS)
 
     def _note_redirect(self, row: SiteRow, answer: Answer) -> None:
         """Keep the URL that this one led to from being discovered as another page."""
@@ -304,7 +323,8 @@ class Frontier:
         if value is not None:
             reading = unpack(SitemapRow, value)
         else:
-            reading = SitemapRow(pending=[(url, 0) for url in self._first_sitemaps(row, rules)])
+            first = first_sitemaps(rules.sitemaps, row.origin, self._settings.sitemap_files)
+            reading = SitemapRow(pending=[(url, 0) for url in first])
         allowed = [entry for entry in reading.pending if rules.allows(entry[0])]
         if allowed:
             if value is None or len(allowed) < len(reading.pending):
@@ -318,18 +338,6 @@ class Frontier:
                 break
             self._discover(row, url, Priority.SITEMAP, 0, rules)
         return None
-
-    def _first_sitemaps(self, row: SiteRow, rules: RobotsRules) -> list[str]:
-        """Those that robots.txt names on this host, or else the usual place."""
-        named: dict[str, None] = {}
-        for text in rules.sitemaps[: 10 * self._settings.sitemap_files]:
-            try:
-                url = normalise(text, row.origin)
-            except UnusableUrl:
-                continue
-            if host_of(url) == row.site and port_of(url) == port_of(row.origin):
-                named[url] = None
-        return list(named)[: self._settings.sitemap_files] or [f"{row.origin}/sitemap.xml"]
 
     # The queue
 
@@ -388,8 +396,3 @@ class Frontier:
             return self._state.get(robots_key(row.site)) or b""
 
         return self._robots.rules(row.site, row.robots_until, text)
-
-
-def _reopen(row: SiteRow) -> None:
-    row.stopped, row.stopped_at = "", 0
-    row.failures = row.robots_tries = 0

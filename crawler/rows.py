@@ -29,6 +29,20 @@ class Priority(enum.IntEnum):
     LINK = 2
 
 
+class Stop(enum.StrEnum):
+    """Why a site is stopped."""
+
+    DECIDED = "site_decided"
+    BUDGET = "budget"
+    REQUESTS = "too_many_requests"
+    UNREACHABLE = "unreachable"
+    ROBOTS_UNAVAILABLE = "robots_unavailable"
+    CRAWL_DELAY = "crawl_delay"
+    PRIVATE = "private_address"
+    INTERNAL = "internal_error"
+
+
+MAY_PASS = frozenset({Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE})  # a later hit tries such a site and its URLs again
 FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
 
 
@@ -66,6 +80,11 @@ class SiteRow(Row):
     stopped: str = ""  # the reason; "" = not stopped
     stopped_at: int = 0
 
+    def reopen(self) -> None:
+        """Take a stop back."""
+        self.stopped, self.stopped_at = "", 0
+        self.failures = self.robots_tries = 0
+
 
 class UrlRow(Row):
     """One URL of a site.
@@ -82,6 +101,7 @@ class UrlRow(Row):
     depth: int = 0  # links followed to find it
     attempts: int = 0
     hits: list[str] = []
+    reason: str = ""  # why it was not fetched; "" = fetched, or not known
 
     @property
     def is_queued(self) -> bool:

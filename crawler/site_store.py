@@ -74,6 +74,7 @@ class SiteStore:
     def record(self, site: str, found: UrlRow, outcome: Outcome, reason: str, answer: Answer | None = None) -> None:
         """Emit the page record of a URL and set its status."""
         found.status = {Outcome.FETCHED: "fetched", Outcome.REFUSED: "refused", Outcome.FAILED: "error"}[outcome]
+        found.reason = reason
         page = Page(
             id=fetch_id(found.url, found.visit),
             site=site,

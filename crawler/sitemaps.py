@@ -9,7 +9,7 @@ import heapq
 import html
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import xxhash
@@ -74,3 +74,16 @@ def _same_host(urls: Iterable[str], url: str) -> tuple[str, ...]:
         if host_of(normal) == host and port_of(normal) == port:
             found[normal] = None
     return tuple(found)
+
+
+def first_sitemaps(named: Sequence[str], origin: str, limit: int) -> list[str]:
+    """At most `limit` of those that robots.txt names on its own host and port, or else the usual place."""
+    found: dict[str, None] = {}
+    for text in named[: 10 * limit]:
+        try:
+            url = normalise(text, origin)
+        except UnusableUrl:
+            continue
+        if host_of(url) == host_of(origin) and port_of(url) == port_of(origin):
+            found[url] = None
+    return list(found)[:limit] or [f"{origin}/sitemap.xml"]

@@ -1,0 +1,87 @@
+"""The frontier and sites that did not answer: hits that try them again, and failures that are not theirs."""
+
+from __future__ import annotations
+
+from crawler.jobs import Kind, Outcome
+from crawler.urls import fetch_id
+from tests.crawl_driver import hits_of
+from tests.frontier_site import Site, fail
+
+DAY_MS = 86_400_000
+
+
+def test_a_later_hit_fetches_again_what_was_unreachable() -> None:
+    """A hit for a URL that was refused as unreachable re-opens the site and makes another visit to that URL."""
+    site = Site()
+    hits = hits_of("http://a.test/1", "http://a.test/2")
+    site.hits(*hits)
+    site.walk(**fail())
+    assert {page.reason for page in site.pages} == {"unreachable"}
+    assert site.hits(hits[0]) == ["known"] and site.committed.next_due() is None
+    site.now += DAY_MS
+    assert site.hits(hits[0]) == ["queued"] and site.row.stopped == ""
+    assert site.hits(hits[1], hits[0]) == ["queued", "known"]
+    site.walk()
+    again = site.pages[2:]
+    assert [(page.url, page.outcome, page.visit) for page in again] == [(hit.url, "fetched", 2) for hit in hits]
+    assert [page.id for page in again] == [fetch_id(hit.url, 2) for hit in hits]
+    assert [page.hits for page in again] == [[hit.id] for hit in hits]
+    assert site.hits(*hits) == ["known", "known"]
+    assert site.totals.queued == 0 and site.totals.fetched == 2
+
+
+def test_a_later_hit_asks_again_where_robots_txt_was_unavailable() -> None:
+    """The same holds for robots_unavailable; another failure counts visits on."""
+    site = Site(robots_tries=1)
+    hits = hits_of("http://a.test/1")
+    for visit in (1, 2):
+        site.hits(*hits)
+        site.walk(outcome=Outcome.FAILED, status=503)
+        assert [(page.reason, page.visit) for page in site.pages][visit - 1 :] == [("robots_unavailable", visit)]
+        site.now += DAY_MS
+    site.hits(*hits)
+    site.walk()
+    assert [(page.outcome, page.visit) for page in site.pages][2:] == [("fetched", 3)]
+
+
+def test_the_page_at_which_its_site_was_given_up_is_tried_again_too() -> None:
+    """The failed page that made its site unreachable is visited again with the site, and only then."""
+    site = Site(use_sitemaps=False)
+    hits = hits_of("http://a.test/1", "http://a.test/2")
+    site.hits(*hits)
+    site.robots()
+    site.walk(**fail())
+    assert [(page.outcome, page.reason) for page in site.pages] == [
+        ("failed", "connection"),
+        ("refused", "unreachable"),
+    ]
+    assert site.hits(*hits) == ["known"] * 2
+    site.now += DAY_MS
+    assert site.hits(*hits) == ["queued"] * 2
+    site.walk()
+    assert [page.outcome for page in site.pages][2:] == ["fetched"] * 2
+
+
+def test_other_refusals_are_final() -> None:
+    """A URL that robots.txt disallows, or that the budget had no room for, is not asked for again."""
+    site = Site(page_budget=1)
+    hits = hits_of("http://a.test/private", "http://a.test/1", "http://a.test/2")
+    site.hits(*hits)
+    site.robots(b"User-agent: *\nDisallow: /private")
+    site.walk()
+    assert sorted(page.reason for page in site.pages) == ["", "budget", "robots"]
+    site.now += 2 * DAY_MS
+    assert site.hits(*hits) == ["known"] * 3 and site.committed.next_due() is None
+
+
+def test_an_excused_failure_is_no_attempt() -> None:
+    """A failure that is not the site's fault counts nowhere, however often: the same job comes again after a wait."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    for kind in (Kind.ROBOTS, Kind.PAGE, Kind.SITEMAP):
+        for _ in range(5):
+            assert site.step(**fail(), excused=True).kind is kind
+            assert site.committed.next_due() == site.now + 30_000
+        assert not site.row.stopped and site.row.failures == site.row.robots_tries == 0
+        assert site.step().kind is kind
+    assert [page.outcome for page in site.pages] == ["fetched"] and site.row.page_requests == 1
