@@ -17,10 +17,11 @@ from typing import Any, ClassVar, TypeVar
 import structlog
 from aiohttp.abc import AbstractResolver
 
-from crawler.fetch_thread import FetchThread
+from crawler.fetch_thread import Done, FetchThread
 from crawler.fetching import Fetcher
 from crawler.frontier import Frontier
 from crawler.jobs import Answer, Job, Outcome
+from crawler.network_watch import NetworkWatch, was_not_answered
 from crawler.robots import RobotsShelf
 from crawler.rows import TOTALS_KEY, Stop, Totals, site_key, site_of_key, unpack
 from crawler.settings import CrawlSettings
@@ -87,6 +88,7 @@ class CrawlStage(Stage):
         self._demands: dict[str, int] = {}  # site -> earliest next start (ms) that is not committed yet
         self._settled: set[str] = set()  # those of them that the batch under way writes
         self._number = 0
+        self._network = NetworkWatch(settings)
         self._thread = FetchThread(Fetcher(settings, resolver=resolver))
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
@@ -114,11 +116,12 @@ class CrawlStage(Stage):
             if answer.retry_after_s is not None and answer.outcome is Outcome.FAILED:
                 asked_s = min(answer.retry_after_s, self._settings.park_cap_s)
                 self._demand(answer.job.site, answer.started_ms + int(1000 * asked_s))
+        is_down = self._watch_network(answers, contexts, now_ms)
         for number, answer in answers:
             flight = self._flights.pop(number, None)
             if flight is not None:  # else nobody waits for it: the partition was lost or its batch rolled back
                 del self._busy[flight.partition][answer.job.site]
-                self._apply(answer, contexts[flight.partition])
+                self._apply(answer, contexts[flight.partition], excused=is_down and was_not_answered(answer))
         for partition, ctx in contexts.items():
             self._claim(partition, ctx)
         self._observe(contexts)
@@ -143,6 +146,7 @@ class CrawlStage(Stage):
     def close(self) -> None:
         """Break off everything under way and end the thread."""
         self._thread.close()
+        self._network.summarise(0, last=True)
 
     def _frontier(self, ctx: Context) -> Frontier:
         return Frontier(
@@ -163,12 +167,21 @@ class CrawlStage(Stage):
         ctx.meter.merge(trial.meter)
         return result
 
-    def _apply(self, answer: Answer, ctx: Context) -> None:
+    def _watch_network(self, answers: Iterable[Done], contexts: Mapping[int, Context], now_ms: int) -> bool:
+        """Whether the failures among these answers are to be put down to our own network."""
+        for number, answer in answers:
+            flight = self._flights.get(number) if was_not_answered(answer) else None
+            known = flight is not None and self._frontier(contexts[flight.partition]).has_answered(answer.job.site)
+            self._network.note(answer, now_ms, has_answered=known)
+        self._network.summarise(now_ms)
+        return self._network.is_down(now_ms)
+
+    def _apply(self, answer: Answer, ctx: Context, *, excused: bool) -> None:
         """Apply an answer. Where this program fails at it, its URL ends as failed, and the others go on."""
         site = answer.job.site
         _count_requests(answer, ctx.meter)
         try:
-            self._demand(site, self._try(ctx, lambda frontier, _: frontier.apply(answer)))
+            self._demand(site, self._try(ctx, lambda frontier, _: frontier.apply(answer, excused=excused)))
             self._settled.add(site)
             return
         except Exception as error:
