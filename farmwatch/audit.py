@@ -149,7 +149,7 @@ class _Partition:
             if wanted in seen:
                 continue
             seen.add(wanted)
-            page = by_page.get(wanted)
+            page = by_page.get(wanted) if wanted not in queued else None  # refused once, and visited again
             if page is not None and page.outcome != "fetched":
                 step.reasons[page.reason] += 1
             waiting = wanted in queued or self._unread("crawl", HITS, hit.offset)

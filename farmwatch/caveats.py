@@ -23,8 +23,10 @@ def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
     return {"": "", **{name: detector.warning if name == detector.identity else unknown for name in named}}
 
 
-def tell(found: dict[str, str]) -> None:
-    """Say on stderr what `caveats` found."""
+def tell(found: dict[str, str], *, short: bool = False) -> None:
+    """Say on stderr what `caveats` found; `short`: its first sentence, and where the rest stands."""
     for identity, warning in found.items():
-        if warning:
-            message(f"{identity}: {warning}")
+        if not warning:
+            continue
+        first, _, rest = warning.partition(". ")
+        message(f"{identity}: {first}. In full: `farmwatch rate`" if short and rest else f"{identity}: {warning}")

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit, FarmwatchError
-from farmwatch.messages import message, put, put_json, put_table
+from farmwatch.messages import counted, message, put, put_json, put_table
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 
@@ -50,7 +50,7 @@ def search(
     if json:
         put_json({"source": source.value, "hits": total, "skipped": skipped})
     else:
-        put(f"{total} hits appended, {skipped} lines skipped")
+        put(f"{counted(total, 'hit')} appended, {counted(skipped, 'line')} skipped")
     return Exit.PROBLEM if skipped else Exit.OK
 
 

@@ -68,6 +68,11 @@ def put_wrapped(text: str) -> None:
     put(textwrap.fill(text, max(20, shutil.get_terminal_size().columns - 1), break_on_hyphens=False))
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 hit, 2 hits."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def this_command() -> str:
     """How this program was called: by its name where PATH finds it, else by the path that was used."""
     import shlex

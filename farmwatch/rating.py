@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from scoring.rate import ErrorCounts
-from scoring.site_rates import GroupKey, SiteRate, by_day, by_query_group, by_rank_band, by_source, rates_by, site_rate
+from scoring.site_rates import GroupKey, SiteRate, by_day, by_query_group, by_rank_band, by_source, rate_of, rates_by
 from stream.records import SiteState
 
 UNKNOWN = "unknown"  # the group of sites whose hits name no source or query
@@ -45,10 +45,16 @@ class RateLine(msgspec.Struct, frozen=True, kw_only=True):
     ruleset: str
     digest: str
     detector: str
+    without_pages: int  # of the unclassifiable: no page so far; the others have too few articles
+    open_sites: int | None = None  # of the whole crawl: pages of them are still to come; None where it was not looked
 
 
 def rate_lines(
-    rows: Sequence[SiteState], by: str = "", errors: ErrorCounts | None = None, confidence: float = 0.95
+    rows: Sequence[SiteState],
+    by: str = "",
+    errors: ErrorCounts | None = None,
+    confidence: float = 0.95,
+    open_sites: int | None = None,
 ) -> list[RateLine]:
     """Rates of site rows: one for all sites, or one per group of `by`; and each of them per ruleset and detector.
 
@@ -58,8 +64,8 @@ def rate_lines(
     for versions, comparable in _comparable(rows):
         groups = rates_by(comparable, _key(by), errors, confidence) if by else {}
         if not by:
-            groups = {"": site_rate((row.verdict for row in comparable), errors, confidence)}
-        lines += [_line(found, by, group, versions) for group, found in groups.items()]
+            groups = {"": rate_of(comparable, errors, confidence)}
+        lines += [_line(found, by, group, versions, open_sites) for group, found in groups.items()]
     return lines
 
 
@@ -86,8 +92,8 @@ def _comparable(rows: Sequence[SiteState]) -> Iterator[tuple[Versions, list[Site
         yield versions, [*found.get(versions, []), *extra]
 
 
-def _line(found: SiteRate, by: str, group: str, versions: Versions) -> RateLine:
-    unclassifiable = f"{found.unclassifiable} of {found.sites} sites unclassifiable"
+def _line(found: SiteRate, by: str, group: str, versions: Versions, open_sites: int | None) -> RateLine:
+    still_open = f"; {open_sites} {'site' if open_sites == 1 else 'sites'} still open in the crawl"
     return RateLine(
         rate=found.rate.rate,
         low=found.rate.low,
@@ -100,11 +106,13 @@ def _line(found: SiteRate, by: str, group: str, versions: Versions) -> RateLine:
         sites=found.sites,
         confidence=found.rate.confidence,
         method=found.rate.method,
-        text=f"{found.rate.text}; {unclassifiable}",
+        text=found.text + (still_open if open_sites and not by else ""),
         by=by,
         group=group,
         run=versions.run,
         ruleset=versions.ruleset,
         digest=versions.digest,
         detector=versions.detector,
+        without_pages=found.without_pages or 0,
+        open_sites=open_sites,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import message
+from farmwatch.messages import counted, message
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 from farmwatch.role_names import Role, metrics_port
 
@@ -169,5 +169,5 @@ def _append_hits(config: Config, file: Path) -> int:
     with opened(config, create=True) as log, binary_input(file) as lines:
         create_topics(log, config)
         added = append_hits(log, lines, lambda bad: message(f"{file}: line {bad.number}: {bad.reason}"))
-    message(f"{file}: {added.hits} hits appended, {added.skipped} lines skipped")
+    message(f"{file}: {counted(added.hits, 'hit')} appended, {counted(added.skipped, 'line')} skipped")
     return added.skipped

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import message, put, put_json, put_table
+from farmwatch.messages import counted, message, put, put_json, put_table
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
+    from farmwatch.config import Config
     from farmwatch.explaining import Explanation
+    from stream.log import Log
 
 
 class By(enum.StrEnum):
@@ -54,8 +56,11 @@ def rate(
     config = common.load().config
     with opened(config) as log:
         rows = read_sites(log)
-    lines = rate_lines(rows, by.value if by else "", config.rate.errors, config.rate.confidence)
+        open_sites, waiting = _still_to_come(log, config)
+    lines = rate_lines(rows, by.value if by else "", config.rate.errors, config.rate.confidence, open_sites)
     warnings = caveats(config, (line.detector for line in lines))
+    if not rows and waiting:
+        message(f"{counted(waiting, 'hit')} {'waits' if waiting == 1 else 'wait'}; start `farmwatch up`")
     if json:
         for line in lines:
             put_json({**msgspec.to_builtins(line), "warning": warnings[line.detector]})
@@ -70,6 +75,22 @@ def rate(
         )
     tell(warnings)
     return Exit.OK
+
+
+def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
+    """Sites that the crawl has not done with, and hits that it has not read.
+
+    On a broker the frontier is not looked at: its state would have to be read back from the changelog.
+    """
+    from crawler.crawl_stage import frontier_left
+    from farmwatch.flow import lag_of
+    from stream.topics import DECISIONS, HITS
+
+    topics = log.topics()
+    if HITS not in topics or DECISIONS not in topics:
+        return None, 0
+    embedded = config.log.url.startswith("sqlite:")
+    return frontier_left(log, topics[HITS]).active if embedded else None, lag_of(log, "crawl")
 
 
 def explain(
@@ -162,7 +183,7 @@ def sites(
     if json:
         for row in shown:
             put_json({name: msgspec.to_builtins(getattr(row, name)) for name in SITE_FIELDS})
-        tell(warnings)
+        tell(warnings, short=True)
         return Exit.OK
     put_table(
         ("site", "verdict", "pages", "articles", "scored", "flagged", "used", "llr", "most dropped by", "detector"),
@@ -187,7 +208,7 @@ def sites(
     if shown:
         message(COLUMNS)
     message(f"{len(shown)} of {len(found)} sites shown; {len(rows)} in the log")
-    tell(warnings)
+    tell(warnings, short=True)
     return Exit.OK
 
 

@@ -134,5 +134,5 @@ def estimate_sites(
         sites=found.sites,
         confidence=confidence,
         method=found.rate.method,
-        text=found.rate.text,
+        text=found.text,
     )

@@ -62,14 +62,19 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-def estimate(llm: int, classifiable: int, errors: ErrorCounts | None, confidence: float = 0.95) -> Rate:
+def estimate(
+    llm: int, classifiable: int, errors: ErrorCounts | None, confidence: float = 0.95, undecided: int = 0
+) -> Rate:
     """Estimate the share of LLM sites from `llm` of `classifiable` site verdicts.
 
+    The `undecided` among them count as not llm; the text says what the rate were if all of them were llm.
     With `errors` estimate and interval are corrected by them (Lang-Reiczigel); without, they are Wilson's, uncorrected.
     Raises BadParameters for counts that cannot be, and for error counts no better than chance (Se' + Sp' <= 1).
     """
     if not 0 <= llm <= classifiable:
         raise BadParameters(f"a rate needs 0 <= llm <= classifiable, not {llm} of {classifiable}")
+    if not 0 <= undecided <= classifiable - llm:
+        raise BadParameters(f"{undecided} undecided do not fit into {classifiable} sites of which {llm} are llm")
     if not 0 < confidence < 1:
         raise BadParameters(f"confidence lies between 0 and 1, not {confidence}")
     if classifiable == 0:
@@ -78,10 +83,8 @@ def estimate(llm: int, classifiable: int, errors: ErrorCounts | None, confidence
             rate=None, low=None, high=None, llm=0, classifiable=0, confidence=confidence, method=NO_SITES, text=text
         )
     z = NormalDist().inv_cdf((1 + confidence) / 2)
-    if errors is None:
-        rate, low, high = _wilson(llm, classifiable, z)
-    else:
-        rate, low, high = _lang_reiczigel(llm, classifiable, errors, z)
+    rate, low, high = _interval(llm, classifiable, errors, z)
+    at_most = _interval(llm + undecided, classifiable, errors, z)[0]
     method = UNCORRECTED if errors is None else CORRECTED
     return Rate(
         rate=rate,
@@ -91,8 +94,18 @@ def estimate(llm: int, classifiable: int, errors: ErrorCounts | None, confidence
         classifiable=classifiable,
         confidence=confidence,
         method=method,
-        text=_text(rate, low, high, llm, classifiable, confidence, method),
+        text="; ".join(
+            [
+                f"{rate:.1%} ({confidence:.0%} interval {low:.1%} to {high:.1%}, {method}):"
+                f" {llm} of {classifiable} classifiable sites",
+                *_remarks(classifiable, undecided, at_most),
+            ]
+        ),
     )
+
+
+def _interval(x: int, n: int, errors: ErrorCounts | None, z: float) -> tuple[float, float, float]:
+    return _wilson(x, n, z) if errors is None else _lang_reiczigel(x, n, errors, z)
 
 
 def _wilson(x: int, n: int, z: float) -> tuple[float, float, float]:
@@ -123,6 +136,12 @@ def _clip(value: float) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-def _text(rate: float, low: float, high: float, llm: int, n: int, confidence: float, method: str) -> str:
-    text = f"{rate:.1%} ({confidence:.0%} interval {low:.1%} to {high:.1%}, {method}): {llm} of {n} classifiable sites"
-    return text if n >= FEW_SITES else f"{text}; too few sites for a change to show"
+def _remarks(n: int, undecided: int, at_most: float) -> list[str]:
+    remarks = []
+    if undecided:
+        remarks.append(
+            f"{undecided} undecided of them counted as not llm, up to {at_most:.1%} if the undecided were llm"
+        )
+    if n < FEW_SITES:
+        remarks.append(f"fewer than {FEW_SITES} sites: too few for a change to show")
+    return remarks

@@ -26,6 +26,16 @@ class SiteRate(msgspec.Struct, frozen=True, kw_only=True):
     undecided: int
     unclassifiable: int
     sites: int
+    without_pages: int | None = None  # of the unclassifiable: no page so far; None where pages were not told
+
+    @property
+    def text(self) -> str:
+        """The rate in words, with what could not be classified, and why."""
+        said = f"{self.rate.text}; {self.unclassifiable} of {self.sites} sites unclassifiable"
+        if self.without_pages is None or not self.unclassifiable:
+            return said
+        few = self.unclassifiable - self.without_pages
+        return f"{said} ({self.without_pages} without a page so far, {few} with too few articles)"
 
     @property
     def classifiable(self) -> int:
@@ -33,19 +43,31 @@ class SiteRate(msgspec.Struct, frozen=True, kw_only=True):
         return self.sites - self.unclassifiable
 
 
-def site_rate(verdicts: Iterable[str], errors: ErrorCounts | None = None, confidence: float = 0.95) -> SiteRate:
-    """The rate over site verdicts, one per site. Raises as `estimate`."""
+def site_rate(
+    verdicts: Iterable[str],
+    errors: ErrorCounts | None = None,
+    confidence: float = 0.95,
+    without_pages: int | None = None,
+) -> SiteRate:
+    """The rate over site verdicts, one per site; `without_pages` of them had no page. Raises as `estimate`."""
     counts = Counter(verdicts)
     unclassifiable = counts[UNCLASSIFIABLE]
     sites = counts.total()
     return SiteRate(
-        rate=estimate(counts[LLM], sites - unclassifiable, errors, confidence),
+        rate=estimate(counts[LLM], sites - unclassifiable, errors, confidence, counts[UNDECIDED]),
         llm=counts[LLM],
         human=counts[HUMAN],
         undecided=counts[UNDECIDED],
         unclassifiable=unclassifiable,
         sites=sites,
+        without_pages=without_pages,
     )
+
+
+def rate_of(rows: Sequence[SiteState], errors: ErrorCounts | None = None, confidence: float = 0.95) -> SiteRate:
+    """The rate over site rows; of the unclassifiable it knows which had no page so far. Raises as `estimate`."""
+    without_pages = sum(row.verdict == UNCLASSIFIABLE and row.pages == 0 for row in rows)
+    return site_rate((row.verdict for row in rows), errors, confidence, without_pages)
 
 
 def rates_by(
@@ -55,11 +77,11 @@ def rates_by(
 
     A site found by two sources counts in both, so the groups need not add up to the whole.
     """
-    verdicts: dict[str, list[str]] = {}
+    groups: dict[str, list[SiteState]] = {}
     for row in rows:
         for group in key(row):
-            verdicts.setdefault(group, []).append(row.verdict)
-    return {group: site_rate(verdicts[group], errors, confidence) for group in sorted(verdicts)}
+            groups.setdefault(group, []).append(row)
+    return {group: rate_of(groups[group], errors, confidence) for group in sorted(groups)}
 
 
 def by_source(row: SiteState) -> Sequence[str]:

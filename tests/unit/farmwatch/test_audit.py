@@ -347,3 +347,25 @@ def test_what_retention_took_is_expired() -> None:
     assert broken(report) == [("features -> verdicts", lost)]
     step = report.steps["features -> verdicts"]
     assert (step.records, step.expired, step.done) == (3, 1, 1)
+
+
+def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> None:
+    """A hit whose page was unreachable and is fetched by another visit is done, and no reason is left of it."""
+    world = World()
+    world.page("1", outcome="refused", reason="unreachable")
+    assert audit(world.log).steps["hits -> pages"].reasons == {"unreachable": 1}
+    place, url = queue_key(SITE, Priority.HIT, 1), f"http://{SITE}/1".encode()
+    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
+    for _ in range(5):
+        member.poll(0.01, 10, 10**6)
+    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [Change(place, url)]}))
+    queued = audit(world.log).steps["hits -> pages"]
+    assert (queued.waiting, queued.done, queued.reasons) == (1, 0, {})
+    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [Change(place, None)]}))
+    member.close()
+    world.page("1", visit=2)
+    report = audit(world.log)
+    step = report.steps["hits -> pages"]
+    assert (step.records, step.done, step.broken, step.reasons) == (1, 1, 0, {})
+    world.page("1", visit=2)
+    assert [broken.how for broken in audit(world.log).broken if broken.step == step.name] == ["written twice"]

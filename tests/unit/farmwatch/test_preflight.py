@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from farmwatch.errors import Exit
 from stream.errors import LogUnavailable
@@ -14,7 +16,7 @@ from tests.front_door import PARTITIONS, Runner
 
 
 @pytest.fixture(autouse=True)
-def _no_roles(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_roles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A role that is started would be restarted for ever; here it is a failure of the test."""
 
     def start(*_arguments: object) -> int:
@@ -22,6 +24,8 @@ def _no_roles(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("farmwatch.running._supervise", start)
     monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
+    yield
+    structlog.reset_defaults()  # `up` logs to the stderr of the one test
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,24 @@ def test_every_site_is_in_one_denominator() -> None:
     assert (line.ruleset, line.digest, line.detector) == ("default", "d1", "x/1")
 
 
+def test_the_unclassifiable_are_split_by_what_they_lack() -> None:
+    """Without a page so far, or with too few articles: the text and the fields tell them apart, in groups too."""
+    rows = [*ROWS, _row("e", "unclassifiable", pages=9, sources=["file"])]
+    (line,) = rate_lines(rows)
+    assert "2 of 5 sites unclassifiable (1 without a page so far, 1 with too few articles)" in line.text
+    assert line.without_pages == 1
+    assert {line.group: line.without_pages for line in rate_lines(rows, "source")} == {"file": 1, "searx": 0}
+
+
+def test_open_sites_are_told_of_the_whole_only() -> None:
+    """The crawl's open sites belong to no group; where none is open nothing is said."""
+    (line,) = rate_lines(ROWS, open_sites=3)
+    assert line.text.endswith("; 3 sites still open in the crawl")
+    assert line.open_sites == 3
+    for other in (*rate_lines(ROWS, open_sites=0), *rate_lines(ROWS), *rate_lines(ROWS, "source", open_sites=3)):
+        assert "still open" not in other.text
+
+
 def test_detectors_and_rulesets_are_never_pooled() -> None:
     """Sites of another detector or ruleset digest have a line of their own."""
     rows = [*ROWS, _row("e", "llm", detector="y/1"), _row("f", "llm", digest="d2")]

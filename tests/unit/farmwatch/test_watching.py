@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from crawler.crawl_stage import FrontierCounts
 from crawler.urls import page_id
 from farmwatch.errors import Exit
 from stream.log import Output
@@ -68,6 +69,29 @@ def test_rate_says_when_the_detector_is_not_the_configured_one(
     ran = farmwatch("rate", "--log", finished)
     assert "indicative only" not in ran.err
     assert f"{DETECTOR}: not the detector configured here" in ran.err
+
+
+def test_rate_before_any_up_says_what_waits(farmwatch: Runner, tmp_path: Path) -> None:
+    """Hits without a site row: nobody has read them yet, and the line says what to do."""
+    (tmp_path / "hits.txt").write_text("https://a.example/1\nhttps://b.example/2\n", encoding="utf-8")
+    farmwatch("search", "--hits", "hits.txt")
+    assert "2 hits wait; start `farmwatch up`" in farmwatch("rate").err
+
+
+def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the frontier has active sites the rate is not the last word; a log without any says nothing."""
+    assert "still open" not in farmwatch("rate", "--log", finished).out
+    monkeypatch.setattr("crawler.crawl_stage.frontier_left", lambda *_: FrontierCounts(sites=5, active=1))
+    assert "1 site still open in the crawl" in farmwatch("rate", "--log", finished).out
+    (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
+    assert (line["open_sites"], line["without_pages"]) == (1, 1)
+
+
+def test_sites_shortens_a_long_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sites` says the first sentence and where the rest is; `rate` says all of it."""
+    monkeypatch.setattr(_Detector, "warning", "indicative only. And why.")
+    assert "indicative only. In full: `farmwatch rate`" in farmwatch("sites", "--log", finished).err
+    assert "And why." in farmwatch("rate", "--log", finished).err
 
 
 def test_rate_by_day_names_the_day(farmwatch: Runner, finished: str) -> None:

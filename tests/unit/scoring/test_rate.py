@@ -107,8 +107,23 @@ def test_without_error_counts_it_says_uncorrected() -> None:
 
 def test_few_sites_say_so() -> None:
     """An interval on few sites says that no change would show."""
-    assert "too few sites" in estimate(1, 10, None).text
-    assert "too few sites" not in estimate(1, 100, None).text
+    assert "fewer than 30 sites: too few for a change to show" in estimate(1, 29, None).text
+    assert "too few" not in estimate(1, 30, None).text
+
+
+@pytest.mark.parametrize("errors", [None, GOOD])
+def test_the_text_bounds_the_rate_by_the_undecided(errors: ErrorCounts | None) -> None:
+    """The undecided count as not llm; the text says so, and what the rate were if they were llm."""
+    found, if_llm = estimate(6, 15, errors, undecided=1), estimate(7, 15, errors)
+    assert f"1 undecided of them counted as not llm, up to {if_llm.rate:.1%} if the undecided were llm" in found.text
+    assert found.rate == estimate(6, 15, errors).rate
+    assert "undecided" not in estimate(6, 15, errors).text
+
+
+def test_more_undecided_than_sites_are_refused() -> None:
+    """The undecided are among the classifiable and none of the llm."""
+    with pytest.raises(BadParameters):
+        estimate(6, 15, None, undecided=10)
 
 
 @pytest.mark.parametrize(("x", "n"), [(-1, 5), (6, 5), (1, 0)])
