@@ -44,9 +44,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     sitemap_depth: int = 2  # levels of sitemap indexes
     sitemap_bytes: int = 8 * 1024 * 1024  # inflated bytes read of one sitemap file
     stop_when_decided: bool = True  # False: a decision on the site does not stop it (reproducible runs)
-    network_wait_s: float = (
-        21_600.0  # seconds that no site is given up while none answers (our network is down); 0: never
-    )
+    network_wait_s: float = 21_600.0  # seconds that no site is given up while none answers: our network; 0: never
     reopen_s: float = 86_400.0  # seconds after which a new hit tries an unreachable site again
 
     # One request
