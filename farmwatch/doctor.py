@@ -10,13 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from farmwatch.brokers import require_broker
 from farmwatch.config import Config
+from farmwatch.errors import FarmwatchError
 from stream.errors import StreamError
 
 if TYPE_CHECKING:
@@ -117,12 +119,12 @@ def _log(config: Config) -> Finding:
 
     if not log_exists(config):
         return Finding("log", State.OK, f"{config.log.url}: not made yet; `farmwatch up` makes it")
-    mend = "start the broker, or set log.url to sqlite:FOLDER"
     try:
+        require_broker(config)
         with closing(open_configured(config)) as log:
             topics = log.topics()
     except Exception as error:  # noqa: BLE001 - each log has errors of its own, all of which mean the same here
-        return Finding("log", State.FAIL, f"{config.log.url}: {error}", mend)
+        return Finding("log", State.FAIL, f"{config.log.url}: {error}", _log_remedy(config))
     if not topics:
         return Finding("log", State.OK, f"{config.log.url}: no topics yet; `farmwatch up` makes them")
     from stream.topics import CONTROL
@@ -138,6 +140,14 @@ def _log(config: Config) -> Finding:
     return Finding("log", State.OK, f"{config.log.url}: {len(topics)} topics of {config.log.partitions} partitions")
 
 
+def _log_remedy(config: Config) -> str:
+    if config.log.url.startswith("kafka:"):
+        return "start the broker, or set log.url to sqlite:FOLDER"
+    if config.log.url.startswith("sqlite:"):
+        return "make the folder readable and writable, or set log.url to another one"
+    return "set log.url to sqlite:FOLDER or kafka:HOST:PORT"
+
+
 def _broker(config: Config) -> list[Finding]:
     """Version and limits of a Kafka broker, and the settings of its topics; nothing for a log without a broker."""
     if not config.log.url.startswith("kafka:"):
@@ -146,6 +156,10 @@ def _broker(config: Config) -> list[Finding]:
     from filters.epoch import feature_epoch
     from stream.topics import all_topics
 
+    try:
+        require_broker(config)
+    except FarmwatchError:
+        return []  # the line before has said so
     with closing(open_configured(config)) as log:
         try:
             made = bool(log.topics())
@@ -163,10 +177,14 @@ def _clock(config: Config) -> Finding:
     from stream.topics import HITS
 
     now_ms = time.time_ns() // 1_000_000
-    if log_exists(config):
-        with closing(open_configured(config)) as log:
-            if HITS in log.topics() and log.offset_at(HITS, now_ms + _CLOCK_SLACK_MS) != log.end(HITS):
-                return Finding("clock", State.FAIL, "the log holds hits from the future", "set this machine's clock")
+    with suppress(StreamError, FarmwatchError):  # the line of the log has said so
+        if log_exists(config):
+            require_broker(config)
+            with closing(open_configured(config)) as log:
+                if HITS in log.topics() and log.offset_at(HITS, now_ms + _CLOCK_SLACK_MS) != log.end(HITS):
+                    return Finding(
+                        "clock", State.FAIL, "the log holds hits from the future", "set this machine's clock"
+                    )
     synchronised = _output("timedatectl", "show", "-p", "NTPSynchronized", "--value")
     if synchronised == "no":
         return Finding("clock", State.WARN, "not synchronised", "turn on NTP: timedatectl set-ntp true")

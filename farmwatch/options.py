@@ -55,12 +55,15 @@ DEFAULTS = Common()
 def opened(config: Config, *, create: bool = False) -> Iterator[Log]:
     """The configured log, closed at the end; `create` makes an embedded one that is not there.
 
-    Raises LogUnavailable, and NoLog: a command that only looks must not answer from an empty log in the wrong folder.
+    Raises LogUnavailable, BrokerAway, and NoLog: a command that only looks must not answer from an empty log in the
+    wrong folder.
     """
+    from farmwatch.brokers import require_broker
     from farmwatch.roles import log_exists, open_configured
 
     if not create and not log_exists(config):
         raise NoLog(f"{config.log.url}: there is no log yet; `farmwatch up` makes it. Or set log.url (--log)")
+    require_broker(config)  # a command says at once that it is away; only roles wait for it
     log = open_configured(config)
     try:
         yield log

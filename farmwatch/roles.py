@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from farmwatch.brokers import broker_addresses
 from farmwatch.config import Config
 from farmwatch.endpoints import Endpoints
 from farmwatch.role_names import Role, metrics_port
@@ -33,8 +34,9 @@ _UPKEEP_END_S = 5.0  # seconds that the last round of upkeep may hold up the end
 
 
 def open_configured(config: Config) -> Log:
-    """The configured log. Raises StreamError for a URL of another form, LogUnavailable."""
+    """The configured log. Raises StreamError for a URL of no known form, ConfigError for its port, LogUnavailable."""
     options: dict[str, Any] = {}
+    broker_addresses(config.log.url)  # the client would fail at a wrong one with an error of Python's
     if config.log.url.startswith("kafka:"):
         options["state_folder"] = Path(config.log.state_folder)
         options["settings"] = config.kafka

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,21 @@ def test_a_log_of_another_form_is_exit_3(farmwatch: Runner) -> None:
     ran = farmwatch("rate", "--log", "postgres:x")
     assert ran.code == Exit.UNAVAILABLE
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("url", ["kafka:localhost:abc", "kafka:localhost:99999", "kafka::9092", "kafka:a:1,b:"])
+def test_a_wrong_address_of_a_broker_is_exit_2(farmwatch: Runner, url: str) -> None:
+    """One line that names the setting, not a traceback of the client."""
+    ran = farmwatch("rate", "--log", url)
+    assert (ran.code, "log.url" in ran.err, len(ran.err.splitlines())) == (Exit.USAGE, True, 1)
+
+
+def test_a_broker_that_is_away_is_told_at_once(farmwatch: Runner) -> None:
+    """A command does not try for long, and does not claim to go on trying."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        ran = farmwatch("rate", "--log", f"kafka:127.0.0.1:{unused.getsockname()[1]}")
+    assert (ran.code, "no broker answers" in ran.err, "again" in ran.err) == (Exit.UNAVAILABLE, True, False)
 
 
 def test_an_unknown_variable_is_told_on_stderr(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -110,6 +111,7 @@ class _Broker:
 
 def _on_broker(config: Config, broker: _Broker, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     monkeypatch.setattr("farmwatch.roles.open_configured", lambda config: broker)
+    monkeypatch.setattr("farmwatch.doctor.require_broker", lambda config: None)
     log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
     found = [finding for finding in examine(msgspec.structs.replace(config, log=log)) if finding.check == "broker"]
     assert broker.closed
@@ -149,10 +151,28 @@ def test_a_broker_that_is_away_says_how_to_mend_it(config: Config, monkeypatch: 
 
     broker = _Away({}, [])
     monkeypatch.setattr("farmwatch.roles.open_configured", lambda config: broker)
+    monkeypatch.setattr("farmwatch.doctor.require_broker", lambda config: None)
     log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
     findings = {finding.check: finding for finding in examine(msgspec.structs.replace(config, log=log))}
     assert (findings["log"].state, "start the broker" in findings["log"].mend) == (State.FAIL, True)
     assert "clock" in findings
+
+
+def test_one_fault_of_the_log_is_one_line_with_its_own_remedy(config: Config, tmp_path: Path) -> None:
+    """Nobody listens: start the broker. A folder that is a file: another folder. The clock does not say it again."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        port = unused.getsockname()[1]
+        away = msgspec.structs.replace(config.log, url=f"kafka:127.0.0.1:{port}")
+        findings = {finding.check: finding for finding in examine(msgspec.structs.replace(config, log=away))}
+    assert (findings["log"].state, "start the broker" in findings["log"].mend) == (State.FAIL, True)
+    assert findings["clock"].state is not State.FAIL
+    assert "broker" not in findings
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "log.sqlite").write_bytes(b"no database at all" * 100)
+    finding = _found(config, "log")
+    assert (finding.state, "broker" in finding.mend, "folder" in finding.mend) == (State.FAIL, False, True)
+    assert _found(config, "clock").state is not State.FAIL
 
 
 def test_hits_from_the_future_are_a_fail(config: Config) -> None:
