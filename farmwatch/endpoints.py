@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -64,9 +65,7 @@ class Endpoints:
                     )
                     time.sleep(min(1.0, patience_s))
                     continue
-                raise ConfigError(
-                    f"metrics.port: cannot serve on {host}:{port}: {error.strerror}; choose another port, or 0 for any"
-                ) from error
+                raise ConfigError(_refused(host, port, error)) from error
         server.daemon_threads = True
         self._server = server
         self.port = server.server_address[1]
@@ -118,3 +117,15 @@ class Endpoints:
                     self.wfile.write(body)
 
         return Handler
+
+
+def _refused(host: str, port: int, error: OSError) -> str:
+    said = f"cannot serve on {host}:{port}: {error.strerror}"
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"metrics.port: {said}: another farmwatch, or another process, has the port; stop it, choose another port,"
+            " or 0 for any"
+        )
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return f"metrics.host: {said}: the host is no address of this machine; 127.0.0.1 and 0.0.0.0 always are"
+    return f"metrics.port: {said}; choose another port, or 0 for any"

@@ -110,14 +110,18 @@ class Supervisor:
             assert child.process is not None
             with suppress(ProcessLookupError):
                 child.process.terminate()
-        deadline = self._monotonic() + self._settings.drain_s
+        started = self._monotonic()
+        deadline = started + self._settings.drain_s
         while running and self._monotonic() < deadline and not hurry.is_set():
             running = [child for child in running if child.process is not None and _ended(child.process) is None]
             if running:
                 hurry.wait(_LOOK_S)
+        # looked at once more: a hurry must not kill, nor blame, what has ended meanwhile
+        running = [child for child in running if child.process is not None and _ended(child.process) is None]
         for child in running:
             assert child.process is not None
-            _log.error("role_killed", role=child.spec.name, drain_s=self._settings.drain_s)
+            drained_s = round(self._monotonic() - started, 1)
+            _log.error("role_killed", role=child.spec.name, drained_s=drained_s, hurried=hurry.is_set())
             _kill_group(child.process.pid)
             child.process.wait()
         for child in self._children:
@@ -147,9 +151,11 @@ def follow_parent(stop: threading.Event, deadline_s: float, descriptor: int = 0)
 def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None) -> None:
     """SIGTERM and SIGINT set `stop`; the second one sets `hurry`. Call from the main thread."""
 
-    def handle(_number: int, _frame: object) -> None:
+    def handle(number: int, _frame: object) -> None:
         if stop.is_set() and hurry is not None:
             hurry.set()
+        elif hurry is not None and number == signal.SIGINT:
+            os.write(2, b"draining; Ctrl-C again ends it at once\n")  # not print: it may be what was interrupted
         stop.set()
 
     signal.signal(signal.SIGTERM, handle)

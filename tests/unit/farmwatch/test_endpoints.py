@@ -94,3 +94,12 @@ def test_a_port_that_becomes_free_is_taken() -> None:
     finally:
         timer.join()
         second.close()
+
+
+def test_a_taken_port_and_a_strange_host_are_told_apart(served: Endpoints) -> None:
+    """A taken port names who may have it; a host that is not this machine's names the setting of the host."""
+    registry = Metrics().registry
+    with pytest.raises(ConfigError, match=r"metrics\.port: .*another farmwatch"):
+        Endpoints(registry, lambda: Health(True, True, ""), "127.0.0.1", served.port).start()
+    with pytest.raises(ConfigError, match=r"metrics\.host: .*the host"):
+        Endpoints(registry, lambda: Health(True, True, ""), "192.0.2.1", 0).start()

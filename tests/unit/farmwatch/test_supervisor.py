@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from farmwatch.errors import Exit
 from farmwatch.settings import UpSettings
-from farmwatch.supervisor import ChildSpec, Supervisor
+from farmwatch.supervisor import ChildSpec, Supervisor, stop_on_signals
 
 _ROOT = Path(__file__).resolve().parents[3]
 _PATIENCE_S = 20.0
@@ -133,6 +134,34 @@ def test_a_refused_configuration_stops_everything(tmp_path: Path, run: Callable[
     running = run(_child("import sys; sys.exit(2)", tmp_path))
     _until(lambda: running.outcome is not None)
     assert running.outcome == Exit.USAGE
+
+
+def test_a_hurry_says_how_long_it_drained(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """What is killed by a hurry is told as hurried, and not with the time it was to have."""
+    with structlog.testing.capture_logs() as events:
+        running = run(_child(_STUBBORN, tmp_path), UpSettings(drain_s=300.0))
+        _until((tmp_path / "started").exists)
+        running.hurry.set()
+        assert running.end() == Exit.PROBLEM
+    told = [event for event in events if event["event"] == "role_killed"]
+    assert [event["hurried"] for event in told] == [True]
+    assert "drain_s" not in told[0]
+
+
+def test_the_first_ctrl_c_says_what_the_second_does(capfd: pytest.CaptureFixture[str]) -> None:
+    """SIGINT stops with a line; the second one hurries, without the line again."""
+    stop, hurry = threading.Event(), threading.Event()
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    try:
+        stop_on_signals(stop, hurry)
+        signal.raise_signal(signal.SIGINT)
+        assert (stop.is_set(), hurry.is_set()) == (True, False)
+        signal.raise_signal(signal.SIGINT)
+        assert hurry.is_set()
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
+    assert capfd.readouterr().err == "draining; Ctrl-C again ends it at once\n"
 
 
 def test_children_end_with_a_killed_supervisor(tmp_path: Path) -> None:
