@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,23 @@ def explain_url(log: Log, url: str, ruleset: Ruleset, *, live: bool) -> Explanat
 
     Raises UnusableUrl, NotFound; the latter says what is known of the page.
     """
-    wanted, site = page_id(url), site_of(url)
+    site = site_of(url)
     topics = log.topics()
     if FEATURES not in topics:
         raise NotFound("the log has no topics yet: run `farmwatch up`")
     partition = partition_of(site, topics[FEATURES])
-    features = _newest(record for record in _records(log, FEATURES, partition, Features) if record.page_id == wanted)
+    spellings = _spellings(url)
+    found: dict[str, Features] = {}
+    others: set[str] = set()  # URLs only: the texts of a large site need not be in memory
+    for record in _records(log, FEATURES, partition, Features):
+        if record.page_id in spellings:
+            found[record.page_id] = record
+        elif record.site == site:
+            others.add(record.url)
+    features = next((found[wanted] for wanted in spellings if wanted in found), None)
     if features is None:
-        raise NotFound(_why_not(log, partition, wanted, normalise(url)))
+        near = get_close_matches(normalise(url), sorted(others), 3)
+        raise NotFound(_why_not(log, partition, spellings, normalise(url)) + _near(near))
     verdict = None
     if live:
         verdict = _newest(record for record in _records(log, VERDICTS, partition, Verdict) if record.id == features.id)
@@ -130,12 +140,25 @@ def _newest(records: Iterator[R]) -> R | None:
     return last
 
 
-def _why_not(log: Log, partition: int, wanted: str, url: str) -> str:
-    page = _newest(record for record in _records(log, PAGES, partition, Page) if record.page_id == wanted)
+def _spellings(url: str) -> dict[str, str]:
+    """Page id -> URL of what may be meant: as given, then with or without the slash at the end of its path."""
+    address, mark, query = normalise(url).partition("?")
+    other = address.removesuffix("/") if address.endswith("/") else f"{address}/"
+    return {page_id(spelling): spelling for spelling in (url, f"{other}{mark}{query}")}
+
+
+def _near(urls: Sequence[str]) -> str:
+    return f"; near it are: {', '.join(urls)}" if urls else ""
+
+
+def _why_not(log: Log, partition: int, wanted: Mapping[str, str], url: str) -> str:
+    page = _newest(record for record in _records(log, PAGES, partition, Page) if record.page_id in wanted)
     if page is None:
         return f"{url}: not in the log: no hit asked for it, or it was not fetched yet, or retention took it"
     if page.outcome == "fetched":
         return f"{url}: fetched, and not measured yet"
+    if page.outcome == "failed":
+        return f"{url}: could not be fetched: {page.reason.replace('_', ' ')}"
     return f"{url}: {page.outcome}: {page.reason}"
 
 

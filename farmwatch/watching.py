@@ -146,14 +146,29 @@ def show(found: Explanation) -> None:
         f"extraction: {features.extract_path}"
         + (f", error: {features.extract_error}" if features.extract_error else "")
     )
-    put_table(("rule", "value", "passes when", "outcome"), explain_table(verdict))
+    put_table(
+        ("rule", "value", "passes when", "outcome"),
+        ((name, _whole(value), _whole(passes), outcome) for name, value, passes, outcome in explain_table(verdict)),
+    )
     if score is None:
         put("score: none yet" if verdict.verdict == "article" else "score: none, only articles are scored")
     elif score.flag is None:
         put(f"score: the detector abstains: {score.abstain}")
     else:
-        p = f", p(llm) {score.p_llm:.3f}" if score.p_llm is not None else ""
+        p = f", p(llm) {score.p_llm:.3f}{_threshold(score.detector)}" if score.p_llm is not None else ""
         put(f"score: {score.score:.3f}{p}, {'flagged' if score.flag else 'not flagged'}; {score.detector}")
+
+
+def _whole(number: str) -> str:
+    """A number of a table without the .0 of a whole one."""
+    return number.removesuffix(".0")
+
+
+def _threshold(identity: str) -> str:
+    """The threshold of the detector that scored: the last part of its identity, as in lite-ngram/1a2b3c4d/p0.95."""
+    last = identity.rpartition("/")[2]
+    is_threshold = last.startswith("p") and last[1:].replace(".", "", 1).isdigit()
+    return f" (flagged above {last[1:]})" if is_threshold else ""
 
 
 def sites(

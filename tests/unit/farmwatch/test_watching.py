@@ -11,12 +11,13 @@ import pytest
 
 from crawler.crawl_stage import FrontierCounts
 from crawler.urls import page_id
+from farmwatch import watching
 from farmwatch.errors import Exit
-from stream.log import Output
+from stream.log import Output, partition_of
 from stream.opening import open_log
 from stream.records import Hit, Page, encode
 from stream.topics import HITS, PAGES, all_topics
-from tests.front_door import DETECTOR, REFUSED_URL, SHORT_URL, URL, Runner, article_html
+from tests.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, URL, Runner, article_html
 
 
 def _lines(text: str) -> list[dict[str, Any]]:
@@ -149,6 +150,31 @@ def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, fini
     assert ran.code == Exit.OK
     for part in ("article", "min_tokens", "url_kind", ">= 200", "judged live", "p(llm) 0.970, flagged", "recall"):
         assert part in ran.out
+
+
+def test_explain_finds_a_page_with_or_without_the_last_slash(farmwatch: Runner, finished: str) -> None:
+    """A slash too many is forgiven; a page that is not there is answered with what is near it."""
+    assert farmwatch("explain", f"{URL}/", "--log", finished).code == Exit.OK
+    ran = farmwatch("explain", f"{URL}s", "--log", finished)
+    assert (ran.code, f"near it are: {URL}" in ran.err) == (Exit.PROBLEM, True)
+
+
+def test_explain_shows_whole_numbers_and_the_threshold(farmwatch: Runner, finished: str) -> None:
+    """No number of words ends in .0, and beside p(llm) stands above what it flags."""
+    assert ".0\t" not in farmwatch("explain", URL, "--log", finished).out
+    assert watching._threshold("lite-ngram/3929d2d2/p0.95") == " (flagged above 0.95)"
+    assert watching._threshold("some-detector/1") == ""
+
+
+def test_explain_says_that_a_page_could_not_be_fetched(farmwatch: Runner, finished: str) -> None:
+    """A failed page is told in words, with its reason."""
+    address = "https://kept.example/away"
+    page = Page(
+        id="f", site="kept.example", page_id=page_id(address), url=address, outcome="failed", reason="unreachable"
+    )
+    with closing(open_log(finished)) as log:
+        log.append([Output(PAGES, partition_of(page.site, PARTITIONS), b"kept.example", encode(page))])
+    assert "could not be fetched: unreachable" in farmwatch("explain", address, "--log", finished).err
 
 
 def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: str) -> None:
