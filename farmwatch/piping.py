@@ -116,7 +116,7 @@ def estimate(
 
 
 def chunk(
-    file: Annotated[Path, Parameter(help="Any file; `-` is standard input.")],
+    file: Annotated[Path, Parameter(help="Any file; `-` or none is standard input.")] = Path("-"),
     *,
     mode: Annotated[
         Literal["text", "block"], Parameter(help="`text` cuts the whole, `block` starts anew at each line.")

@@ -15,7 +15,7 @@ import tokenize
 from pathlib import Path
 
 import msgspec
-from cyclopts import App
+from cyclopts import App, Argument
 
 from farmwatch.config import Config
 from farmwatch.errors import Exit
@@ -148,17 +148,28 @@ def pages() -> dict[str, str]:
 
 def _command_lines(name: str, command: App) -> list[str]:
     doc = inspect.getdoc(command.default_command) or ""
-    lines = [f"## farmwatch {name}\n", doc, ""]
     options = []
+    usage = [f"farmwatch {name}"]
     for argument in command.assemble_argument_collection(parse_docstring=True):
         if argument.parameter.show is False or not argument.names or argument.names == ("*",):
             continue
+        if argument.index is not None:
+            usage.append(_positional(argument))
         names = ", ".join(f"`{option}`" for option in argument.names)
         help_text = argument.parameter.help or ""
         options.append(f"| {names} | {_cell(help_text)} |")
+    lines = [f"## farmwatch {name}\n", f"Usage: `{' '.join([*usage, '[options]'])}`\n", doc, ""]
     if options:
         lines += ["| argument or option | meaning |", "|---|---|", *options, ""]
     return lines
+
+
+def _positional(argument: Argument) -> str:
+    """A positional argument as usage lines have it: NAME, [NAME], [NAME...]."""
+    name = argument.name.lstrip("-").upper()
+    if argument.required:
+        return name
+    return f"[{name}...]" if name.endswith("S") else f"[{name}]"
 
 
 def _first_line(kind: type) -> str:

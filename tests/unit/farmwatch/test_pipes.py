@@ -180,6 +180,16 @@ def test_estimate_takes_verdicts_alone(farmwatch: Runner, tmp_path: Path) -> Non
     assert (ran.code, json.loads(ran.out)["llm"], json.loads(ran.out)["sites"]) == (Exit.OK, 2, 3)
 
 
+def test_chunk_reads_standard_input_where_no_file_is_given(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the other pipes do."""
+    (tmp_path / "data").write_bytes(b"abc")
+    with (tmp_path / "data").open() as data:
+        monkeypatch.setattr("sys.stdin", data)
+        assert json.loads(farmwatch("chunk").out) == {"lengths": [3]}
+
+
 def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path) -> None:
     """The lengths add up to the bytes of the file, none above the maximum."""
     data = bytes(range(256)) * 20
