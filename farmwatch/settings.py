@@ -40,6 +40,7 @@ class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0  # seconds between heartbeats through all stages
     retention_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0  # seconds between rounds of retention
     overview_s: Annotated[float, msgspec.Meta(gt=0)] = 15.0  # seconds between looks at the sites and the rate
+    status_s: Annotated[float, msgspec.Meta(gt=0)] = 30.0  # seconds between lines of status in the log
 
 
 class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

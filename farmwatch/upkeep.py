@@ -1,4 +1,4 @@
-"""What must happen now and then, in one place: heartbeats, retention, and the overview of sites and rate.
+"""What must happen now and then, in one place: heartbeats, retention, status, the overview of sites and rate.
 
 It runs beside the TALLY role, in a thread of its own: that role is there whenever sites are, it is small, and its
 process is where the gauges of sites and rate belong. Two TALLY processes send two heartbeats and expire twice; neither
@@ -14,10 +14,13 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from crawler.crawl_stage import frontier_left
 from farmwatch.config import Config
+from farmwatch.flow import READS, lag_of
 from farmwatch.rating import RateLine, rate_lines
 from farmwatch.site_table import VERDICTS, SiteTable
 from filters.ruleset import Ruleset, load_ruleset
+from scoring.site_rates import rate_of
 from stream import heartbeat
 from stream.log import Log
 from stream.metrics import Metrics
@@ -39,11 +42,13 @@ class Upkeep:
         self._metrics = metrics
         self._clock = clock
         self._table = SiteTable(log)
+        self._rate: float | None = None
         self._ruleset: Ruleset | None = None  # loaded once: JUDGE too keeps the one with which it started
         up = config.up
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
             ("heartbeat", up.heartbeat_s, self.beat),
             ("overview", up.overview_s, self.look),
+            ("status", up.status_s, self.tell),
             ("retention", up.retention_s, self.expire),
         )
         self._due = {name: clock() + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
@@ -75,6 +80,20 @@ class Upkeep:
         if freed:
             _log.info("expired", bytes=freed)
 
+    def tell(self) -> None:
+        """One line of how far the run is: the crawl, the records that wait, and the uncorrected rate of the last look.
+
+        The crawl is left out on a broker: its state would have to be read back from the changelog.
+        """
+        said: dict[str, int | str] = {}
+        if self._config.log.url.startswith("sqlite:"):
+            frontier = frontier_left(self._log, self._config.log.partitions)
+            said = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
+        waiting = {group: lag_of(self._log, group) for group in READS}
+        said["waiting"] = ",".join(f"{group}:{count}" for group, count in waiting.items() if count) or "none"
+        said["rate"] = "none yet" if self._rate is None else f"{self._rate:.1%} uncorrected"
+        _log.info("status", **said)
+
     def look(self) -> None:
         """Set the gauges of sites and rate from the topic `sites`, for the ruleset and the detector in force.
 
@@ -90,6 +109,7 @@ class Upkeep:
             for row in self._table.rows()
             if row.detector == self._detector and (row.ruleset, row.digest) in in_force
         ]
+        self._rate = rate_of(rows).rate.rate
         self._metrics.clear("sites")
         self._metrics.clear("farm_rate")
         rate = self._config.rate

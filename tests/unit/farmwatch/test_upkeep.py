@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from prometheus_client import generate_latest
+from structlog.testing import capture_logs
 
 from farmwatch.config import Config, load
 from farmwatch.upkeep import Upkeep
@@ -138,3 +139,20 @@ def _value(metrics: Metrics, name: str) -> float | None:
         if line.startswith(f"farmwatch_{name} "):
             return float(line.rpartition(" ")[2])
     return None
+
+
+def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
+    """One line at its interval: the crawl, what waits for whom, and the rate of the last look."""
+    clock = _Clock()
+    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", clock)
+    log.append([_row("a", "llm"), _row("b", "human")])
+    with capture_logs() as before:
+        upkeep.round()
+    upkeep.look()
+    clock.now += CONFIG.up.status_s
+    with capture_logs() as events:
+        upkeep.round()
+    (said,) = [event for event in events if event["event"] == "status"]
+    assert not any(event["event"] == "status" for event in before)
+    assert (said["pages_fetched"], said["sites_open"], said["rate"]) == (0, 0, "50.0% uncorrected")
+    assert said["waiting"] == "crawl:1,tally:1"  # the heartbeat among the hits
