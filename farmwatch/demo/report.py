@@ -35,8 +35,8 @@ class DemoResult:
 
     @property
     def rates(self) -> list[RateLine]:
-        """The rate over all sites."""
-        return rate_lines(self.rows, "", self.errors, self.confidence)
+        """The rate over all sites; the demo has waited until the crawl had none open."""
+        return rate_lines(self.rows, "", self.errors, self.confidence, open_sites=0)
 
     @property
     def agreeing(self) -> int:
