@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import msgspec
-
+from scoring.pipes import EstimateLine
 from scoring.rate import ErrorCounts
 from scoring.site_rates import GroupKey, SiteRate, by_day, by_query_group, by_rank_band, by_source, rate_of, rates_by
 from stream.records import SiteState
@@ -24,21 +23,9 @@ class Versions(NamedTuple):
     detector: str  # identity
 
 
-class RateLine(msgspec.Struct, frozen=True, kw_only=True):
+class RateLine(EstimateLine, frozen=True, kw_only=True):
     """What `rate --json` prints for each group: the fields of `estimate`, then the group and the versions."""
 
-    rate: float | None
-    low: float | None
-    high: float | None
-    llm: int
-    human: int
-    undecided: int
-    classifiable: int
-    unclassifiable: int
-    sites: int
-    confidence: float
-    method: str
-    text: str
     by: str  # "", or one of SPLITS
     group: str  # its value; "" = all sites
     run: str
