@@ -189,6 +189,7 @@ def test_a_changelog_that_the_broker_compacted(home: Home) -> None:
     member.commit(Commit(state={0: [Change(b"large", large), *(Change(b"k%d" % n, None) for n in range(25))]}))
     wanted |= {b"k%d" % n: b"19" for n in range(25, 50)}
     deadline = time.monotonic() + PATIENCE_S
+    member.commit(Commit(state={0: [Change(b"last", b"1")]}))
     while len(list(home.log.read("state.packed", 0))) > 300:
         assert time.monotonic() < deadline, "the broker does not compact"
         time.sleep(0.5)
