@@ -117,11 +117,13 @@ class CrawlStage(Stage):
                 asked_s = min(answer.retry_after_s, self._settings.park_cap_s)
                 self._demand(answer.job.site, answer.started_ms + int(1000 * asked_s))
         is_down = self._watch_network(answers, contexts, now_ms)
+        wait_s = self._network.excused_wait_s(now_ms) if is_down else None
         for number, answer in answers:
             flight = self._flights.pop(number, None)
             if flight is not None:  # else nobody waits for it: the partition was lost or its batch rolled back
                 del self._busy[flight.partition][answer.job.site]
-                self._apply(answer, contexts[flight.partition], excused=is_down and was_not_answered(answer))
+                excused_s = wait_s if was_not_answered(answer) else None
+                self._apply(answer, contexts[flight.partition], excused_s)
         for partition, ctx in contexts.items():
             self._claim(partition, ctx)
         self._observe(contexts)
@@ -176,12 +178,12 @@ class CrawlStage(Stage):
         self._network.summarise(now_ms)
         return self._network.is_down(now_ms)
 
-    def _apply(self, answer: Answer, ctx: Context, *, excused: bool) -> None:
+    def _apply(self, answer: Answer, ctx: Context, excused_s: float | None) -> None:
         """Apply an answer. Where this program fails at it, its URL ends as failed, and the others go on."""
         site = answer.job.site
         _count_requests(answer, ctx.meter)
         try:
-            self._demand(site, self._try(ctx, lambda frontier, _: frontier.apply(answer, excused=excused)))
+            self._demand(site, self._try(ctx, lambda frontier, _: frontier.apply(answer, excused_s=excused_s)))
             self._settled.add(site)
             return
         except Exception as error:

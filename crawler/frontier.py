@@ -187,10 +187,10 @@ class Frontier:
         row = self._store.site(site)
         return row is not None and (row.robots_until > 0 or row.fetched > 0)
 
-    def apply(self, answer: Answer, *, excused: bool = False) -> int:
+    def apply(self, answer: Answer, *, excused_s: float | None = None) -> int:
         """Take over the answer to a job of this partition; says when the site's next request may start (ms).
 
-        A failure that is `excused`, because it is ours, is no attempt: the site waits, and the job comes again.
+        A failure that is excused, because it is ours, is no attempt: the site waits so long, and the job comes again.
         """
         job = answer.job
         row = self._store.site(job.site)
@@ -198,8 +198,8 @@ class Frontier:
             return 0
         slow_s = min(self._settings.delay_per_second * answer.duration_ms / 1000, self._settings.delay_slow_cap_s)
         row.next_start = answer.started_ms + int(1000 * max(row.delay_s, slow_s))
-        if excused:
-            self._park(row, answer, 1)
+        if excused_s is not None:
+            row.next_start = max(row.next_start, answer.started_ms + int(1000 * excused_s))
             self._store.save(row)
             return row.next_start
         if answer.unreachable:

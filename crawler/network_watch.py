@@ -16,7 +16,7 @@ from collections import Counter
 
 import structlog
 
-from crawler.jobs import Answer
+from crawler.jobs import REDIRECTED, Answer
 from crawler.settings import CrawlSettings
 
 log = structlog.get_logger(__name__)
@@ -32,11 +32,13 @@ class NetworkWatch:
 
     def __init__(self, settings: CrawlSettings) -> None:
         """Nothing has been seen yet."""
+        self._settings = settings
         self._quiet_ms = int(settings.retry_s * 250)  # a quarter of it: well before a site is tried again
         self._wait_ms = int(settings.network_wait_s * 1000)
         self._failures = 0  # in a row
         self._sites: set[str] = set()  # the first _SITES of them
         self._since_ms = 0  # first failure of the streak
+        self._last_ms = 0  # its last one
         self._any_answered = False  # since this process began
         self._one_had_answered = False  # of the streak, before it
         self._is_down = False
@@ -49,15 +51,33 @@ class NetworkWatch:
             self._summary_since_ms = self._summary_since_ms or now_ms
             self._reasons[answer.reason] += 1
         if was_not_answered(answer):
+            if self._failures and now_ms - self._last_ms > self._rest_ms():
+                self._begin_anew()  # what failed before a rest belongs to another story
             self._since_ms = self._since_ms or now_ms
+            self._last_ms = now_ms
             self._failures += 1
             self._one_had_answered |= has_answered
             if len(self._sites) < _SITES:
                 self._sites.add(answer.job.site)
         elif answer.reason not in _OURS:
             self._any_answered = True
-            self._failures, self._since_ms, self._one_had_answered = 0, 0, False
-            self._sites.clear()
+            self._begin_anew()
+
+    def excused_wait_s(self, now_ms: int) -> float:
+        """How long a site waits that is not to blame: a quarter of the outage so far, so that retries thin out.
+
+        What looks like our outage may be a server of many sites that has shut us out; it must not be hammered.
+        """
+        grown_s = (now_ms - self._since_ms) / 4000
+        return min(max(self._settings.retry_s, grown_s), self._settings.park_cap_s)
+
+    def _rest_ms(self) -> float:
+        """A silence longer than the retries of a streak can leave."""
+        return max(10_000 * self._settings.retry_s, (self._last_ms - self._since_ms) / 2)
+
+    def _begin_anew(self) -> None:
+        self._failures, self._since_ms, self._one_had_answered = 0, 0, False
+        self._sites.clear()
 
     def is_down(self, now_ms: int) -> bool:
         """Whether the failures are to be put down to our side; a change is logged."""
@@ -94,5 +114,6 @@ class NetworkWatch:
 
 
 def was_not_answered(answer: Answer) -> bool:
-    """Whether nobody answered a request: no address, no connection, or silence."""
-    return answer.unreachable and answer.reason in _NO_ANSWER
+    """Whether nobody answered: no address, no connection, or silence. A site that sent us elsewhere has answered."""
+    redirected = any(request.outcome == REDIRECTED for request in answer.requests)
+    return answer.unreachable and answer.reason in _NO_ANSWER and not redirected

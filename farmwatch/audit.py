@@ -18,6 +18,7 @@ import msgspec
 from crawler.errors import UnusableUrl
 from crawler.queued import queued_pages
 from crawler.urls import page_id
+from farmwatch.flow import READS
 from stream.dead_letters import DeadLetter
 from stream.errors import BadRecord
 from stream.heartbeat import is_heartbeat
@@ -112,37 +113,38 @@ class _Partition:
         self._log = log
         self._partition = partition
         self._report = report
+        self._committed = {  # before anything is read: what was passed by then has left its traces in what is read
+            (group, topic): log.committed(group, topic)[partition] or 0
+            for group, topics in READS.items()
+            for topic in topics
+        }
         letters = [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition)]
         self._dead = {(letter.stage, letter.topic, letter.offset) for letter in letters}
         self._given_up = {_site_of(letter.key) for letter in letters if letter.stage == "tally"}  # sites
-        self._committed: dict[tuple[str, str], int] = {}
         self._since: dict[str, int] = {}
         self._last: dict[str, int] = {}  # topic -> offset of its last record
 
     def audit(self) -> None:
-        hits = list(self._read(HITS, Hit))
-        pages = list(self._read(PAGES, Page))
-        features = list(self._read(FEATURES, Features))
-        verdicts = list(self._read(VERDICTS, Verdict))
-        self._hits_to_pages(hits, pages)
-        self._one_to_one(
-            "pages -> features",
-            PAGES,
-            "measure",
-            [p for p in pages if p.record.outcome == "fetched"],
-            FEATURES,
-            features,
-        )
-        self._one_to_one("features -> verdicts", FEATURES, "judge", features, VERDICTS, verdicts)
+        """Account for the partition while stages work on it: what is made of a record is read before the record."""
+        queued = set(queued_pages(self._log, self._partition))
+        rows = {row.record.site: row.record for row in self._read(SITES, SiteState)}
         scores = list(self._read(SCORES, Score))
-        self._articles_to_scores([v for v in verdicts if v.record.verdict == "article"], scores)
-        self._sites_to_rows({h.record.site for h in hits}, verdicts, scores)
+        verdicts = list(self._read(VERDICTS, Verdict))
+        requests = {request.record.id: request for request in self._read(SCORE_REQUESTS, ScoreRequest)}
+        features = list(self._read(FEATURES, Features))
+        pages = list(self._read(PAGES, Page))
+        hits = list(self._read(HITS, Hit))
+        self._hits_to_pages(hits, pages, queued)
+        fetched = [page for page in pages if page.record.outcome == "fetched"]
+        self._one_to_one("pages -> features", PAGES, "measure", fetched, FEATURES, features)
+        self._one_to_one("features -> verdicts", FEATURES, "judge", features, VERDICTS, verdicts)
+        self._articles_to_scores([v for v in verdicts if v.record.verdict == "article"], requests, scores)
+        self._sites_to_rows({hit.record.site for hit in hits}, rows, verdicts, scores)
 
-    def _hits_to_pages(self, hits: list[_Kept[Hit]], pages: list[_Kept[Page]]) -> None:
+    def _hits_to_pages(self, hits: list[_Kept[Hit]], pages: list[_Kept[Page]], queued: set[str]) -> None:
         step = self._report.steps["hits -> pages"]
         by_page = {p.record.page_id: p.record for p in pages}
         self._refuse_twice(step.name, pages, _own_id)
-        queued = set(queued_pages(self._log, self._partition))
         seen: set[str] = set()
         for hit in hits:
             wanted = _page_of(hit.record)
@@ -177,12 +179,13 @@ class _Partition:
                 if result.record.id not in sources:
                     self._break(name, result.record, f"{downstream} has it, {topic} does not")
 
-    def _articles_to_scores(self, articles: list[_Kept[Verdict]], scores: list[_Kept[Score]]) -> None:
+    def _articles_to_scores(
+        self, articles: list[_Kept[Verdict]], requests: Mapping[str, _Kept[ScoreRequest]], scores: list[_Kept[Score]]
+    ) -> None:
         step = self._report.steps["articles -> scores"]
         scored = {(s.record.site, s.record.text_digest): s.record for s in scores}
         asked = Counter(article.record.id for article in articles)  # once for each ruleset that judged the fetch
         self._refuse_twice(step.name, scores, lambda s: (s.fetch_id, s.detector), lambda s: asked[s.fetch_id])
-        requests = {r.record.id: r for r in self._read(SCORE_REQUESTS, ScoreRequest)}
         for article in articles:
             score = scored.get((article.record.site, article.record.text_digest))
             if score is not None and score.abstain:
@@ -194,9 +197,14 @@ class _Partition:
                 waiting = self._unread("score", SCORE_REQUESTS, request.offset)
                 self._account(step, "score", SCORE_REQUESTS, request, score is not None, waiting, SCORES)
 
-    def _sites_to_rows(self, sites: set[str], verdicts: list[_Kept[Verdict]], scores: list[_Kept[Score]]) -> None:
+    def _sites_to_rows(
+        self,
+        sites: set[str],
+        rows: Mapping[str, SiteState],
+        verdicts: list[_Kept[Verdict]],
+        scores: list[_Kept[Score]],
+    ) -> None:
         step = self._report.steps["sites -> rows"]
-        rows = {r.record.site: r.record for r in self._read(SITES, SiteState)}
         behind = any(
             self._unread("tally", topic, self._last[topic]) for topic in (HITS, VERDICTS, SCORES) if topic in self._last
         )
@@ -257,10 +265,7 @@ class _Partition:
 
     def _unread(self, group: str, topic: str, offset: int) -> bool:
         """True where the group's committed offset has not passed this record."""
-        key = (group, topic)
-        if key not in self._committed:
-            self._committed[key] = self._log.committed(group, topic)[self._partition] or 0
-        return offset >= self._committed[key]
+        return offset >= self._committed[group, topic]
 
     def _kept_since(self, topic: str) -> int:
         """Records older than this (ms) may have left the topic by retention; 0 where nothing has left."""

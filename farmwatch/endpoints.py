@@ -47,13 +47,15 @@ class Endpoints:
         self._server: ThreadingHTTPServer | None = None
         self.port = port
 
-    def start(self, patience_s: float = 0.0) -> None:
+    def start(self, patience_s: float = 0.0, stop: threading.Event | None = None) -> None:
         """Bind and serve; a port that is taken is waited for so long: a process before this one may be draining.
 
+        Gives up, without serving, when `stop` is set meanwhile.
         Raises ConfigError when the address stays taken, or is not this machine's.
         """
         until = time.monotonic() + patience_s
-        while True:
+        stop = stop or threading.Event()
+        while not stop.is_set():
             try:
                 server = ThreadingHTTPServer(self._address, self._handler())
                 break
@@ -63,9 +65,11 @@ class Endpoints:
                     _log.warning(
                         "metrics_port_taken", address=f"{host}:{port}", waiting_s=round(until - time.monotonic())
                     )
-                    time.sleep(min(1.0, patience_s))
+                    stop.wait(min(1.0, patience_s))
                     continue
                 raise ConfigError(_refused(host, port, error)) from error
+        else:
+            return
         server.daemon_threads = True
         self._server = server
         self.port = server.server_address[1]

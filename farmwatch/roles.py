@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scoring.detector import Detector
 
 _log = structlog.get_logger()
-_PORT_PATIENCE_S = 10.0  # after a kill -9 of the supervisor its roles drain, and hold their ports so long
+_PORT_MARGIN_S = 5.0  # beyond the drain of roles whose supervisor was killed: they hold their ports so long
 _UPKEEP_END_S = 5.0  # seconds that the last round of upkeep may hold up the end of a process
 
 
@@ -109,7 +109,7 @@ def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> 
         config.metrics.host,
         metrics_port(config.metrics.port, role),
     )
-    endpoints.start(_PORT_PATIENCE_S)
+    endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
     try:
         log = open_configured(config)
         try:

@@ -68,9 +68,9 @@ class Site:
 
     def answer(self, job: Job, **fields: object) -> None:
         state, frontier = self._batch()
-        excused = bool(fields.pop("excused", False))
+        excused_s = 30.0 if fields.pop("excused", False) else None
         known = {"outcome": Outcome.FETCHED, "status": 200, "final_url": job.url, "encoding": "utf-8"}
-        frontier.apply(Answer(job=job, started_ms=self.now, **(known | fields)), excused=excused)  # type: ignore[arg-type]
+        frontier.apply(Answer(job=job, started_ms=self.now, **(known | fields)), excused_s=excused_s)  # type: ignore[arg-type]
         self._commit(state)
 
     def step(self, **fields: object) -> Job:

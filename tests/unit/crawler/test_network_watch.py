@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from crawler.jobs import Answer, Job, Kind, Outcome
+from crawler.jobs import REDIRECTED, Answer, Job, Kind, Outcome, Request
 from crawler.network_watch import NetworkWatch
 from crawler.settings import CrawlSettings
 
@@ -105,3 +105,29 @@ def test_failures_are_summed_up_once_a_minute() -> None:
     assert [entry["total"] for entry in logs] == [61, 39]
     assert logs[0]["reasons"] == {"timeout": 40, "dns": 21}
     assert ".test" not in str(logs)
+
+
+def test_what_failed_before_a_rest_is_another_story() -> None:
+    """One dead site hours ago does not keep an outage of today from being seen."""
+    watch = NetworkWatch(SETTINGS)
+    fail(watch, 1, times=1)
+    today = LATER_MS + 8 * 3_600_000
+    fail(watch, 6, known=True, now_ms=today)
+    assert watch.is_down(today + 10_000)
+
+
+def test_retries_thin_out_while_an_outage_lasts() -> None:
+    """What looks like our outage may be a server that shut us out: the wait grows with it, up to the cap."""
+    watch = NetworkWatch(SETTINGS)
+    fail(watch, 6, known=True)
+    waits = [watch.excused_wait_s(LATER_MS + hours * 3_600_000) for hours in (0, 1, 3, 6)]
+    assert waits == [SETTINGS.retry_s, 900, 2700, SETTINGS.park_cap_s]
+
+
+def test_a_site_that_sent_us_elsewhere_has_answered() -> None:
+    """A redirect to a host that is gone is an answer of the site: the streak ends."""
+    watch = NetworkWatch(SETTINGS)
+    fail(watch, 6, known=True)
+    hop = Request(Kind.PAGE, REDIRECTED, 0.1, 0)
+    watch.note(answer("9.test", requests=[hop]), LATER_MS, has_answered=True)
+    assert not watch.is_down(LATER_MS + 10_000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -369,3 +369,27 @@ def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> 
     assert (step.records, step.done, step.broken, step.reasons) == (1, 1, 0, {})
     world.page("1", visit=2)
     assert [broken.how for broken in audit(world.log).broken if broken.step == step.name] == ["written twice"]
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_a_page_that_goes_through_meanwhile_raises_no_alarm(
+    world: World, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Stages work on while the audit reads: a page that goes all the way between two reads breaks nothing."""
+    world.judged("before")
+    world.row(pages=1, articles=1)
+    world.read_all()
+    reads, plain = 0, world.log.read
+
+    def reading(topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        nonlocal reads
+        reads += 1
+        if reads == at:
+            world.judged("meanwhile")
+            world.row(pages=2, articles=2)
+            world.read_all()
+        return plain(topic, partition, start, stop)
+
+    monkeypatch.setattr(world.log, "read", reading)
+    assert audit(world.log).broken == []
+    assert reads >= at

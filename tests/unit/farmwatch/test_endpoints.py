@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -103,3 +104,21 @@ def test_a_taken_port_and_a_strange_host_are_told_apart(served: Endpoints) -> No
         Endpoints(registry, lambda: Health(True, True, ""), "127.0.0.1", served.port).start()
     with pytest.raises(ConfigError, match=r"metrics\.host: .*the host"):
         Endpoints(registry, lambda: Health(True, True, ""), "192.0.2.1", 0).start()
+
+
+def test_waiting_for_a_port_ends_when_told_to_stop() -> None:
+    """A process that is told to stop while it waits for its port ends at once, and serves nothing."""
+    first = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", 0)
+    first.start()
+    second = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", first.port)
+    stop = threading.Event()
+    timer = threading.Timer(0.2, stop.set)
+    timer.start()
+    started = time.monotonic()
+    try:
+        second.start(patience_s=60, stop=stop)
+        assert time.monotonic() - started < 30
+    finally:
+        timer.join()
+        second.close()
+        first.close()
