@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from scoring.pipes import EstimateLine
+import msgspec
+
+from scoring.pipes import EstimateLine, estimate_line
 from scoring.rate import ErrorCounts
 from scoring.site_rates import GroupKey, SiteRate, by_day, by_query_group, by_rank_band, by_source, rate_of, rates_by
 from stream.records import SiteState
@@ -81,19 +83,10 @@ def _comparable(rows: Sequence[SiteState]) -> Iterator[tuple[Versions, list[Site
 
 def _line(found: SiteRate, by: str, group: str, versions: Versions, open_sites: int | None) -> RateLine:
     still_open = f"; {open_sites} {'site' if open_sites == 1 else 'sites'} still open in the crawl"
+    estimate = msgspec.structs.asdict(estimate_line(found))
+    estimate["text"] += still_open if open_sites and not by else ""
     return RateLine(
-        rate=found.rate.rate,
-        low=found.rate.low,
-        high=found.rate.high,
-        llm=found.llm,
-        human=found.human,
-        undecided=found.undecided,
-        classifiable=found.classifiable,
-        unclassifiable=found.unclassifiable,
-        sites=found.sites,
-        confidence=found.rate.confidence,
-        method=found.rate.method,
-        text=found.text + (still_open if open_sites and not by else ""),
+        **estimate,
         by=by,
         group=group,
         run=versions.run,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from stream import records
 from stream.log import Log
 from stream.records import SiteState
@@ -48,11 +46,3 @@ def read_sites(log: Log) -> list[SiteState]:
     table = SiteTable(log)
     table.refresh()
     return table.rows()
-
-
-def search_rows(log: Log, topic: str, kind: type[records.R], partitions: list[int]) -> Iterator[records.R]:
-    """Records of a topic in these partitions, heartbeats and tombstones left out."""
-    for partition in partitions:
-        for message in log.read(topic, partition, log.beginning(topic)[partition]):
-            if message.value:
-                yield records.decode(kind, message.value)

@@ -12,7 +12,7 @@ import msgspec
 
 from scoring.detector import Detector
 from scoring.rate import ErrorCounts
-from scoring.site_rates import site_rate
+from scoring.site_rates import SiteRate, site_rate
 from scoring.site_verdict import SiteTest, SprtParams
 
 
@@ -121,7 +121,11 @@ def estimate_sites(
     verdicts: dict[str | int, str] = {}
     for number, line in enumerate(lines):
         verdicts[number if line.site is None else line.site] = line.verdict
-    found = site_rate(verdicts.values(), errors, confidence)
+    return estimate_line(site_rate(verdicts.values(), errors, confidence))
+
+
+def estimate_line(found: SiteRate) -> EstimateLine:
+    """A rate as the fields that `estimate` and `rate --json` print."""
     return EstimateLine(
         rate=found.rate.rate,
         low=found.rate.low,
@@ -132,7 +136,7 @@ def estimate_sites(
         classifiable=found.classifiable,
         unclassifiable=found.unclassifiable,
         sites=found.sites,
-        confidence=confidence,
+        confidence=found.rate.confidence,
         method=found.rate.method,
         text=found.text,
     )

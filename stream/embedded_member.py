@@ -17,6 +17,7 @@ from stream.embedded_topics import Stored, Topics
 from stream.embedded_writer import Placed, Writer
 from stream.errors import Fenced, StreamError
 from stream.log import At, Commit, Message, StateReader
+from stream.pauses import Pauses
 from stream.shares import fair_part
 
 PROBE_S = 0.02  # an idle poll looks this often whether another process has committed
@@ -58,8 +59,7 @@ class EmbeddedMember:
         self._positions: dict[At, int] = {}
         self._bounds: dict[At, tuple[int, int]] = {}
         self._states: dict[int, EmbeddedState] = {}
-        self._paused: set[int] = set()
-        self._all_paused = False
+        self._pauses = Pauses()
         self._turn = 0
         self._seen = -1  # data version of the last look
         self._version = -1  # of the group
@@ -130,15 +130,11 @@ class EmbeddedMember:
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
         """Hold back records of these partitions; None: of all, newly won ones included."""
-        if partitions is None:
-            self._all_paused = True
-        else:
-            self._paused.update(partitions)
+        self._pauses.add(partitions)
 
     def resume(self) -> None:
         """Take back every pause."""
-        self._all_paused = False
-        self._paused.clear()
+        self._pauses.clear()
 
     def lag(self) -> Mapping[At, int]:
         """Records between the committed offset and the end, per owned partition."""
@@ -217,9 +213,7 @@ class EmbeddedMember:
 
     def _ready(self) -> list[tuple[Stored, int, int, int]]:
         """(topic, partition, start, stop) of what can be read, beginning with another partition in each poll."""
-        if self._all_paused:
-            return []
-        owned = [p for p in self._leases if p not in self._paused]
+        owned = self._pauses.flowing(self._leases)
         names = [(topic, At(topic.name, p)) for p in owned for topic in self._subscribed if p < topic.partitions]
         if any(at not in self._positions for _, at in names):
             committed = self._committed()

@@ -35,6 +35,7 @@ from stream.kafka_producer import Record, TransactionalProducer, build_producer
 from stream.kafka_site import KafkaSite
 from stream.kafka_state import encode_change
 from stream.log import At, Commit, Message, Output, StateReader
+from stream.pauses import Pauses
 
 log = structlog.get_logger(__name__)
 # Longest single wait of a poll, so that rebalances are followed and state is restored in between.
@@ -59,8 +60,7 @@ class KafkaMember:
         self._producer: TransactionalProducer | None = None
         self._owned = Ownership(site, topics, group=group, member=name, store=store)
         self._buffer = FetchBuffer()
-        self._paused: set[int] = set()
-        self._all_paused = False
+        self._pauses = Pauses()
         self._superseded = False
         self._closed = False
         self._reached_at = time.monotonic()
@@ -127,16 +127,12 @@ class KafkaMember:
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
         """Hold back records of these partitions; None: of all, newly won ones included."""
-        if partitions is None:
-            self._all_paused = True
-        else:
-            self._paused.update(partitions)
+        self._pauses.add(partitions)
         self._hold_or_let()
 
     def resume(self) -> None:
         """Take back every pause."""
-        self._all_paused = False
-        self._paused.clear()
+        self._pauses.clear()
         self._hold_or_let()
 
     def lag(self) -> Mapping[At, int]:
@@ -238,7 +234,7 @@ class KafkaMember:
         self._consumer.let(self._owned.inputs(flowing))
 
     def _flowing(self) -> Collection[int]:
-        return set() if self._all_paused else self._owned.epochs.keys() - self._paused
+        return set(self._pauses.flowing(self._owned.epochs))
 
     def _producing(self) -> TransactionalProducer:
         if self._producer is None:

@@ -17,6 +17,7 @@ import msgspec
 import structlog
 
 from stream.batch import Batch, decoded, prepare
+from stream.clock import Clock, wall_ms
 from stream.dead_letters import Breaker, BreakerOpen
 from stream.errors import Fenced, StreamError
 from stream.log import Member, Message, StateReader
@@ -44,11 +45,6 @@ class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lag_every_s: float = 5.0  # how often the lag is measured
 
 
-def now_ms() -> int:
-    """Milliseconds UTC."""
-    return time.time_ns() // 1_000_000
-
-
 class StageLoop:
     """Runs one stage as one member of its group until it is told to stop."""
 
@@ -59,7 +55,7 @@ class StageLoop:
         *,
         metrics: Metrics,
         settings: LoopSettings | None = None,
-        clock: Callable[[], int] = now_ms,
+        clock: Clock = wall_ms,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take over `stage` and `member`; `run` closes both."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stream.errors import Fenced, StreamError
 from stream.log import At, Commit, Message, StateReader
+from stream.pauses import Pauses
 from stream.shares import fair_part
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ class MemoryMember:
         self._partitions = max(topics.values())
         self._leases: dict[int, int] = {}
         self._positions: dict[At, int] = {}
-        self._paused: set[int] = set()
-        self._all_paused = False
+        self._pauses = Pauses()
         self._turn = 0
         self._closed = False
 
@@ -91,15 +91,11 @@ class MemoryMember:
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
         """Hold back records of these partitions; None: of all, newly won ones included."""
-        if partitions is None:
-            self._all_paused = True
-        else:
-            self._paused.update(partitions)
+        self._pauses.add(partitions)
 
     def resume(self) -> None:
         """Take back every pause."""
-        self._all_paused = False
-        self._paused.clear()
+        self._pauses.clear()
 
     def lag(self) -> Mapping[At, int]:
         """Records between the committed offset and the end, per owned partition."""
@@ -144,10 +140,11 @@ class MemoryMember:
     def _fetch(self, max_records: int, max_bytes: int) -> list[Message]:
         """A fair part of each partition that has records, beginning with another one in each poll."""
         committed = self._log.group(self._group).offsets
+        flowing = self._pauses.flowing(self._leases)
         ready = []
         for at in self._owned():
             position = self._positions.setdefault(at, committed.get(at, 0))
-            if position < self._log.partition(at).end and not self._all_paused and at.partition not in self._paused:
+            if position < self._log.partition(at).end and at.partition in flowing:
                 ready.append(at)
         self._turn += 1
         shift = self._turn % len(ready) if ready else 0
