@@ -67,7 +67,7 @@ class Features(Record, frozen=True, kw_only=True):
     page_id: str
     url: str
     epoch: str  # feature_epoch
-    extract_path: str = ""  # recall | precision | fallback | none
+    extract_path: str = ""  # recall | precision | fallback | plain | none
     extract_error: str = ""  # "" when a main text was found
     text: str = ""  # main text
     text_digest: str = ""  # xxh3_128 hex of the main text's UTF-8
@@ -76,6 +76,7 @@ class Features(Record, frozen=True, kw_only=True):
     fetched_at: int = 0
     found_by: str = "hit"
     measured_at: int = 0
+    quality: dict[str, list[float | None]] = {}  # text -> values in the order of filters.quality.MEASURES
 
 
 class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):
@@ -101,7 +102,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     digest: str = ""  # of the ruleset
     epoch: str = ""
     extract_path: str = ""
-    text_digest: str = ""
+    text_digest: str = ""  # of the text that is scored, see the ruleset's `scores`
     fetched_at: int = 0
     judged_at: int = 0
     run: str = "live"
