@@ -19,6 +19,7 @@ from filters.chunk_store import ChunkStore
 from filters.epoch import feature_epoch
 from filters.judging import ARTICLE, judge
 from filters.measuring import Measured, RawPage
+from filters.quality import MEASURES, TEXTS
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.workers import ExtractionPool
@@ -44,7 +45,10 @@ class Extract(msgspec.Struct, kw_only=True):
 
 
 class FeaturesLine(msgspec.Struct, kw_only=True):
-    """Output of `measure`, input of `judge`. Rows of `blocks`: kind, characters, link characters, code characters."""
+    """Output of `measure`, input of `judge`. `quality`: text -> measure -> value, see `filters.quality`.
+
+    Rows of `blocks`: kind, characters, link characters, code characters.
+    """
 
     url: str
     site: str
@@ -52,6 +56,7 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
     text: str = ""
     extract: Extract = msgspec.field(default_factory=Extract)
     measures: dict[str, float | str | None] = {}
+    quality: dict[str, dict[str, float | None]] = {}
     blocks: list[Block] = []
     feature_epoch: str = ""
 
@@ -108,6 +113,7 @@ def features_line(
         text=measured.text,
         extract=Extract(path=measured.path, error=measured.error),
         measures={**measured.measures, "duplicate_share": duplicate_share},
+        quality={text: dict(zip(MEASURES, values, strict=True)) for text, values in measured.quality.items()},
         blocks=unpack(measured.blocks),
         feature_epoch=epoch,
     )
@@ -131,7 +137,15 @@ def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exi
 
 
 def features_of(line: FeaturesLine) -> Features:
-    """The features record of a line. Raises ValueError for a block that is none."""
+    """The features record of a line; measures that it lacks are unknown.
+
+    Raises ValueError for a block that is none, and for a text or a quality measure that does not exist.
+    """
+    known = frozenset(MEASURES)
+    for text, measures in line.quality.items():
+        if text not in TEXTS or not known.issuperset(measures):
+            unknown = text if text not in TEXTS else min(measures.keys() - known)
+            raise ValueError(f"quality: {unknown!r} does not exist")
     if any(not 0 <= number < 2**32 for row in line.blocks for number in row):
         raise ValueError("blocks are rows of four numbers from 0")
     return Features(
@@ -145,6 +159,7 @@ def features_of(line: FeaturesLine) -> Features:
         text=line.text,
         measures=line.measures,
         blocks=pack(line.blocks),
+        quality={text: [measures.get(name) for name in MEASURES] for text, measures in line.quality.items()},
     )
 
 

@@ -9,26 +9,30 @@ import xxhash
 
 from filters.settings import MeasureSettings
 
-MEASURES_VERSION = 1
+MEASURES_VERSION = 2
 """Raised with every change of this package's code that changes text, block table or measures."""
 
-_LIBRARIES = ("trafilatura", "justext", "lxml", "py3langid")
+_LIBRARIES = ("py3langid", "rensa")
+_OF_EXTRACTOR = {"trafilatura": ("trafilatura", "justext", "lxml"), "resiliparse": ("resiliparse",)}
 
 
 def feature_epoch(settings: MeasureSettings) -> str:
     """Digest (12 hex digits) of everything that changes the meaning of features; imports none of the libraries.
 
-    In it: the versions of the libraries and of this package's measures, the extractor, its guards and its retry, how
-    chunks are cut and how many are remembered. Not in it: numbers of processes, time and memory limits, cache sizes.
+    In it: the versions of the libraries in use and of this package's measures, the extractor, its guards and its retry,
+    what counts as a token, how chunks are cut and how much is remembered of a site. Not in it: numbers of processes,
+    time and memory limits, cache sizes.
     """
+    libraries = (*_LIBRARIES, *_OF_EXTRACTOR.get(settings.extractor, ()))
     meaning = {
         "measures": MEASURES_VERSION,
-        "libraries": {name: version(name) for name in _LIBRARIES},
+        "libraries": {name: version(name) for name in libraries},
         "extractor": settings.extractor,
         "retry_link_code_share": settings.retry_link_code_share,
         "max_html_bytes": settings.max_html_bytes,
         "max_elements": settings.max_elements,
         "max_text_bytes": settings.max_text_bytes,
+        "tokenizer": settings.tokenizer,
         "chunk_mode": settings.chunk_mode,
         "chunk_ids_per_site": settings.chunk_ids_per_site,
     }

@@ -101,6 +101,7 @@ def features_of(page: Page, measured: Measured, duplicate_share: float | None, e
         fetched_at=page.fetched_at,
         found_by=page.found_by,
         measured_at=now_ms,
+        quality=measured.quality,
     )
 
 

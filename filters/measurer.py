@@ -55,6 +55,7 @@ class Measurer:
             measures={**measured.measures, "duplicate_share": share},
             blocks=measured.blocks,
             fetched_at=fetched_at,
+            quality=measured.quality,
         )
 
 

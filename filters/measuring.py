@@ -13,6 +13,7 @@ import zstandard
 from filters.chunking import Chunks, chunk
 from filters.extraction import ExtractError, Extraction, extract
 from filters.language import identify
+from filters.quality import measure_quality
 from filters.settings import MeasureSettings
 
 Measure = float | str | None
@@ -33,7 +34,8 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """What was measured on a page alone; see `Extraction` for text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
-    url_path (path and query); None = unknown. `chunk_ids` are little-endian uint64, `chunk_lengths` uint16 bytes.
+    url_path (path and query); None = unknown. `quality`: see `filters.quality`; empty for a page without a main text.
+    `chunk_ids` are little-endian uint64, `chunk_lengths` uint16 bytes.
     """
 
     text: str = ""
@@ -43,6 +45,7 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     error: str = ""
     tried: tuple[str, ...] = ()
     measures: dict[str, Measure] = {}
+    quality: dict[str, list[float | None]] = {}
     chunk_ids: bytes = b""
     chunk_lengths: bytes = b""
 
@@ -73,7 +76,7 @@ def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
 
 
 def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> Measured:
-    """Measure a page: extraction, block table, words, language, chunks. Raises UnknownExtractor only."""
+    """Measure a page: extraction, block table, words, language, quality, chunks. Raises UnknownExtractor only."""
     found = extract(page, encoding, settings)
     if found.error:
         return failed(url, found.error, found.tried)
@@ -112,6 +115,7 @@ def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured
             "language_probability": round(probability, 4),
             "url_path": url_path(url),
         },
+        quality=measure_quality(found.text, settings.tokenizer),
         chunk_ids=chunks.ids.astype("<u8").tobytes(),
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
     )

@@ -40,6 +40,9 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     max_text_bytes: Positive = 2 * 1024**2
     """UTF-8 bytes of main text beyond which it is given up, so that a record stays below the log's cap (epoch)."""
 
+    tokenizer: Literal["whitespace", "words"] = "whitespace"
+    """What the quality measures count: whitespace-separated tokens, or words and punctuation marks (epoch)."""
+
     chunk_mode: Literal["text", "block"] = "text"
     """`text` cuts the main text as a whole, `block` starts the chunker anew at each line (epoch)."""
 

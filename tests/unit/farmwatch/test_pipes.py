@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from farmwatch.errors import Exit
+from farmwatch.pipes import FeaturesLine, features_of
+from filters.quality import MEASURES, TEXTS
 from tests.front_door import Runner, article_html
 
 _SHORT = "<html><body><article><h1>Title here</h1><p>One two three four five.</p></article></body></html>"
@@ -33,9 +35,10 @@ def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
 
 
 def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
-    """{url, site, page_id, text, extract: {path, error}, measures, blocks, feature_epoch}, and the measured values."""
+    """{url, site, page_id, text, extract, measures, quality, blocks, feature_epoch}, and the measured values."""
     (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).out)
-    assert list(line) == ["url", "site", "page_id", "text", "extract", "measures", "blocks", "feature_epoch"]
+    names = ["url", "site", "page_id", "text", "extract", "measures", "quality", "blocks", "feature_epoch"]
+    assert list(line) == names
     assert line["text"] == "Title here\nOne two three four five."
     assert line["extract"] == {"path": "recall", "error": ""}
     assert line["site"] == "a.example"
@@ -43,6 +46,7 @@ def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) ->
     assert line["measures"]["tokens"] == 7
     assert line["measures"]["url_path"] == "/x?b=1"
     assert line["measures"]["duplicate_share"] == 0.0
+    assert {text: list(measures) for text, measures in line["quality"].items()} == {name: [*MEASURES] for name in TEXTS}
 
 
 def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp_path: Path) -> None:
@@ -80,6 +84,13 @@ def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> N
     assert article["text"].startswith("A garden")
 
 
+def test_quality_goes_by_name_and_comes_back_in_order() -> None:
+    """A line's quality measures stand in the record in the order of MEASURES, whatever the line's; absent = unknown."""
+    last, first = MEASURES[-1], MEASURES[0]
+    record = features_of(FeaturesLine(url="u", site="s", quality={"c4": {last: 2.0, first: None, MEASURES[1]: 1.0}}))
+    assert record.quality == {"c4": [None, 1.0, *[None] * (len(MEASURES) - 3), 2.0]}
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -87,6 +98,9 @@ def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> N
         {"url": "u", "site": "s", "blocks": [[0, -1, 0, 0]]},
         {"url": "u", "site": "s", "blocks": [[0, 1]]},
         {"url": "u", "site": "s", "measures": []},
+        {"url": "u", "site": "s", "quality": {"main": {"wrods": 1}}},
+        {"url": "u", "site": "s", "quality": {"mian": {"words": 1}}},
+        {"url": "u", "site": "s", "quality": {"main": {"words": "many"}}},
     ],
 )
 def test_features_that_cannot_be_judged_are_skipped(farmwatch: Runner, tmp_path: Path, line: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from filters.epoch import feature_epoch
 from filters.language import identify
 from filters.measurer import Measurer
 from filters.measuring import RawPage, measure, measure_raw, url_path
+from filters.quality import measure_quality
 from filters.settings import MeasureSettings
 
 SETTINGS = MeasureSettings()
@@ -37,6 +38,7 @@ def test_measures_of_an_article(article: str) -> None:
     }
     assert int(found.chunks().lengths.sum()) == len(found.text.encode())
     assert len(found.text_digest) == 32
+    assert found.quality == measure_quality(found.text)
 
 
 def test_measuring_is_a_function_of_the_page(article: str) -> None:
@@ -56,7 +58,8 @@ def test_a_body_is_inflated_under_the_cap() -> None:
 
 def test_error_pages_keep_their_url_path() -> None:
     """A page without text has its URL measured, the rest is unknown."""
-    assert measure("https://a.example/tag/x", "", "", SETTINGS).measures == {"url_path": "/tag/x"}
+    found = measure("https://a.example/tag/x", "", "", SETTINGS)
+    assert (found.measures, found.quality) == ({"url_path": "/tag/x"}, {})
 
 
 @pytest.mark.parametrize(
@@ -91,6 +94,7 @@ def test_epoch_changes_with_what_features_mean() -> None:
         "max_html_bytes": 1,
         "max_elements": 1,
         "max_text_bytes": 1,
+        "tokenizer": "words",
         "chunk_mode": "block",
         "chunk_ids_per_site": 1,
     }

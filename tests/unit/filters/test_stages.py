@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import pytest
 import zstandard
 
@@ -12,6 +13,7 @@ from filters.judge_stage import JudgeStage
 from filters.judging import judge
 from filters.measure_stage import MeasureStage
 from filters.measurer import Measurer
+from filters.quality import TEXTS
 from filters.ruleset import load_ruleset
 from filters.settings import JudgeSettings, MeasureSettings
 from filters.workers import ExtractionPool
@@ -77,11 +79,22 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
     measurer = Measurer(SETTINGS)
     for number, (features, html) in enumerate(zip(found, htmls, strict=True)):
         pure = measurer.measure(f"https://{SITE}/page-{number}", html, SITE)
-        for field in ("text", "text_digest", "blocks", "measures", "extract_path", "extract_error", "epoch", "url"):
+        for field in (
+            "text",
+            "text_digest",
+            "blocks",
+            "measures",
+            "quality",
+            "extract_path",
+            "extract_error",
+            "epoch",
+            "url",
+        ):
             assert getattr(features, field) == getattr(pure, field)
         assert (features.id, features.page_id) == (f"f{number}", f"p{number}")
         assert (features.fetched_at, features.measured_at) == (5, 1234)
     assert [features.measures["duplicate_share"] for features in found[::3]] == [0, 1]
+    assert [set(features.quality) for features in found] == [set(TEXTS), set(TEXTS), set(), set(TEXTS)]
 
 
 def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, article: str, new_state: NewState) -> None:
