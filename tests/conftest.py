@@ -1,4 +1,4 @@
-"""Shared fixtures: where the labelled test data lies, and skips with a reason where it is absent."""
+"""Shared fixtures: where the labelled test data lies (skipped with a reason where it is absent), and it measured."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+
+from farmwatch.labelled import LabelledPage, LabelledPages
+from filters.settings import MeasureSettings
 
 DATA_ENV = "FARMWATCH_TEST_DATA"
 
@@ -24,3 +27,13 @@ def shared() -> Path:
             pytest.fail(f"test data is required here and missing: {root} (set {DATA_ENV})")
         pytest.skip(f"test data is not here: {root} (set {DATA_ENV})")
     return root
+
+
+@pytest.fixture(scope="session")
+def labelled(shared: Path) -> list[LabelledPage]:
+    """Every labelled page with its features, measured once: about a minute on two cores. For tests marked `data`."""
+    damage: list[str] = []
+    pages = LabelledPages(shared / "data" / "pages", bad=damage.append)
+    measured = list(pages.measured(MeasureSettings(workers=2, time_limit_s=60)))
+    assert not damage
+    return measured
