@@ -19,8 +19,6 @@ Mode = Literal["text", "block"]
 MODES: tuple[Mode, ...] = ("text", "block")
 SITE = "a.example"
 FOOTER = "Sign up for the letter that we send on the first Monday of each month, and read what is new in it. " * 4
-    "Sign up for the letter that we send on the first Monday of each month, and read what is new in the garden. " * 4
-)
 
 _LINES = st.sampled_from(
     [
