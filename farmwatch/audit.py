@@ -130,7 +130,7 @@ class _Partition:
         rows = {row.record.site: row.record for row in self._read(SITES, SiteState)}
         scores = list(self._read(SCORES, Score))
         verdicts = list(self._read(VERDICTS, Verdict))
-        requests = {request.record.id: request for request in self._read(SCORE_REQUESTS, ScoreRequest)}
+        requests = {_asked(request.record): request for request in self._read(SCORE_REQUESTS, ScoreRequest)}
         features = list(self._read(FEATURES, Features))
         pages = list(self._read(PAGES, Page))
         hits = list(self._read(HITS, Hit))
@@ -180,7 +180,10 @@ class _Partition:
                     self._break(name, result.record, f"{downstream} has it, {topic} does not")
 
     def _articles_to_scores(
-        self, articles: list[_Kept[Verdict]], requests: Mapping[str, _Kept[ScoreRequest]], scores: list[_Kept[Score]]
+        self,
+        articles: list[_Kept[Verdict]],
+        requests: Mapping[tuple[str, str], _Kept[ScoreRequest]],
+        scores: list[_Kept[Score]],
     ) -> None:
         step = self._report.steps["articles -> scores"]
         scored = {(s.record.site, s.record.text_digest): s.record for s in scores}
@@ -190,7 +193,7 @@ class _Partition:
             score = scored.get((article.record.site, article.record.text_digest))
             if score is not None and score.abstain:
                 step.reasons[score.abstain] += 1
-            request = requests.get(article.record.id)
+            request = requests.get(_asked(article.record))
             if request is None:  # written in one transaction with the verdict, and kept for a shorter time
                 self._account(step, "judge", VERDICTS, article, score is not None, False, SCORE_REQUESTS)
             else:
@@ -317,6 +320,11 @@ def _own_id(record: Record) -> Hashable:
     return (record.id, record.digest) if isinstance(record, Verdict) else record.id
 
 
+def _asked(record: Verdict | ScoreRequest) -> tuple[str, str]:
+    """What joins an article with its score request: rulesets may have different texts of one fetch scored."""
+    return record.id, record.text_digest
+
+
 def _site_of(key: bytes) -> str:
     """The site in a record's key: the whole of it, or what stands before the space in a score's."""
     return key.decode(errors="replace").partition(" ")[0]
@@ -329,7 +337,7 @@ def _page_of(hit: Hit) -> str:
         return hit.id
 
 
-_HEAVY = ("body", "text", "blocks", "rules", "measures", "headers", "snippet", "queries")
+_HEAVY = ("body", "text", "blocks", "rules", "measures", "quality", "headers", "snippet", "queries")
 
 
 def _slim(record: R) -> R:

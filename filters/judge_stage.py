@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from filters.judging import ARTICLE, judge
+from filters.judging import ARTICLE, judge_and_text
 from filters.ruleset import Ruleset, load_ruleset
 from filters.settings import JudgeSettings
 from stream import topics
@@ -14,7 +14,7 @@ from stream.stage import Context, Stage
 
 
 class JudgeStage(Stage):
-    """One verdict for each features record, and one score request for each article."""
+    """One verdict for each features record, and for each article one score request with the text to score."""
 
     name: ClassVar[str] = "judge"
     inputs: ClassVar[Mapping[str, type[Record]]] = {topics.FEATURES: Features}
@@ -27,7 +27,7 @@ class JudgeStage(Stage):
 
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
         """Judge one features record."""
-        verdict = judge(record, self.ruleset, now_ms=ctx.now_ms, run=self.run)
+        verdict, text = judge_and_text(record, self.ruleset, now_ms=ctx.now_ms, run=self.run)
         headers = {"run": self.run, "ruleset": self.ruleset.digest}
         ctx.emit(topics.VERDICTS, verdict, headers=headers)
         if verdict.verdict == ARTICLE:
@@ -38,8 +38,8 @@ class JudgeStage(Stage):
                     site=record.site,
                     page_id=record.page_id,
                     url=record.url,
-                    text_digest=record.text_digest,
-                    text=record.text,
+                    text_digest=verdict.text_digest,
+                    text=text,
                     fetched_at=record.fetched_at,
                     run=self.run,
                 ),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from filters.rules import PASSES, RULES, Facts, Rule
+import xxhash
+
+from filters.rule_kinds import PASSES, Facts, Rule
+from filters.rules import RULES
 from filters.ruleset import Ruleset
 from stream.records import Features, RuleOutcome, Verdict
 
@@ -16,7 +19,15 @@ def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "
     An unknown measure, and a rule without a threshold, is n/a; an unknown measure drops the page where its rule's
     policy says so, and the rule is then among `failed`.
     """
-    facts = Facts(features, ruleset.blocks)
+    return judge_and_text(features, ruleset, now_ms=now_ms, run=run)[0]
+
+
+def judge_and_text(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> tuple[Verdict, str]:
+    """`judge`, and the text that is scored: its digest stands in the verdict. A page that is dropped has "".
+
+    A dropped page's verdict has the main text's digest where main texts are scored, and else none.
+    """
+    facts = Facts(features, ruleset.blocks, ruleset.reads)
     outcomes: list[RuleOutcome] = []
     failed: list[str] = []
     for rule in ruleset.rules:
@@ -25,7 +36,11 @@ def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "
         unknown = outcome.outcome == UNKNOWN and rule.drop_unknown and rule.threshold is not None
         if outcome.outcome == FAIL or unknown:
             failed.append(rule.name)
-    return Verdict(
+    if failed:
+        text, digest = "", features.text_digest if ruleset.scores == "main" else ""
+    else:
+        text, digest = scored_text(features, ruleset)
+    verdict = Verdict(
         id=features.id,
         site=features.site,
         page_id=features.page_id,
@@ -38,11 +53,22 @@ def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "
         digest=ruleset.digest,
         epoch=features.epoch,
         extract_path=features.extract_path,
-        text_digest=features.text_digest,
+        text_digest=digest,
         fetched_at=features.fetched_at,
         judged_at=now_ms,
         run=run,
     )
+    return verdict, text
+
+
+def scored_text(features: Features, ruleset: Ruleset) -> tuple[str, str]:
+    """(text, its digest) that is scored where the page is an article: the main text, or its C4-cleaned lines."""
+    if ruleset.scores == "main":
+        return features.text, features.text_digest
+    from filters.c4 import clean  # few rulesets need it
+
+    text = clean(features.text).text
+    return text, xxhash.xxh3_128_hexdigest(text.encode())
 
 
 def _outcome(rule: Rule, facts: Facts) -> RuleOutcome:

@@ -1,4 +1,4 @@
-"""The article rules: what each measures, and by which operator its value passes.
+"""Every rule by its name: those on articles here, those of web-corpus builders in `filters.quality_rules`.
 
 A rule only measures; `filters.judging` compares. A value of None is unknown: the outcome is n/a, and the ruleset's
 policy decides.
@@ -6,53 +6,21 @@ policy decides.
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
-from filters.blocks import Definition, Kind, measured
-from stream.records import Features
+from filters.blocks import Kind
+from filters.quality_rules import QUALITY_RULES
+from filters.rule_kinds import Facts, Rule, RuleKind, Value
 
-RULES_VERSION = 1
-"""Raised with every change of this module or of `judging` that may change a verdict; part of a ruleset's digest."""
+RULES_VERSION = 2
+"""Raised with every change of the rules' code or of `judging` that may change a verdict; part of a ruleset's digest."""
 
-Value = float | str | None
-Threshold = float | str | list[str] | None
+FLAT_PATHS = frozenset({"fallback", "plain"})
+"""Extraction paths of flat text: lists and tables were dissolved, so none is known."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """A rule as a ruleset has it. `threshold` None disables it; the other fields belong to some rules only."""
-
-    name: str
-    threshold: Threshold = None
-    drop_unknown: bool = False
-    block_chars: int = 0
-    min_probability: float = 0.0
-    patterns: tuple[tuple[str, re.Pattern[str]], ...] = ()
-
-
-class Facts:
-    """Features as the rules see them, under one definition of a block; what several rules need is computed once."""
-
-    def __init__(self, features: Features, definition: Definition) -> None:
-        """Read `features`; nothing is computed yet."""
-        self.features = features
-        self.measures = features.measures
-        self._definition = definition
-
-    @cached_property
-    def blocks(self) -> list[tuple[int, int]]:
-        """(kind, characters) of every block."""
-        return measured(self.features.blocks, self._definition)
-
-    @cached_property
-    def chars(self) -> int:
-        """Characters of all blocks."""
-        return sum(chars for _, chars in self.blocks)
+_SHARE = 1.0
+_SIMHASH_BITS = 64
 
 
 def _measure(name: str) -> Callable[[Facts, Rule], Value]:
@@ -73,8 +41,8 @@ def _large_block_share(facts: Facts, rule: Rule) -> Value:
 
 
 def _list_table_share(facts: Facts, rule: Rule) -> Value:
-    if not facts.chars or facts.features.extract_path == "fallback":
-        return None  # flat text: lists and tables were dissolved, so none is known
+    if not facts.chars or facts.features.extract_path in FLAT_PATHS:
+        return None
     small = rule.block_chars
     listed = sum(chars for kind, chars in facts.blocks if chars <= small and (kind == Kind.ITEM or kind == Kind.CELL))
     return listed / facts.chars
@@ -94,35 +62,92 @@ def _url_kind(facts: Facts, rule: Rule) -> Value:
     return next((kind for kind, pattern in rule.patterns if pattern.search(path)), "other")
 
 
-@dataclass(frozen=True, slots=True)
-class RuleKind:
-    """What a rule is: its measure, the operator by which a value passes, the type of its threshold, its own fields."""
-
-    measure: Callable[[Facts, Rule], Value]
-    op: str
-    threshold: type[Any]  # float, str or list
-    fields: frozenset[str] = field(default_factory=frozenset)
-
-
-RULES: dict[str, RuleKind] = {
-    "extracted": RuleKind(_extracted, "==", str),
-    "min_tokens": RuleKind(_measure("tokens"), ">=", float),
-    "link_code_share": RuleKind(_measure("link_code_share"), "<=", float),
-    "longest_block": RuleKind(_longest_block, ">", float),
-    "large_block_share": RuleKind(_large_block_share, ">=", float, frozenset({"block_chars"})),
-    "list_table_share": RuleKind(_list_table_share, "<=", float, frozenset({"block_chars"})),
-    "duplicate_share": RuleKind(_measure("duplicate_share"), "<=", float),
-    "language": RuleKind(_language, "in", list, frozenset({"min_probability"})),
-    "url_kind": RuleKind(_url_kind, "not in", list, frozenset({"patterns"})),
+ARTICLE_RULES: dict[str, RuleKind] = {
+    "extracted": RuleKind(
+        measure=_extracted,
+        of="extracted",
+        op="==",
+        threshold=str,
+        doc="ok where a main text was found, else the reason why none was",
+    ),
+    "min_tokens": RuleKind(
+        measure=_measure("tokens"),
+        of="tokens",
+        op=">=",
+        whole=True,
+        doc="whitespace words (users' notes)",
+    ),
+    "link_code_share": RuleKind(
+        measure=_measure("link_code_share"),
+        of="link_code_share",
+        op="<=",
+        high=_SHARE,
+        doc="characters in links or code / characters (users' notes)",
+    ),
+    "longest_block": RuleKind(
+        measure=_longest_block,
+        of="longest_block",
+        op=">",
+        whole=True,
+        doc="characters of the longest block (users' notes)",
+    ),
+    "large_block_share": RuleKind(
+        measure=_large_block_share,
+        of="large_block_share",
+        op=">=",
+        high=_SHARE,
+        fields=frozenset({"block_chars"}),
+        doc="characters in blocks of at least block_chars / characters (users' notes)",
+    ),
+    "list_table_share": RuleKind(
+        measure=_list_table_share,
+        of="list_table_share",
+        op="<=",
+        high=_SHARE,
+        fields=frozenset({"block_chars"}),
+        doc="characters in list items and table cells of at most block_chars / characters (users' notes)",
+    ),
+    "duplicate_share": RuleKind(
+        measure=_measure("duplicate_share"),
+        of="duplicate_share",
+        op="<=",
+        high=_SHARE,
+        doc="bytes in chunks that stand on earlier pages of the site / bytes (users' notes)",
+    ),
+    "template_share": RuleKind(
+        measure=_measure("template_share"),
+        of="template_share",
+        op="<=",
+        high=_SHARE,
+        doc="sequences of 5 words that stand on earlier pages of the site / such sequences (Broder 1997)",
+    ),
+    "simhash_distance": RuleKind(
+        measure=_measure("simhash_distance"),
+        of="simhash_distance",
+        op=">=",
+        high=_SIMHASH_BITS,
+        whole=True,
+        doc="bits of 64 in which the page's simhash differs from the nearest of the site (Manku et al. 2007)",
+    ),
+    "language": RuleKind(
+        measure=_language,
+        of="language",
+        op="in",
+        threshold=list,
+        item=re.compile(r"[a-z]{2,3}"),
+        fields=frozenset({"min_probability"}),
+        doc="language of the text by an offline identifier, unknown below min_probability (users' notes)",
+    ),
+    "url_kind": RuleKind(
+        measure=_url_kind,
+        of="url_kind",
+        op="not in",
+        threshold=list,
+        fields=frozenset({"patterns"}),
+        doc="first of the patterns that is found in path and query of the URL, else other (users' notes)",
+    ),
 }
+"""Rules that tell an article from other pages."""
+
+RULES: dict[str, RuleKind] = {**ARTICLE_RULES, **QUALITY_RULES}
 """Every rule by its name."""
-
-PASSES: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "in": lambda value, allowed: value in allowed,
-    "not in": lambda value, refused: value not in refused,
-}
-"""(value, threshold) -> True when the rule passes."""

@@ -1,1 +1,1 @@
-"""The shipped rulesets: `notes`, exactly the users' notes, and `default`, the same rules on blocks merged into runs."""
+"""The shipped rulesets: `notes` and `default` for articles, and the published rules of four web-corpus builders."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import msgspec
 import pytest
 
 from crawler.rows import Priority, queue_key
@@ -293,6 +295,18 @@ def test_pages_of_the_ruleset_before_do_not_count(world: World) -> None:
     assert report.steps["features -> verdicts"].done == 2
 
 
+def test_two_texts_of_one_fetch_are_accounted_for_each(world: World) -> None:
+    """Rulesets that have different texts of a page scored ask twice: each request has its score or its own reason."""
+    world.judged("1", rules="r1", scored=False)
+    world.judged("1", rules="r2", text="cleaned", again=True)
+    world.bury("score", "score.requests", 0)
+    world.row(pages=1, articles=1, rules="r2")
+    report = world.report()
+    step = report.steps["articles -> scores"]
+    assert broken(report) == []
+    assert (step.records, step.done, step.dead) == (2, 1, 1)
+
+
 def test_another_detector_has_its_own_scores(world: World) -> None:
     """A row is compared with the scores of the detector it names, whatever others have said."""
     fid = world.judged("1")
@@ -316,10 +330,14 @@ def test_rules_and_measures_are_not_held_in_memory() -> None:
     def peak(width: int) -> int:
         world = World()
         rules = [RuleOutcome(f"rule-{i}", i / 7, "<=", 1.5, "pass") for i in range(width)]
-        measures: dict[str, float | str | None] = {f"measure-{i}": i / 7 for i in range(width)}
+        measures: dict[str, Any] = {f"measure-{i}": i / 7 for i in range(width)}
         for number in range(200):
             name, page = f"f{number}", f"p{number}"
-            world.put(FEATURES, Features(id=name, site=SITE, page_id=page, url="u", epoch="e", measures=measures))
+            quality = {"main": [*measures.values()]}
+            features = Features(
+                id=name, site=SITE, page_id=page, url="u", epoch="e", measures=measures, quality=quality
+            )
+            world.put(FEATURES, features)
             world.put(VERDICTS, Verdict(id=name, site=SITE, page_id=page, url="u", verdict="dropped", rules=rules))
         tracemalloc.start()
         try:
