@@ -1,4 +1,4 @@
-"""A progress bar over files that are read: bytes, lines, rate and time left; only where somebody watches."""
+"""Progress bars over files that are read, and over things that are counted; only where somebody watches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from farmwatch.messages import error_console
 
-Advance = Callable[[int], None]  # told the bytes of each line
+Advance = Callable[[int], None]  # told the bytes of each line, or how many things were dealt with
 
 
 @contextmanager
@@ -38,6 +38,20 @@ def reading(files: Sequence[Path], *, shown: bool) -> Iterator[Advance]:
             bar.update(task, advance=size_bytes, lines=lines, rate=rate)
 
         yield advance
+
+
+@contextmanager
+def counting(total: int, what: str) -> Iterator[Advance]:
+    """A bar on stderr, if it is a terminal, over `total` things; told how many were dealt with since."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=error_console(), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, advance=done)
 
 
 def _total(files: Sequence[Path]) -> int | None:

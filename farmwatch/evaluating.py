@@ -1,0 +1,88 @@
+"""`farmwatch rulesets evaluate`: what rulesets keep of pages that people have labelled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.errors import FarmwatchError, UsageError
+from farmwatch.messages import put, put_json, put_table
+from farmwatch.options import AsJson, Common
+
+_COMMAND = "farmwatch rulesets evaluate"
+
+
+def evaluate_rulesets(
+    rulesets: Annotated[
+        list[str] | None, Parameter(help="Shipped rulesets or TOML files; all shipped ones by default.", negative="")
+    ] = None,
+    *,
+    labels: Annotated[Path, Parameter(help="Folder with <source>/gold.jsonl and <source>/html/<id>.html.zst.")],
+    source: Annotated[
+        list[str] | None, Parameter(help="Read only this source of the folder; may be repeated.", negative="")
+    ] = None,
+    details: Annotated[
+        bool, Parameter(help="What each rule drops, also where there are several rulesets.", negative="")
+    ] = False,
+    jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Extraction processes; 0 = one per core.")] = 0,
+    json: AsJson = False,
+    markdown: Annotated[bool, Parameter(help="Print the tables as Markdown.", negative="")] = False,
+    card: Annotated[Path | None, Parameter(help="Markdown file whose tables are renewed, as docs/rules.md.")] = None,
+    config: Annotated[Path | None, Parameter(help="Configuration file, for its [measure] table.")] = None,
+) -> int:
+    """What rulesets keep of labelled pages: precision and recall for articles, pass rates, and each rule's drops.
+
+    The pages are measured once, as in a live run, and judged by every ruleset. A line of gold.jsonl is {id[, page_type,
+    url, name, articleBody]}, `id` the SHA-256 of the HTML. Precision, recall and F1 count the pages with a page_type:
+    `article` or not. Of a rule: drops = pages that fail it, marginal = and no rule before it, sole = and no other rule.
+    What is damaged is reported and skipped: exit code 1.
+    """
+    import msgspec
+
+    from farmwatch.evaluation_tables import document, report, tables_of
+    from farmwatch.generated import renewed, section
+    from farmwatch.labelled import LabelledPages
+    from farmwatch.progress import counting
+    from filters.evaluation import Judged, evaluate
+    from filters.judging import judge
+    from filters.ruleset import load_ruleset, shipped_rulesets
+
+    if jobs < 0:
+        raise UsageError("--jobs: 0 or more")
+    if json and (markdown or card):
+        raise UsageError("--json goes with neither --markdown nor --card")
+    named = rulesets or shipped_rulesets()
+    loaded = [load_ruleset(name) for name in named]
+    settings = msgspec.structs.replace(Common(config=config).load().config.measure, workers=jobs)
+    old = _read(card) if card else ""
+    if card:
+        section(old, _COMMAND)
+    pages = LabelledPages(labels, source or ())
+    judged: list[list[Judged]] = [[] for _ in loaded]
+    with counting(len(pages.labels), "pages") as advance:
+        for page in pages.measured(settings, advance):
+            for verdicts, ruleset in zip(judged, loaded, strict=True):
+                verdicts.append(Judged(page.label.page_type, page.label.source, judge(page.features, ruleset)))
+    found = report(named, loaded, [evaluate(verdicts) for verdicts in judged])
+    tables = tables_of(found, details=details or len(found) == 1 or card is not None)
+    if json:
+        put_json({"skipped": pages.skipped, "rulesets": [evaluated.as_json() for evaluated in found]})
+    elif markdown:
+        put(document(tables))
+    elif not card:
+        for number, table in enumerate(tables):
+            if number:
+                put("")
+            put_table(table.headings, table.rows, table.title)
+    if card:
+        card.write_text(renewed(old, _COMMAND, document(tables)), encoding="utf-8")
+    return pages.exit
+
+
+def _read(card: Path) -> str:
+    try:
+        return card.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FarmwatchError(f"{card}: cannot be read: {error}") from error

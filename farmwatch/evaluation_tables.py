@@ -1,0 +1,153 @@
+"""An evaluation as tables and as JSON: shares in percent with their 95 % intervals, never without their number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from filters.evaluation import Evaluation, Kept, Pages, RuleWork
+from filters.ruleset import Ruleset
+from scoring.rate import estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table; all cells are text."""
+
+    title: str
+    headings: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A ruleset and what it keeps. `name` tells it from the others of the report."""
+
+    name: str
+    digest: str
+    found: Evaluation
+
+    def as_json(self) -> dict[str, Any]:
+        """The stable names of `--json`."""
+        found, confusion = self.found, self.found.confusion
+        return {
+            "ruleset": self.name,
+            "digest": self.digest,
+            **_kept_json(found.whole),
+            "articles": _kept_json(confusion.articles),
+            "others": _kept_json(confusion.others),
+            "precision": confusion.precision,
+            "recall": confusion.recall,
+            "f1": confusion.f1,
+            "page_types": {name: _kept_json(kept) for name, kept in found.labels.items()},
+            "sources": {name: _kept_json(kept) for name, kept in found.sources.items()},
+            "rules": [_rule_json(rule) for rule in found.rules],
+        }
+
+
+def report(names: Sequence[str], rulesets: Sequence[Ruleset], found: Sequence[Evaluation]) -> list[Evaluated]:
+    """Evaluations under the names of their rulesets; where two share a name, under the argument that named them."""
+    own = [ruleset.name for ruleset in rulesets]
+    return [
+        Evaluated(ruleset.name if own.count(ruleset.name) == 1 else name, ruleset.digest, evaluation)
+        for name, ruleset, evaluation in zip(names, rulesets, found, strict=True)
+    ]
+
+
+def tables_of(report: Sequence[Evaluated], *, details: bool) -> list[Table]:
+    """A summary over the rulesets, pass rates by page type and by source, and with `details` each ruleset's rules."""
+    whole = report[0].found
+    tables = [_summary(report)]
+    if whole.labels:
+        tables.append(_matrix("page type", report, [evaluated.found.labels for evaluated in report]))
+    tables.append(_matrix("source", report, [evaluated.found.sources for evaluated in report]))
+    if details:
+        tables += [_rules(evaluated) for evaluated in report]
+    return tables
+
+
+def document(tables: Sequence[Table]) -> str:
+    """The tables as Markdown."""
+    lines: list[str] = []
+    for table in tables:
+        lines += [f"{table.title}:", "", _line(table.headings), "|" + "---|" * len(table.headings)]
+        lines += [*(_line(row) for row in table.rows), ""]
+    return "\n".join(lines).strip()
+
+
+def _summary(report: Sequence[Evaluated]) -> Table:
+    rows = []
+    for evaluated in report:
+        found, confusion = evaluated.found, evaluated.found.confusion
+        rows.append(
+            [
+                evaluated.name,
+                _of(found.whole),
+                _of(confusion.articles),
+                _of(confusion.others),
+                *(_decimal(value) for value in (confusion.precision, confusion.recall, confusion.f1)),
+            ]
+        )
+    headings = ["ruleset", "pages kept", "articles kept", "others kept", "precision", "recall", "F1"]
+    return Table("Articles against the other pages with a page type", headings, rows)
+
+
+def _matrix(what: str, report: Sequence[Evaluated], columns: Sequence[dict[str, Kept]]) -> Table:
+    rows = [
+        [name, str(kept.pages), *(_percent(column[name]) for column in columns)] for name, kept in columns[0].items()
+    ]
+    return Table(
+        f"Kept by {what}, percent (95% interval)", [what, "pages", *(evaluated.name for evaluated in report)], rows
+    )
+
+
+def _rules(evaluated: Evaluated) -> Table:
+    headings = ["rule", "drops", "marginal", "sole", "sole articles", "sole others", "n/a"]
+    rows = [[rule.name, *_work(rule)] for rule in evaluated.found.rules]
+    return Table(f"What the rules of {evaluated.name} drop", headings, rows)
+
+
+def _work(rule: RuleWork) -> list[str]:
+    if rule.disabled:
+        return ["disabled", *["-"] * 5]
+    counts = (sum(rule.drops), sum(rule.marginal), sum(rule.sole), rule.sole.articles, rule.sole.others)
+    return [str(count) for count in (*counts, sum(rule.unknown))]
+
+
+def _of(kept: Kept) -> str:
+    return f"{kept.kept} of {kept.pages}"
+
+
+def _percent(kept: Kept) -> str:
+    interval = estimate(kept.kept, kept.pages, None)  # the one interval of this program: that of a rate
+    if interval.rate is None or interval.low is None or interval.high is None:
+        return "-"
+    return f"{interval.rate * 100:.0f} ({interval.low * 100:.0f}-{interval.high * 100:.0f})"
+
+
+def _decimal(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _kept_json(kept: Kept) -> dict[str, float | None]:
+    interval = estimate(kept.kept, kept.pages, None)
+    return {"kept": kept.kept, "pages": kept.pages, "low": interval.low, "high": interval.high}
+
+
+def _rule_json(rule: RuleWork) -> dict[str, Any]:
+    counts: dict[str, Pages] = {
+        "drops": rule.drops,
+        "marginal": rule.marginal,
+        "sole": rule.sole,
+        "unknown": rule.unknown,
+    }
+    return {
+        "rule": rule.name,
+        "disabled": rule.disabled,
+        **{name: {**pages._asdict(), "all": sum(pages)} for name, pages in counts.items()},
+    }
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
