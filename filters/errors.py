@@ -16,6 +16,13 @@ class UnknownExtractor(FiltersError):
     """The configured extractor does not exist. The operator sets `extractor` to one of the names in the message."""
 
 
+class MissingExtractor(FiltersError):
+    """The configured extractor needs a package that is not installed. Nothing was extracted.
+
+    The operator runs the `pip install` in the message, or sets another `extractor`.
+    """
+
+
 class WorkersUnavailable(FiltersError):
     """Extraction workers die before they are ready, several times in a row.
 

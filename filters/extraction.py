@@ -6,13 +6,16 @@ Time and memory are bounded by `filters.workers`, which runs this in processes t
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from importlib.util import find_spec
 
-from filters.errors import UnknownExtractor
+from filters.errors import MissingExtractor, UnknownExtractor
 from filters.settings import MeasureSettings
 
 
@@ -23,7 +26,8 @@ class ExtractError(StrEnum):
     NOT_HTML = "not_html"  # an image, an archive, …: binary content
     TOO_LARGE = "too_large"  # more bytes of HTML, or of main text, than the cap
     TOO_MANY_ELEMENTS = "too_many_elements"
-    TOO_DEEP = "too_deep"  # elements nested beyond what the parser takes
+    TOO_DEEP = "too_deep"  # elements nested beyond what the extractors take, see `filters.html_tree`
+    PARSER_STOPPED = "parser_stopped"  # the parser gave up before the page's end, so an unknown part of it is lost
     NO_TEXT = "no_text"  # parsed, and no main text found
     FAILED = "failed"  # the extractor raised an error
     TIMEOUT = "timeout"  # the worker was killed at the time limit
@@ -35,8 +39,9 @@ class ExtractError(StrEnum):
 class Extraction:
     """Main text and its block table, or the error.
 
-    `path` says what won: recall, precision, fallback (flat text of jusText or of the page's embedded data: its links,
-    lists and tables are unknown) or none. `link_code_share` is None where unknown. `tried` lists the modes that ran.
+    `path` says what won: recall, precision, fallback (flat text of jusText or of the page's embedded data), plain (flat
+    text of an extractor that makes no other) or none; of flat text, links, lists and tables are unknown.
+    `link_code_share` is None where unknown. `tried` lists the modes that ran.
     """
 
     text: str = ""
@@ -64,26 +69,38 @@ _MAGIC = (
     b"\x7fELF",
     b"\x28\xb5\x2f\xfd",
 )
-_NOT_CHARSETS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7", "undefined"})
+_NOT_CHARSETS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "utf-7", "undefined"})
 
 
 def extractor(name: str) -> Extractor:
-    """The extractor of that name. Raises UnknownExtractor, with the names there are."""
+    """The extractor of that name.
+
+    Raises UnknownExtractor, with the names there are, or MissingExtractor when its package is not installed.
+    """
     try:
-        return EXTRACTORS[name]
+        found = EXTRACTORS[name]
     except KeyError:
         near = difflib.get_close_matches(name, EXTRACTORS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UnknownExtractor(f"extractor {name!r} does not exist; known: {', '.join(EXTRACTORS)}{hint}") from None
+    if not _installed(name):
+        raise MissingExtractor(f"extractor {name!r} needs a package that is not here: pip install 'farmwatch[{name}]'")
+    return found
+
+
+@cache
+def _installed(name: str) -> bool:
+    """True when the package is here that an extractor is named after."""
+    return find_spec(name) is not None
 
 
 def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extraction:
     """Main text of a page: bytes in the charset `encoding` ("" or a wrong name: UTF-8), or text already decoded.
 
-    Raises UnknownExtractor only.
+    Raises UnknownExtractor and MissingExtractor only.
     """
     run = extractor(settings.extractor)
-    html = page if isinstance(page, str) else decode(page, encoding)
+    html = _without_surrogates(page) if isinstance(page, str) else decode(page, encoding)
     error = _refused(page, html, settings)
     if error is not None:
         return Extraction(error=error)
@@ -100,12 +117,17 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extr
 
 def decode(page: bytes, encoding: str) -> str:
     """Text of `page`; what the charset cannot say becomes U+FFFD, a charset that does not exist is taken as UTF-8."""
-    name = encoding.lower().replace("-", "_") or "utf_8"
     try:
-        text = page.decode("utf_8" if name in _NOT_CHARSETS else name, "replace")
+        name = codecs.lookup(encoding or "utf-8").name
+        text = page.decode("utf-8" if name in _NOT_CHARSETS else name, "replace")
     except (LookupError, ValueError):  # unknown, not a charset ("zlib"), or a codec that cannot replace
-        text = page.decode("utf_8", "replace")
+        text = page.decode("utf-8", "replace")
     return text.removeprefix("\ufeff")
+
+
+def _without_surrogates(text: str) -> str:
+    """Text that can be encoded: half a surrogate pair ends libxml2's parsing without a word."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:
@@ -131,5 +153,11 @@ def _by_trafilatura(html: str, settings: MeasureSettings) -> Extraction:
     return by_trafilatura(html, settings)
 
 
-EXTRACTORS: dict[str, Extractor] = {"trafilatura": _by_trafilatura}
-"""Extractors by the name that settings use."""
+def _by_resiliparse(html: str, settings: MeasureSettings) -> Extraction:
+    from filters.resiliparse_text import by_resiliparse  # an extra that need not be installed
+
+    return by_resiliparse(html, settings)
+
+
+EXTRACTORS: dict[str, Extractor] = {"trafilatura": _by_trafilatura, "resiliparse": _by_resiliparse}
+"""Extractors by the name that settings use, which is that of their package, and of the extra that installs it."""

@@ -123,12 +123,14 @@ def test_trafilatura_is_as_before_afterwards(article: str) -> None:
         (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20, ExtractError.NOT_HTML),
         (b"%PDF-1.7 plain so far", ExtractError.NOT_HTML),
         (bytes(range(256)) * 20, ExtractError.NOT_HTML),
-        (b"\x00" * 5000, ExtractError.NO_TEXT),
+        (b"\x00" * 5000, ExtractError.NOT_HTML),
+        (b"plain text, no page", ExtractError.NOT_HTML),
+        (b"<!-- only -->\n<!-- comments <b> -->", ExtractError.NO_TEXT),
         (b"<html><body></body></html>", ExtractError.NO_TEXT),
         (b"<div>" * 5000 + SENTENCE.encode() * 10 + b"</div>" * 5000, ExtractError.TOO_DEEP),
         (b"<p>" + SENTENCE.encode() * 25_000, ExtractError.TOO_LARGE),
         (b"<p>x</p>" * 50_001, ExtractError.TOO_MANY_ELEMENTS),
-        (b"<" * 50_001, ExtractError.NO_TEXT),
+        (b"<" * 50_001, ExtractError.NOT_HTML),
     ],
 )
 def test_page_without_a_text_has_a_named_error(html: bytes, error: str) -> None:
@@ -198,5 +200,5 @@ def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, 
 
 def test_unknown_extractor_is_named_with_the_known_ones() -> None:
     """A misspelt extractor is an error that names the nearest."""
-    with pytest.raises(UnknownExtractor, match="'trafilature' does not exist; known: trafilatura; did you mean"):
+    with pytest.raises(UnknownExtractor, match="'trafilature' does not exist; known: trafilatura, resiliparse; did you mean"):
         extractor("trafilature")
