@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyclopts import App, Group
 
-from farmwatch import changing, checking, piping, running, watching
+from farmwatch import changing, checking, explain_command, piping, running, watching
 
 _DAEMON = Group.create_ordered("Daemon")
 _WATCHING = Group.create_ordered("Watching")
@@ -38,7 +38,7 @@ app.command(running.demo, group=_DAEMON)
 
 app.command(watching.rate, group=_WATCHING)
 app.command(watching.sites, group=_WATCHING)
-app.command(watching.explain, group=_WATCHING)
+app.command(explain_command.explain, group=_WATCHING)
 app.command(watching.topics, group=_WATCHING)
 
 app.command(changing.search, group=_CHANGING)

@@ -1,72 +1,76 @@
-"""Why a page was kept or dropped: its features, each rule, its score; from the log, or from a file of HTML."""
+"""Why a page was kept or dropped: features, every rule, what repeats, the score; from the log, or a file of HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from w3lib.encoding import html_body_declared_encoding, read_bom
 
-from crawler.urls import normalise, page_id, site_of
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError, NotFound
+from farmwatch.errors import FarmwatchError
+from farmwatch.page_records import Found, earlier_pages, find_page, live_verdict, scores_of
 from farmwatch.pipes import verdict_line
-from filters.judging import ARTICLE, judge
+from filters.epoch import feature_epoch
+from filters.judging import ARTICLE, judge, judge_and_text, scored_text
 from filters.measurer import Measurer
+from filters.quality import MEASURES
+from filters.repeats import Repeats
 from filters.ruleset import Ruleset
+from filters.settings import MeasureSettings
 from filters.workers import ExtractionPool
 from scoring.detector import Detector
-from stream.log import Log, partition_of
-from stream.records import Features, Page, R, Score, Verdict, decode
-from stream.topics import FEATURES, PAGES, SCORES, VERDICTS
+from stream.log import Log
+from stream.records import Features, Score, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A page's features and verdict; `score` is None where no detector has read it yet, or it is no article."""
+    """A page's features and verdict, and what they rest on.
+
+    `score` is None where no detector has read the text yet, or the page is no article; `repeats` is None for a page
+    without a main text, and for a file.
+    """
 
     features: Features
     verdict: Verdict
     score: Score | None
     source: str  # log | file
     judged: str  # live: the verdict stands in the log; now: it was made for this explanation
+    scored: str  # name of the text that is scored: main | c4
+    scored_text: str
+    repeats: Repeats | None = None
+    differs: str = ""  # why the passages do not add up to the recorded share; "" where they do
 
 
-def explain_url(log: Log, url: str, ruleset: Ruleset, *, live: bool) -> Explanation:
+def explain_url(
+    log: Log, url: str, ruleset: Ruleset, settings: MeasureSettings, *, live: bool, configured: Callable[[], str]
+) -> Explanation:
     """Look a page up. `live` shows the verdict in the log where there is one; else the features are judged now.
 
-    Raises UnusableUrl, NotFound; the latter says what is known of the page.
+    `configured` names the configured detector: its score is chosen where there are several. Raises UnusableUrl,
+    NotFound; the latter says what is known of the page.
     """
-    site = site_of(url)
-    topics = log.topics()
-    if FEATURES not in topics:
-        raise NotFound("the log has no topics yet: run `farmwatch up`")
-    partition = partition_of(site, topics[FEATURES])
-    spellings = _spellings(url)
-    found: dict[str, Features] = {}
-    others: set[str] = set()  # URLs only: the texts of a large site need not be in memory
-    for record in _records(log, FEATURES, partition, Features):
-        if record.page_id in spellings:
-            found[record.page_id] = record
-        elif record.site == site:
-            others.add(record.url)
-    features = next((found[wanted] for wanted in spellings if wanted in found), None)
-    if features is None:
-        near = get_close_matches(normalise(url), sorted(others), 3)
-        raise NotFound(_why_not(log, partition, spellings, normalise(url)) + _near(near))
-    verdict = None
-    if live:
-        verdict = _newest(record for record in _records(log, VERDICTS, partition, Verdict) if record.id == features.id)
-    score = None
-    if features.text_digest:
-        digest = features.text_digest
-        score = _newest(record for record in _records(log, SCORES, partition, Score) if record.text_digest == digest)
-    judged = "now" if verdict is None else "live"
-    return Explanation(features, verdict or judge(features, ruleset), score, "log", judged)
+    found = find_page(log, url)
+    features = found.features
+    recorded = live_verdict(log, found) if live else None
+    verdict = recorded or judge(features, ruleset)
+    name, text = _text_scored(features, verdict, ruleset)
+    repeats = None if features.extract_error else _repeats(log, found, settings)
+    return Explanation(
+        features,
+        verdict,
+        _chosen(scores_of(log, found, verdict.text_digest), configured),
+        "log",
+        "now" if recorded is None else "live",
+        name,
+        text,
+        repeats,
+        "" if repeats is None else _differs(repeats, features, settings),
+    )
 
 
 def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detector) -> Explanation:
@@ -82,16 +86,16 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
     finally:
         pool.close()
     features = msgspec.structs.replace(features, measures={**features.measures, "url_path": None})  # a file has no URL
-    verdict = judge(features, ruleset)
+    verdict, text = judge_and_text(features, ruleset)
     score = None
     if verdict.verdict == ARTICLE:
-        found = detector.score([features.text])[0]
+        found = detector.score([text])[0]
         score = Score(
-            id=f"{features.text_digest}:{detector.identity}",
+            id=f"{verdict.text_digest}:{detector.identity}",
             site="",
             page_id=features.page_id,
             fetch_id="",
-            text_digest=features.text_digest,
+            text_digest=verdict.text_digest,
             detector=detector.identity,
             score=found.score,
             p_llm=found.p_llm,
@@ -99,21 +103,44 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
             abstain=found.abstain,
             tokens=found.tokens,
         )
-    return Explanation(features, verdict, score, "file", "now")
+    return Explanation(features, verdict, score, "file", "now", *_text_scored(features, verdict, ruleset))
+
+
+def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
+    """Text -> measure -> value; measures that are newer than the record are unknown, and all are of a record older."""
+    return {
+        text: dict(zip(MEASURES, (*values, *[None] * (len(MEASURES) - len(values))), strict=False))
+        for text, values in features.quality.items()
+    }
 
 
 def as_json(found: Explanation) -> dict[str, Any]:
     """An explanation with the names of the pipes."""
-    features, score = found.features, found.score
+    features, score, repeats = found.features, found.score, found.repeats
     return {
         **verdict_line(found.verdict),
         "source": found.source,
         "judged": found.judged,
         "extract": {"path": features.extract_path, "error": features.extract_error},
         "measures": features.measures,
+        "quality": quality_by_name(features),
         "feature_epoch": features.epoch,
         "fetched_at": features.fetched_at,
         "found_by": features.found_by,
+        "scored_text": {
+            "name": found.scored,
+            "chars": len(found.scored_text),
+            "bytes": len(found.scored_text.encode("utf-8", "replace")),
+            "digest": found.verdict.text_digest,
+        },
+        "repeats": []
+        if repeats is None
+        else [
+            {"text": part.text, "bytes": part.size_bytes, "seen_on": list(part.seen_on), "pages": part.pages}
+            for part in repeats.passages()
+        ],
+        "repeats_differ": found.differs,
+        "earlier_pages": None if repeats is None else repeats.compared,
         "score": None
         if score is None
         else {
@@ -127,39 +154,45 @@ def as_json(found: Explanation) -> dict[str, Any]:
     }
 
 
-def _records(log: Log, topic: str, partition: int, kind: type[R]) -> Iterator[R]:
-    for message in log.read(topic, partition):
-        if message.value:  # neither a tombstone nor a heartbeat
-            yield decode(kind, message.value)
+def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tuple[str, str]:
+    """Name of the text that is scored, and the text; of a verdict by another ruleset its digest says which it was."""
+    if verdict.digest == ruleset.digest:
+        return ruleset.scores, scored_text(features, ruleset)[0]
+    if verdict.text_digest in ("", features.text_digest):
+        return "main", features.text
+    from filters.c4 import clean  # few verdicts need it
+
+    return "c4", clean(features.text).text
 
 
-def _newest(records: Iterator[R]) -> R | None:
-    last = None
-    for last in records:  # noqa: B007 - the last one is what is wanted
-        pass
-    return last
+def _chosen(scores: Sequence[Score], configured: Callable[[], str]) -> Score | None:
+    """The configured detector's score, else the newest."""
+    if len(scores) > 1:
+        identity = configured()
+        scores = [score for score in scores if score.detector == identity] or scores
+    return scores[-1] if scores else None
 
 
-def _spellings(url: str) -> dict[str, str]:
-    """Page id -> URL of what may be meant: as given, then with or without the slash at the end of its path."""
-    address, mark, query = normalise(url).partition("?")
-    other = address.removesuffix("/") if address.endswith("/") else f"{address}/"
-    return {page_id(spelling): spelling for spelling in (url, f"{other}{mark}{query}")}
+def _repeats(log: Log, found: Found, settings: MeasureSettings) -> Repeats:
+    repeats = Repeats(found.features.text, settings.chunk_mode)
+    for page in earlier_pages(log, found):
+        repeats.compare(page.url, page.text)
+    return repeats
 
 
-def _near(urls: Sequence[str]) -> str:
-    return f"; near it are: {', '.join(urls)}" if urls else ""
-
-
-def _why_not(log: Log, partition: int, wanted: Mapping[str, str], url: str) -> str:
-    page = _newest(record for record in _records(log, PAGES, partition, Page) if record.page_id in wanted)
-    if page is None:
-        return f"{url}: not in the log: no hit asked for it, or it was not fetched yet, or retention took it"
-    if page.outcome == "fetched":
-        return f"{url}: fetched, and not measured yet"
-    if page.outcome == "failed":
-        return f"{url}: could not be fetched: {page.reason.replace('_', ' ')}"
-    return f"{url}: {page.outcome}: {page.reason}"
+def _differs(repeats: Repeats, features: Features, settings: MeasureSettings) -> str:
+    recorded = features.measures.get("duplicate_share")
+    if not isinstance(recorded, float | int) or not repeats.size_bytes:
+        return ""
+    shown = repeats.repeated_bytes / repeats.size_bytes
+    if abs(shown - recorded) < 1e-9:
+        return ""
+    said = f"recorded when measured: {recorded:.1%}, the log now shows {shown:.1%}: "
+    if features.epoch != feature_epoch(settings):
+        return f"{said}measured with other settings than those configured here (epoch {features.epoch})"
+    if shown > recorded:
+        return f"{said}a site has {settings.chunk_ids_per_site} chunks remembered, its oldest page is forgotten first"
+    return f"{said}an earlier page, or an earlier visit to one, has left the log"
 
 
 def _charset(html: bytes) -> str:

@@ -38,9 +38,13 @@ def put_table(
     *,
     less: Sequence[str] = (),
     same: Sequence[str] = (),
+    styles: Sequence[str] = (),
 ) -> None:
-    """A table on stdout: fitted to the width of a terminal (`farmwatch.tables.fit`), else tab-separated and whole."""
-    cells = [[_one_line(cell) for cell in row] for row in rows]
+    """A table on stdout: fitted to the width of a terminal (`farmwatch.tables.fit`), else tab-separated and whole.
+
+    `styles` are rich's, one a row; nothing may be told by them alone.
+    """
+    cells = [[one_line(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         if title:
             put(f"# {title}")
@@ -51,7 +55,7 @@ def put_table(
     from farmwatch.tables import fit
 
     console = _console()
-    fitted = fit(console, headings, cells, title=title, less=less, same=same)
+    fitted = fit(console, headings, cells, title=title, less=less, same=same, styles=styles)
     console.print(fitted.table)
     for note in fitted.notes:
         put(note)
@@ -66,6 +70,14 @@ def put_wrapped(text: str) -> None:
     import textwrap
 
     put(textwrap.fill(text, max(20, shutil.get_terminal_size().columns - 1), break_on_hyphens=False))
+
+
+def one_line(cell: Any) -> str:
+    """A cell, or any data of a page, as text without control characters: it must not steer the operator's terminal."""
+    if cell is None:
+        return "-"
+    text = f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def counted(number: int, noun: str) -> str:
@@ -130,11 +142,3 @@ def _console() -> Console:
     from rich.console import Console
 
     return Console()
-
-
-def _one_line(cell: Any) -> str:
-    """A cell as text without control characters: page data must not steer the operator's terminal."""
-    if cell is None:
-        return "-"
-    text = f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-    return "".join(character if character.isprintable() else " " for character in text)

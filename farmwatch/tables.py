@@ -30,11 +30,13 @@ def fit(
     title: str = "",
     less: Sequence[str] = (),
     same: Sequence[str] = (),
+    styles: Sequence[str] = (),
 ) -> Fitted:
     """A table for the width of `console`.
 
     Columns of `same` stand under the table when all rows agree. Columns of `less` are left out, the first one first,
-    until the rest fits, and the note says which. What is too wide then is folded: every character is shown.
+    until the rest fits, and the note says which. What is too wide then is folded: every character is shown. `styles`
+    are one a row.
     """
     columns = list(range(len(headings)))
     notes = []
@@ -46,14 +48,14 @@ def fit(
     left_out: list[str] = []
     for heading in less:
         column = headings.index(heading)
-        if _natural_width(console, _table(headings, rows, columns, title)) <= console.width:
+        if _natural_width(console, _table(headings, rows, columns, title, styles)) <= console.width:
             break
         if column in columns:
             columns.remove(column)
             left_out.append(heading)
     if left_out:
         notes.append(f"left out for the width of the terminal: {', '.join(left_out)}; --json has all")
-    table = _table(headings, rows, columns, title)
+    table = _table(headings, rows, columns, title, styles)
     excess = _natural_width(console, table) - console.width
     if excess > 0:
         widths = [_cell_width(headings[place], [row[place] for row in rows]) for place in columns]
@@ -66,7 +68,9 @@ def fit(
     return Fitted(table, notes)
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], title: str) -> Table:
+def _table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], title: str, styles: Sequence[str]
+) -> Table:
     table = Table(
         title=title or None,
         title_justify="left",
@@ -78,8 +82,9 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequ
     )
     for place in columns:
         table.add_column(headings[place], overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(row[place]) for place in columns))  # Text: page data is never read as markup
+    for number, row in enumerate(rows):
+        cells = (Text(row[place]) for place in columns)  # Text: page data is never read as markup
+        table.add_row(*cells, style=styles[number] if styles else None)
     return table
 
 

@@ -1,4 +1,4 @@
-"""The commands that watch: `rate`, `sites`, `explain` and `topics`. They only read."""
+"""The commands that watch: `rate`, `sites` and `topics`. They only read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
-    from farmwatch.explaining import Explanation
     from stream.log import Log
 
 
@@ -91,84 +90,6 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
         return None, 0
     embedded = config.log.url.startswith("sqlite:")
     return frontier_left(log, topics[HITS]).active if embedded else None, lag_of(log, "crawl")
-
-
-def explain(
-    page: Annotated[str, Parameter(help="URL of a page in the log, or a file of HTML.")],
-    *,
-    ruleset: Annotated[str | None, Parameter(help="Judge by this ruleset, not by the verdict in the log.")] = None,
-    json: AsJson = False,
-    common: Common = DEFAULTS,
-) -> int:
-    """Why a page was kept or dropped: every rule with its value, threshold and outcome, and the score.
-
-    JSON: one object, with the fields of `judge`, the measures, the score and the detector's warning.
-    """
-    from pathlib import Path
-
-    from crawler.errors import UnusableUrl
-    from farmwatch.caveats import caveats, tell
-    from farmwatch.explaining import as_json, explain_file, explain_url
-    from farmwatch.roles import load_configured_detector, load_configured_ruleset
-    from filters.ruleset import load_ruleset
-
-    config = common.load().config
-    rules = load_ruleset(ruleset) if ruleset else load_configured_ruleset(config)
-    if "://" in page:
-        try:
-            with opened(config) as log:
-                found = explain_url(log, page, rules, live=ruleset is None)
-        except UnusableUrl as error:
-            raise UsageError(str(error)) from error
-    else:
-        found = explain_file(Path(page), config, rules, load_configured_detector(config))
-    scored_by = found.score.detector if found.score is not None else ""
-    warnings = caveats(config, [scored_by])
-    if json:
-        put_json({**as_json(found), "warning": warnings[scored_by]})
-    else:
-        show(found)
-        tell(warnings)
-    return Exit.OK
-
-
-def show(found: Explanation) -> None:
-    """Print an explanation for people."""
-    from filters.judging import explain_table
-
-    features, verdict, score = found.features, found.verdict, found.score
-    put(
-        f"{features.url or features.page_id}: {verdict.verdict}"
-        + (f" ({verdict.first_failed})" if verdict.first_failed else "")
-    )
-    put(f"ruleset {verdict.ruleset} {verdict.digest}, judged {found.judged}; features of epoch {features.epoch}")
-    put(
-        f"extraction: {features.extract_path}"
-        + (f", error: {features.extract_error}" if features.extract_error else "")
-    )
-    put_table(
-        ("rule", "value", "passes when", "outcome"),
-        ((name, _whole(value), _whole(passes), outcome) for name, value, passes, outcome in explain_table(verdict)),
-    )
-    if score is None:
-        put("score: none yet" if verdict.verdict == "article" else "score: none, only articles are scored")
-    elif score.flag is None:
-        put(f"score: the detector abstains: {score.abstain}")
-    else:
-        p = f", p(llm) {score.p_llm:.3f}{_threshold(score.detector)}" if score.p_llm is not None else ""
-        put(f"score: {score.score:.3f}{p}, {'flagged' if score.flag else 'not flagged'}; {score.detector}")
-
-
-def _whole(number: str) -> str:
-    """A number of a table without the .0 of a whole one."""
-    return number.removesuffix(".0")
-
-
-def _threshold(identity: str) -> str:
-    """The threshold of the detector that scored: the last part of its identity, as in lite-ngram/1a2b3c4d/p0.95."""
-    last = identity.rpartition("/")[2]
-    is_threshold = last.startswith("p") and last[1:].replace(".", "", 1).isdigit()
-    return f" (flagged above {last[1:]})" if is_threshold else ""
 
 
 def sites(

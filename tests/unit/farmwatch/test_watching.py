@@ -1,4 +1,4 @@
-"""rate, sites, explain and topics on a log that a run has left."""
+"""rate, sites and topics on a log that a run has left."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import pytest
 
 from crawler.crawl_stage import FrontierCounts
 from crawler.urls import page_id
-from farmwatch import watching
 from farmwatch.errors import Exit
-from stream.log import Output, partition_of
+from stream.log import Output
 from stream.opening import open_log
 from stream.records import Hit, Page, encode
 from stream.topics import HITS, PAGES, all_topics
-from tests.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, URL, Runner, article_html
+from tests.front_door import DETECTOR, URL, Runner
 
 
 def _lines(text: str) -> list[dict[str, Any]]:
@@ -144,54 +143,6 @@ def test_sites_says_how_many_it_left_out(farmwatch: Runner, finished: str) -> No
     assert "1 of 2 sites shown" in farmwatch("sites", "--limit", "1", "--log", finished).err
 
 
-def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, finished: str) -> None:
-    """The URL is normalised as the crawler does it; the table has every rule, the score and the versions."""
-    ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
-    assert ran.code == Exit.OK
-    for part in ("article", "min_tokens", "url_kind", ">= 200", "judged live", "p(llm) 0.970, flagged", "recall"):
-        assert part in ran.out
-
-
-def test_explain_finds_a_page_with_or_without_the_last_slash(farmwatch: Runner, finished: str) -> None:
-    """A slash too many is forgiven; a page that is not there is answered with what is near it."""
-    assert farmwatch("explain", f"{URL}/", "--log", finished).code == Exit.OK
-    ran = farmwatch("explain", f"{URL}s", "--log", finished)
-    assert (ran.code, f"near it are: {URL}" in ran.err) == (Exit.PROBLEM, True)
-
-
-def test_explain_shows_whole_numbers_and_the_threshold(farmwatch: Runner, finished: str) -> None:
-    """No number of words ends in .0, and beside p(llm) stands above what it flags."""
-    assert ".0\t" not in farmwatch("explain", URL, "--log", finished).out
-    assert watching._threshold("lite-ngram/3929d2d2/p0.95") == " (flagged above 0.95)"
-    assert watching._threshold("some-detector/1") == ""
-
-
-def test_explain_says_that_a_page_could_not_be_fetched(farmwatch: Runner, finished: str) -> None:
-    """A failed page is told in words, with its reason."""
-    address = "https://kept.example/away"
-    page = Page(
-        id="f", site="kept.example", page_id=page_id(address), url=address, outcome="failed", reason="unreachable"
-    )
-    with closing(open_log(finished)) as log:
-        log.append([Output(PAGES, partition_of(page.site, PARTITIONS), b"kept.example", encode(page))])
-    assert "could not be fetched: unreachable" in farmwatch("explain", address, "--log", finished).err
-
-
-def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: str) -> None:
-    """A dropped page: first_failed, every rule with its value, and no score."""
-    found = json.loads(farmwatch("explain", SHORT_URL, "--json", "--log", finished).out)
-    assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
-    assert {"name", "value", "op", "threshold", "outcome"} == set(found["rules"][0])
-    assert found["warning"] == ""
-
-
-def test_explain_tells_the_warning_with_the_score(farmwatch: Runner, finished: str) -> None:
-    """Beside a score stands what it is worth: on stderr, and in JSON as a field."""
-    assert f"{DETECTOR}: indicative only" in farmwatch("explain", URL, "--log", finished).err
-    found = json.loads(farmwatch("explain", URL, "--json", "--log", finished).out)
-    assert (found["score"]["detector"], found["warning"]) == (DETECTOR, "indicative only")
-
-
 @pytest.mark.parametrize("command", [["rate"], ["sites"], ["explain", URL], ["topics"]])
 def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path, command: list[str]) -> None:
     """A log that nobody has laid out yet: no traceback; and one that is not there is an error that names it."""
@@ -200,34 +151,6 @@ def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path,
     assert "no rate" in ran.out or "no topics yet" in ran.err or "0 in the log" in ran.err
     absent = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'absent'}")
     assert (absent.code, "there is no log yet" in absent.err) == (Exit.UNAVAILABLE, True)
-
-
-def test_explain_by_another_ruleset_judges_anew(farmwatch: Runner, finished: str) -> None:
-    """--ruleset shows what that ruleset says, whatever stands in the log."""
-    found = json.loads(farmwatch("explain", URL, "--ruleset", "notes", "--json", "--log", finished).out)
-    assert (found["ruleset"], found["judged"]) == ("notes", "now")
-
-
-def test_explain_says_why_a_page_has_no_features(farmwatch: Runner, finished: str) -> None:
-    """A refused page is explained by its reason, an unknown one by what may be the cause; the exit code is 1."""
-    refused = farmwatch("explain", REFUSED_URL, "--log", finished)
-    assert (refused.code, "refused: robots" in refused.err) == (Exit.PROBLEM, True)
-    unknown = farmwatch("explain", "https://kept.example/never", "--log", finished)
-    assert (unknown.code, "not in the log" in unknown.err) == (Exit.PROBLEM, True)
-
-
-def test_explain_refuses_what_is_no_url(farmwatch: Runner, finished: str) -> None:
-    """ftp://x is a usage error."""
-    assert farmwatch("explain", "ftp://x/y", "--log", finished).code == Exit.USAGE
-
-
-def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
-    """A file of HTML is measured, judged and scored without any log."""
-    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
-    ran = farmwatch("explain", "page.html")
-    assert ran.code == Exit.OK
-    assert "article" in ran.out.splitlines()[0]
-    assert "abstains: too_short" in ran.out
 
 
 def test_topics_shows_records_and_lag(farmwatch: Runner, finished: str) -> None:

@@ -1,0 +1,149 @@
+"""What the log holds of one page: its newest features, the pages of its site before it, its verdict, its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from crawler.urls import normalise, page_id, site_of
+from farmwatch.errors import NotFound
+from farmwatch.messages import one_line
+from stream.log import Log, partition_of
+from stream.records import Features, Page, R, Record, Score, Verdict, decode
+from stream.topics import FEATURES, PAGES, SCORES, VERDICTS
+
+
+class _Head(Record, frozen=True, kw_only=True):
+    """The start of a features record, which costs nothing to read beside the text."""
+
+    page_id: str
+    url: str
+    epoch: str
+    extract_path: str = ""
+    extract_error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page's newest features; `earlier` are the offsets of the records that it was compared with, ascending."""
+
+    features: Features
+    partition: int
+    offset: int
+    earlier: Sequence[int]
+
+
+def find_page(log: Log, url: str) -> Found:
+    """The newest features of a page, under any spelling of its URL. Raises UnusableUrl, NotFound; the latter says why.
+
+    Of the site's other pages only the places in the log are held, not the texts.
+    """
+    site = site_of(url)
+    topics = log.topics()
+    if FEATURES not in topics:
+        raise NotFound("the log has no topics yet: run `farmwatch up`")
+    partition = partition_of(site, topics[FEATURES])
+    spellings = _spellings(url)
+    newest: dict[str, tuple[int, bytes]] = {}
+    urls: dict[str, str] = {}
+    versions: dict[str, list[tuple[int, str]]] = {}  # page -> (offset, epoch) of its records with a text
+    for offset, value in _values(log, FEATURES, partition, site):
+        head = decode(_Head, value)
+        urls[head.page_id] = head.url
+        if head.page_id in spellings:
+            newest[head.page_id] = offset, value
+        if not head.extract_error:
+            versions.setdefault(head.page_id, []).append((offset, head.epoch))
+    wanted = next((page for page in spellings if page in newest), None)
+    if wanted is None:
+        near = get_close_matches(normalise(url), sorted(urls.values()), 3)
+        raise NotFound(_why_not(log, partition, site, spellings, normalise(url)) + _near(near))
+    offset, value = newest[wanted]
+    features = decode(Features, value)
+    return Found(features, partition, offset, _earlier(versions, features, offset))
+
+
+def earlier_pages(log: Log, found: Found) -> Iterator[Features]:
+    """The features of the pages that this one was compared with, in the order of the log, one at a time."""
+    if not found.earlier:
+        return
+    wanted = set(found.earlier)
+    for message in log.read(FEATURES, found.partition, found.earlier[0], found.earlier[-1] + 1):
+        if message.offset in wanted and message.value:
+            yield decode(Features, message.value)
+
+
+def live_verdict(log: Log, found: Found) -> Verdict | None:
+    """The verdict on the features found, the newest where there are several."""
+    values = _values(log, VERDICTS, found.partition, found.features.site)
+    verdicts = (decode(Verdict, value) for _, value in values)
+    return _last(verdict for verdict in verdicts if verdict.id == found.features.id)
+
+
+def scores_of(log: Log, found: Found, text_digest: str) -> list[Score]:
+    """Scores that the page's site has of a text, the newest of each detector, the newest last."""
+    if not text_digest:
+        return []
+    newest: dict[str, Score] = {}
+    for _, value in _values(log, SCORES, found.partition, found.features.site):
+        score = decode(Score, value)
+        if score.text_digest == text_digest and score.site == found.features.site:
+            newest.pop(score.detector, None)
+            newest[score.detector] = score
+    return list(newest.values())
+
+
+def _earlier(versions: Mapping[str, Sequence[tuple[int, str]]], features: Features, offset: int) -> list[int]:
+    """The newest record before `offset` of each page that has its place before this page's.
+
+    As MEASURE remembers a site: per feature epoch; a page without a text is none; a page that was fetched again keeps
+    its place, so it is compared with the pages that were there before its first visit, and stands there renewed.
+    """
+    if features.extract_error:
+        return []
+
+    def places(page: str) -> list[int]:
+        return [place for place, epoch in versions[page] if epoch == features.epoch and place <= offset]
+
+    own = places(features.page_id)[0]
+    others = (places(page) for page in versions if page != features.page_id)
+    return sorted(found[-1] for found in others if found and found[0] < own)
+
+
+def _values(log: Log, topic: str, partition: int, site: str) -> Iterator[tuple[int, bytes]]:
+    """(offset, value) of a site's records: their key is the site, or the site, a space and more."""
+    key = site.encode()
+    for message in log.read(topic, partition):
+        if message.value and message.key.partition(b" ")[0] == key:  # neither a tombstone nor a heartbeat
+            yield message.offset, message.value
+
+
+def _last(records: Iterator[R]) -> R | None:
+    last = None
+    for last in records:  # noqa: B007 - the last one is what is wanted
+        pass
+    return last
+
+
+def _spellings(url: str) -> dict[str, str]:
+    """Page id -> URL of what may be meant: as given, then with or without the slash at the end of its path."""
+    address, mark, query = normalise(url).partition("?")
+    other = address.removesuffix("/") if address.endswith("/") else f"{address}/"
+    return {page_id(spelling): spelling for spelling in (url, f"{other}{mark}{query}")}
+
+
+def _near(urls: Sequence[str]) -> str:
+    return f"; near it are: {', '.join(map(one_line, urls))}" if urls else ""
+
+
+def _why_not(log: Log, partition: int, site: str, wanted: Mapping[str, str], url: str) -> str:
+    pages = (decode(Page, value) for _, value in _values(log, PAGES, partition, site))
+    page = _last(page for page in pages if page.page_id in wanted)
+    if page is None:
+        return f"{url}: not in the log: no hit asked for it, or it was not fetched yet, or retention took it"
+    if page.outcome == "fetched":
+        return f"{url}: fetched, and not measured yet"
+    if page.outcome == "failed":
+        return f"{url}: could not be fetched: {one_line(page.reason.replace('_', ' '))}"
+    return f"{url}: {page.outcome}: {one_line(page.reason)}"

@@ -1,0 +1,424 @@
+"""`explain`: every rule, what repeats and where it stood before, the score; for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from crawler.urls import page_id
+from farmwatch import explain_command
+from farmwatch.errors import Exit
+from farmwatch.explain_command import ERRORS, PATHS
+from filters.epoch import feature_epoch
+from filters.extraction import ExtractError
+from filters.judging import judge
+from filters.measurer import Measurer
+from filters.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from stream.log import Output, partition_of
+from stream.opening import open_log
+from stream.records import Features, Page, Record, RuleOutcome, Score, encode
+from stream.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
+from tests.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
+
+EPOCH = feature_epoch(MeasureSettings())
+FOOTER = "Sign up for the letter that we send on the first Monday of each month, and read what is new in it. " * 3
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egnp.exe\u2066\u200f\u2028\ufeff\x00 and more of it "
+
+
+@pytest.fixture(autouse=True)
+def _no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests read scores; which weights are shipped does not matter to them."""
+    monkeypatch.setattr("farmwatch.roles.load_configured_detector", lambda config: _Detector())
+
+
+class _Detector:
+    identity = DETECTOR
+    warning = "indicative only"
+
+    def score(self, texts: list[str]) -> list[Any]:
+        from scoring.detector import TextScore
+
+        return [TextScore(abstain="too_short") for _ in texts]
+
+
+def _address(name: str) -> str:
+    return f"https://{SITE}/{name}"
+
+
+def _features(name: str, text: str, share: float | None = None, **more: Any) -> Features:
+    fields: dict[str, Any] = {
+        "id": f"{name} fetched",
+        "site": SITE,
+        "page_id": page_id(_address(name)),
+        "url": _address(name),
+        "epoch": EPOCH,
+        "extract_path": "recall",
+        "text": text,
+        "text_digest": f"digest of {name}",
+        "measures": {"duplicate_share": share},
+    }
+    return Features(**{**fields, **more})
+
+
+def _score(of: Features, detector: str = DETECTOR, p_llm: float = 0.5, site: str = SITE) -> Score:
+    return Score(
+        id=f"{of.text_digest}:{detector}",
+        site=site,
+        page_id=of.page_id,
+        fetch_id=of.id,
+        text_digest=of.text_digest,
+        detector=detector,
+        score=1.0,
+        p_llm=p_llm,
+        flag=p_llm > 0.95,
+    )
+
+
+def _log(folder: Path, records: Sequence[Record]) -> str:
+    """URL of an embedded log with these records, in this order; all in the partition of SITE."""
+    url = f"sqlite:{folder / 'made'}"
+    topics = {Features: FEATURES, Score: SCORES, Page: PAGES}
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS, EPOCH))
+        for record in records:
+            key = f"{record.site} {record.id}" if isinstance(record, Score) else record.site
+            topic = topics.get(type(record), VERDICTS)
+            log.append([Output(topic, partition_of(SITE, PARTITIONS), key.encode(), encode(record))])
+    return url
+
+
+def _own(number: int) -> str:
+    return " ".join(f"Sentence {word} of page {number} is told here and nowhere else." for word in range(9)) + "\n"
+
+
+def _printable(text: str) -> bool:
+    return all(character.isprintable() or character in "\n\t" for character in text)
+
+
+def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, finished: str) -> None:
+    """The URL is normalised as the crawler does it; the table has every rule, the score and the versions."""
+    ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
+    assert ran.code == Exit.OK
+    for part in ("article", "min_tokens", "url_kind", ">= 200", "judged live", "p(llm) 0.970, flagged", "recall"):
+        assert part in ran.out
+
+
+def test_explain_finds_a_page_with_or_without_the_last_slash(farmwatch: Runner, finished: str) -> None:
+    """A slash too many is forgiven; a page that is not there is answered with what is near it."""
+    assert farmwatch("explain", f"{URL}/", "--log", finished).code == Exit.OK
+    ran = farmwatch("explain", f"{URL}s", "--log", finished)
+    assert (ran.code, f"near it are: {URL}" in ran.err) == (Exit.PROBLEM, True)
+
+
+def test_explain_shows_whole_numbers_and_the_threshold(farmwatch: Runner, finished: str) -> None:
+    """No number of words ends in .0, and beside p(llm) stands above what it flags."""
+    assert ".0\t" not in farmwatch("explain", URL, "--log", finished).out
+    assert explain_command._threshold("lite-ngram/3929d2d2/p0.95") == " (flagged above 0.95)"
+    assert explain_command._threshold("some-detector/1") == ""
+
+
+def test_explain_says_that_a_page_could_not_be_fetched(farmwatch: Runner, finished: str) -> None:
+    """A failed page is told in words, with its reason."""
+    address = "https://kept.example/away"
+    page = Page(
+        id="f", site="kept.example", page_id=page_id(address), url=address, outcome="failed", reason="unreachable"
+    )
+    with closing(open_log(finished)) as log:
+        log.append([Output(PAGES, partition_of(page.site, PARTITIONS), b"kept.example", encode(page))])
+    assert "could not be fetched: unreachable" in farmwatch("explain", address, "--log", finished).err
+
+
+def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: str) -> None:
+    """A dropped page: first_failed, every rule with its value, and no score."""
+    found = json.loads(farmwatch("explain", SHORT_URL, "--json", "--log", finished).out)
+    assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
+    assert {"name", "value", "op", "threshold", "outcome"} == set(found["rules"][0])
+    assert found["warning"] == ""
+
+
+def test_explain_tells_the_warning_with_the_score(farmwatch: Runner, finished: str) -> None:
+    """Beside a score stands what it is worth: on stderr, and in JSON as a field."""
+    assert f"{DETECTOR}: indicative only" in farmwatch("explain", URL, "--log", finished).err
+    found = json.loads(farmwatch("explain", URL, "--json", "--log", finished).out)
+    assert (found["score"]["detector"], found["warning"]) == (DETECTOR, "indicative only")
+
+
+def test_explain_by_another_ruleset_judges_anew(farmwatch: Runner, finished: str) -> None:
+    """--ruleset shows what that ruleset says, whatever stands in the log."""
+    found = json.loads(farmwatch("explain", URL, "--ruleset", "notes", "--json", "--log", finished).out)
+    assert (found["ruleset"], found["judged"]) == ("notes", "now")
+
+
+def test_explain_says_why_a_page_has_no_features(farmwatch: Runner, finished: str) -> None:
+    """A refused page is explained by its reason, an unknown one by what may be the cause; the exit code is 1."""
+    refused = farmwatch("explain", REFUSED_URL, "--log", finished)
+    assert (refused.code, "refused: robots" in refused.err) == (Exit.PROBLEM, True)
+    unknown = farmwatch("explain", "https://kept.example/never", "--log", finished)
+    assert (unknown.code, "not in the log" in unknown.err) == (Exit.PROBLEM, True)
+
+
+def test_explain_refuses_what_is_no_url(farmwatch: Runner, finished: str) -> None:
+    """ftp://x is a usage error."""
+    assert farmwatch("explain", "ftp://x/y", "--log", finished).code == Exit.USAGE
+
+
+def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
+    """A file of HTML is measured, judged and scored without any log."""
+    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
+    ran = farmwatch("explain", "page.html")
+    assert ran.code == Exit.OK
+    assert "article" in ran.out.splitlines()[0]
+    assert "abstains: too_short" in ran.out
+
+
+def test_repeats_are_told_with_where_they_stood(farmwatch: Runner, tmp_path: Path) -> None:
+    """A footer of earlier pages: its share, its bytes, its text, the first page that had it, and on how many."""
+    measurer = Measurer(MeasureSettings())
+    pages = [
+        measurer.measure(
+            _address(str(number)),
+            f"<html><body><article><p>{_own(number)}</p><p>{FOOTER if number else 'None.'}</p></article></body></html>",
+            SITE,
+            page_id=page_id(_address(str(number))),
+        )
+        for number in range(4)
+    ]
+    log = _log(tmp_path, pages)
+    ran = farmwatch("explain", _address("3"), "--log", log)
+    assert re.search(r"^repeats: [1-9][0-9.]*%, .* are on 2 of 3 earlier pages of the site$", ran.out, re.MULTILINE)
+    assert f"bytes on 2 pages, first on {_address('1')}\n" in ran.out
+    assert "read what is new in it" in ran.out
+    assert "recorded" not in ran.out
+    found = json.loads(farmwatch("explain", _address("3"), "--json", "--log", log).out)
+    assert {tuple(part["seen_on"]) for part in found["repeats"]} == {(_address("1"), _address("2"))}
+    assert all(set(part) == {"text", "bytes", "seen_on", "pages"} and part["pages"] == 2 for part in found["repeats"])
+    size = found["scored_text"]["bytes"]
+    assert sum(part["bytes"] for part in found["repeats"]) / size == found["measures"]["duplicate_share"]
+    assert (found["earlier_pages"], found["repeats_differ"]) == (3, "")
+
+
+def test_a_page_without_repeats_says_so(farmwatch: Runner, tmp_path: Path) -> None:
+    """Nothing repeated, and nothing to repeat, are two different answers."""
+    log = _log(tmp_path, [_features("a", _own(1), 0.0), _features("b", _own(2), 0.0)])
+    assert "repeats: the log has no earlier page of the site" in farmwatch("explain", _address("a"), "--log", log).out
+    assert "repeats: nothing of 1 earlier page of the site" in farmwatch("explain", _address("b"), "--log", log).out
+
+
+def test_earlier_pages_are_those_that_measure_compared_with(farmwatch: Runner, tmp_path: Path) -> None:
+    """A page fetched again keeps its place and counts as it last was; other epochs, sites, later pages do not."""
+    once_more = " ".join(f"The newer visit has sentence {number}, and it counts all the same." for number in range(9))
+    records = [
+        _features("gone", FOOTER, epoch="older"),
+        _features("first", _own(0) + FOOTER),
+        _features("broken", "", extract_error="no_text"),
+        msgspec.structs.replace(_features("elsewhere", FOOTER), site="b.example"),
+        _features("page", _own(1) + FOOTER + once_more),
+        _features("later", FOOTER + once_more),
+        _features("first", _own(0) + once_more),
+        _features("page", f"{_own(1)}{FOOTER}\n{once_more}", 0.0),
+        _features("first", once_more),
+    ]
+    found = json.loads(farmwatch("explain", _address("page"), "--json", "--log", _log(tmp_path, records)).out)
+    assert found["earlier_pages"] == 1
+    assert {tuple(part["seen_on"]) for part in found["repeats"]} == {(_address("first"),)}
+    assert "counts all the same" in "".join(part["text"] for part in found["repeats"])
+    assert "Monday" not in "".join(part["text"] for part in found["repeats"])
+
+
+@pytest.mark.parametrize(
+    ("share", "epoch", "why"),
+    [
+        (0.01, EPOCH, "oldest page is forgotten first"),
+        (0.99, EPOCH, "has left the log"),
+        (0.5, "0123456789ab", "other settings than those configured here (epoch 0123456789ab)"),
+    ],
+)
+def test_what_differs_from_the_recorded_share_is_said(
+    farmwatch: Runner, tmp_path: Path, share: float, epoch: str, why: str
+) -> None:
+    """Passages that do not add up to the share of the rule: one line has both shares and the likely cause."""
+    pages = [_features("a", FOOTER, 0.0, epoch=epoch), _features("b", _own(1) + FOOTER, share, epoch=epoch)]
+    ran = farmwatch("explain", _address("b"), "--log", _log(tmp_path, pages))
+    (line,) = [line for line in ran.out.splitlines() if "recorded when measured" in line]
+    assert f"{share:.1%}" in line and why in line
+
+
+def test_near_duplicates_are_told_where_they_are_measured(farmwatch: Runner, tmp_path: Path) -> None:
+    """template_share and the simhash distance stand under the repeats; without them there is no line."""
+    measures = {"template_share": 0.425, "simhash_distance": 3.0}
+    log = _log(tmp_path, [_features("a", _own(1), measures=measures), _features("b", _own(2))])
+    ran = farmwatch("explain", _address("a"), "--log", log)
+    assert "near-duplicates: 42.5% of the 5-word shingles are on earlier pages; 3 bits of 64" in ran.out
+    assert "near-duplicates" not in farmwatch("explain", _address("b"), "--log", log).out
+
+
+def test_many_passages_are_cut_short_and_all_shows_them(farmwatch: Runner, tmp_path: Path) -> None:
+    """The largest are shown and the rest is counted; --all shows every one."""
+    records = [_features(str(number), _own(number)) for number in range(12)]
+    log = _log(tmp_path, [*records, _features("page", "".join(_own(number) for number in range(12)))])
+    ran = farmwatch("explain", _address("page"), "--log", log)
+    shown = ran.out.count(", first on ")
+    assert "passages more, " in ran.out
+    assert farmwatch("explain", _address("page"), "--all", "--log", log).out.count(", first on ") > shown
+
+
+@pytest.mark.parametrize("form", ["pipe", "terminal"])
+def test_nothing_of_a_page_steers_the_terminal(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """Escapes, carriage returns, bidirectional marks, a megabyte's line, in text and names: all goes out printable."""
+    text = HOSTILE * 40 + "x" * 1_000_000
+    earlier = _features("a", text, url=f"{_address('a')}{HOSTILE}")
+    page = _features("b", text, 1.0, url=f"{_address('b')}{HOSTILE}", epoch=EPOCH, extract_path=HOSTILE)
+    verdict = msgspec.structs.replace(
+        judge(page, load_ruleset("default")),
+        first_failed=HOSTILE,
+        failed=[HOSTILE],
+        ruleset=HOSTILE,
+        rules=[RuleOutcome(HOSTILE, HOSTILE, HOSTILE, [HOSTILE], HOSTILE)],
+    )
+    score = msgspec.structs.replace(_score(page), detector=HOSTILE, abstain=HOSTILE, flag=None)
+    measured = msgspec.structs.replace(page, measures={HOSTILE: HOSTILE, "duplicate_share": 1.0})
+    if form == "terminal":
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        monkeypatch.setenv("TERM", "dumb")
+    log = _log(tmp_path, [earlier, measured, verdict, score])
+    ran = farmwatch("explain", _address("b"), "--all", "--log", log)
+    assert ran.code == Exit.OK
+    assert _printable(ran.out)
+    assert "and more of it" in ran.out
+    assert len(ran.out) < 20_000
+    near = farmwatch("explain", _address("bb"), "--log", log)
+    assert (near.code, _printable(near.err)) == (Exit.PROBLEM, True)
+
+
+@pytest.mark.parametrize("no_colour", [False, True])
+def test_what_drops_a_page_stands_out(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch, no_colour: bool
+) -> None:
+    """FAIL in capitals everywhere; red on a terminal only, and not with NO_COLOR."""
+    assert "\x1b" not in farmwatch("explain", SHORT_URL, "--log", finished).out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_colour:
+        monkeypatch.setenv("NO_COLOR", "1")
+    out = farmwatch("explain", SHORT_URL, "--log", finished).out
+    assert "FAIL" in out
+    assert bool(re.search(r"\x1b\[[0-9;]*31m", out)) is not no_colour
+
+
+def test_every_outcome_has_its_own_word(farmwatch: Runner, tmp_path: Path) -> None:
+    """Pass, fail, unknown, unknown that drops, and disabled are told apart; what failed is told with its meaning."""
+    rules = tmp_path / "mine.toml"
+    rules.write_text(
+        '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 200\n[rules.link_code_share]\n'
+        'threshold = 0.2\n[rules.language]\nthreshold = ["en"]\non_unknown = "drop"\n[rules.duplicate_share]\n',
+        encoding="utf-8",
+    )
+    measures = {"tokens": 12.0, "link_code_share": None, "language": None, "duplicate_share": 0.25}
+    log = _log(tmp_path, [_features("a", _own(1), measures=measures, extract_path="fallback")])
+    ran = farmwatch("explain", _address("a"), "--ruleset", rules, "--log", log)
+    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
+    assert rows["min_tokens"] == ["12", ">= 200", "FAIL"]
+    assert rows["link_code_share"] == ["unknown", "<= 0.2", "n/a"]
+    assert rows["language"] == ["unknown", "in en", "N/A, DROPS"]
+    assert rows["duplicate_share"] == ["0.25", "-", "disabled"]
+    assert rows["extracted"] == ["ok", "== ok", "pass"]
+    assert "2 of 5 rules failed:\n  min_tokens: " in ran.out
+    assert "flat fallback: which of it is links, lists or tables is unknown" in ran.out
+
+
+def test_a_value_is_shown_with_the_digits_that_decide() -> None:
+    """What fails by a hair is not shown as the threshold; no exponent, no digits that say nothing."""
+
+    def shown(value: float, threshold: float) -> str:
+        return explain_command._value(RuleOutcome("r", value, ">=", threshold, "fail"))
+
+    assert shown(0.74996, 0.75) == "0.74996"
+    assert shown(0.123456, 0.75) == "0.123"
+    assert shown(123456.75, 200.0) == "123456.8"
+    assert shown(0.00001234, 0.5) == "0.0000123"
+    assert shown(250.0, 250.0) == "250"
+    assert shown(0.1 + 0.2, 0.3) == "0.30000000000000004"
+
+
+def test_extraction_is_told_in_words() -> None:
+    """Every path and every error has words; the name stays beside the words of an error."""
+    assert {"recall", "precision", "fallback", "plain", "none"} == set(PATHS)
+    assert {str(error) for error in ExtractError} == set(ERRORS)
+    assert explain_command._extraction("none", "timeout").endswith("was ended (timeout)")
+    assert explain_command._extraction("none", "new_one") == "no main text: new one (new_one)"
+
+
+def test_a_page_without_main_text_is_explained(farmwatch: Runner, tmp_path: Path) -> None:
+    """An extraction error: in words, the rules n/a, nothing said of repeats or quality."""
+    page = _features("a", "", extract_path="none", extract_error="too_deep", text_digest="", measures={})
+    log = _log(tmp_path, [_features("z", FOOTER), page])
+    ran = farmwatch("explain", _address("a"), "--all", "--log", log)
+    assert "extraction: no main text: elements are nested deeper than the parser takes (too_deep)" in ran.out
+    assert "dropped, first by extracted" in ran.out
+    assert "repeats" not in ran.out
+    assert json.loads(farmwatch("explain", _address("a"), "--json", "--log", log).out)["repeats"] == []
+
+
+def test_all_shows_the_measures_that_no_rule_reads(farmwatch: Runner, tmp_path: Path) -> None:
+    """--all has every measure, of both texts by name; a record older than the quality measures is said to be so."""
+    quality = {"main": [120.0, 4.25], "c4": [None, 3.0]}
+    log = _log(tmp_path, [_features("new", _own(1), quality=quality), _features("old", _own(2))])
+    ran = farmwatch("explain", _address("new"), "--all", "--log", log)
+    assert "words\t120\tunknown\n" in ran.out
+    assert "mean_word_chars\t4.25\t3\n" in ran.out
+    assert "dolma_repetitions\tunknown\tunknown\n" in ran.out
+    assert "mean_word_chars" not in farmwatch("explain", _address("new"), "--log", log).out
+    assert "older than the quality measures" in farmwatch("explain", _address("old"), "--all", "--log", log).out
+    found = json.loads(farmwatch("explain", _address("new"), "--json", "--log", log).out)
+    assert (found["quality"]["main"]["words"], found["quality"]["c4"]["mean_word_chars"]) == (120.0, 3.0)
+    assert json.loads(farmwatch("explain", _address("old"), "--json", "--log", log).out)["quality"] == {}
+
+
+def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runner, tmp_path: Path) -> None:
+    """Same text on another site, another detector later: the configured detector's newest of this site is shown."""
+    page = _features("a", _own(1))
+    scores = [
+        _score(page, p_llm=0.1),
+        _score(page, p_llm=0.2),
+        _score(page, "newer/2", p_llm=0.3),
+        _score(page, p_llm=0.4, site="b.example"),
+    ]
+    log = _log(tmp_path, [page, *scores])
+    found = json.loads(farmwatch("explain", _address("a"), "--json", "--log", log).out)["score"]
+    assert (found["detector"], found["p_llm"]) == (DETECTOR, 0.2)
+
+
+def test_another_detectors_score_is_shown_as_such(farmwatch: Runner, tmp_path: Path) -> None:
+    """No score by the configured detector: the newest there is, with its identity, and what it is worth is unknown."""
+    page = _features("a", _own(1))
+    log = _log(tmp_path, [page, _score(page, "older/1", p_llm=0.1), _score(page, "old/2", p_llm=0.99)])
+    ran = farmwatch("explain", _address("a"), "--log", log)
+    assert "p(llm) 0.990, flagged; old/2" in ran.out
+    assert "old/2: not the detector configured here" in ran.err
+
+
+def test_a_score_by_way_of_another_page_is_said_to_be(farmwatch: Runner, tmp_path: Path) -> None:
+    """A text that stands on two pages is scored once: the score says that the other page brought it."""
+    other, page = _features("a", _own(1)), _features("b", _own(1), text_digest="digest of a")
+    log = _log(tmp_path, [other, page, _score(other)])
+    assert "(the same text on another page of the site)" in farmwatch("explain", _address("b"), "--log", log).out
+    assert "another page" not in farmwatch("explain", _address("a"), "--log", log).out
+
+
+def test_a_file_alone_has_nothing_to_repeat(farmwatch: Runner, tmp_path: Path) -> None:
+    """A file is no page of a site: said so, and null in JSON."""
+    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
+    assert "repeats: a file alone has no earlier pages" in farmwatch("explain", "page.html").out
+    found = json.loads(farmwatch("explain", "page.html", "--json").out)
+    assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
