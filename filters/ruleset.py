@@ -70,7 +70,7 @@ def rule_fields(rule: Rule) -> dict[str, Any]:
     for field in sorted(RULES[rule.name].fields - {"patterns"}):
         found[field] = getattr(rule, field)
     if "patterns" in RULES[rule.name].fields:
-        found["patterns"] = [[kind, pattern.pattern] for kind, pattern in rule.patterns]
+        found["patterns"] = {kind: pattern.pattern for kind, pattern in rule.patterns}
     return found
 
 

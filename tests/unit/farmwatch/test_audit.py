@@ -6,7 +6,6 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
 import pytest
 
 from crawler.rows import Priority, queue_key
