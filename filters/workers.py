@@ -1,8 +1,9 @@
 """Processes that measure pages and can be killed: the only way to bound what a hostile page costs.
 
-Worker processes are spawned, never forked, and hold one page each; the pages of a batch are spread over all of them. A
-page at its time limit is answered with an error and its worker replaced. Pipes are non-blocking on this side, so a
-worker that does not read or never finishes a frame holds nobody up.
+Worker processes are spawned, never forked. The pages of a batch are spread over all of them: each works on one, and as
+long as there are plenty the next one waits in its pipe, so that a worker does not wait for this process. A page at its
+time limit is answered with an error and its worker replaced; the page behind it goes to another. Pipes are non-blocking
+on this side, so a worker that does not read or never finishes a frame holds nobody up.
 """
 
 from __future__ import annotations
@@ -98,12 +99,10 @@ class ExtractionPool:
             batch = _Batch(waiting=deque(enumerate(pages)))
             try:
                 while len(batch.results) < len(pages):
-                    for worker in self._workers:
-                        if batch.waiting and worker.idle:
-                            self._send(worker, *batch.waiting.popleft())
+                    self._deal(batch)
                     self._turn(self._patience(), batch)
             except BaseException:
-                for worker in [worker for worker in self._workers if worker.page is not None]:
+                for worker in [worker for worker in self._workers if worker.pages]:
                     self._replace(worker)  # what it would answer belongs to no later batch
                 raise
             return [batch.results[number] for number in range(len(pages))]
@@ -122,20 +121,33 @@ class ExtractionPool:
         home = str(Path(__file__).resolve().parent.parent)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (home, environment.get("PYTHONPATH", ""))))
         environment["OPENBLAS_NUM_THREADS"] = environment["OMP_NUM_THREADS"] = "1"
+        environment["MIMALLOC_ARENA_RESERVE"] = "16384"  # KiB; rensa's allocator would reserve the whole address space
         process = subprocess.Popen(
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0
         )
         worker = _Worker(process, self._clock() + START_LIMIT_S)
-        worker.queue(msgspec.msgpack.encode(self._settings))
         self._selector.register(worker.stdout, selectors.EVENT_READ, (worker, "read"))
-        self._selector.register(worker.stdin, selectors.EVENT_WRITE, (worker, "write"))
+        if worker.queue(msgspec.msgpack.encode(self._settings)):
+            self._selector.register(worker.stdin, selectors.EVENT_WRITE, (worker, "write"))
         return worker
 
+    def _deal(self, batch: _Batch) -> None:
+        """Give every idle worker a page, then every worker one more to go on with, but for the last pages of a batch.
+
+        Those stay here until a worker is idle: behind a slow page they would wait while another worker has nothing.
+        """
+        for held, kept in ((0, 0), (1, len(self._workers))):
+            for worker in self._workers:
+                last = worker.served + len(worker.pages) >= self._settings.recycle_pages
+                if len(batch.waiting) > kept and worker.ready and len(worker.pages) == held and not last:
+                    self._send(worker, *batch.waiting.popleft())
+
     def _send(self, worker: _Worker, number: int, page: RawPage) -> None:
-        worker.number, worker.page = number, page
-        worker.deadline = self._clock() + self._settings.time_limit_s
-        worker.queue(msgspec.msgpack.encode(page))
-        self._selector.register(worker.stdin, selectors.EVENT_WRITE, (worker, "write"))
+        if not worker.pages:
+            worker.deadline = self._clock() + self._settings.time_limit_s
+        worker.pages.append((number, page))
+        if worker.queue(msgspec.msgpack.encode(page)):
+            self._selector.register(worker.stdin, selectors.EVENT_WRITE, (worker, "write"))
 
     def _patience(self) -> float:
         """Seconds until the earliest deadline."""
@@ -167,22 +179,26 @@ class ExtractionPool:
             worker.ready = self._ready = True
             self._failed_starts = 0
             return
-        if worker.page is None:
+        if not worker.pages:
             return
-        batch.results[worker.number] = self._decoder.decode(frame)
-        worker.page = None
+        number, _ = worker.pages.popleft()
+        batch.results[number] = self._decoder.decode(frame)
         worker.served += 1
         if worker.served >= self._settings.recycle_pages:
             self._replace(worker)
+        elif worker.pages:
+            worker.deadline = self._clock() + self._settings.time_limit_s
 
     def _give_up(self, worker: _Worker, error: ExtractError, batch: _Batch) -> None:
-        if worker.page is not None:
-            if error is ExtractError.WORKER_DIED and worker.number not in batch.died:
-                batch.died.add(worker.number)
-                batch.waiting.appendleft((worker.number, worker.page))
+        if worker.pages:
+            number, page = worker.pages.popleft()
+            batch.waiting.extendleft(worker.pages)
+            worker.pages.clear()
+            if error is ExtractError.WORKER_DIED and number not in batch.died:
+                batch.died.add(number)
+                batch.waiting.appendleft((number, page))
             else:
-                batch.results[worker.number] = failed(worker.page.url, error)
-            worker.page = None
+                batch.results[number] = failed(page.url, error)
         elif not worker.ready:
             self._failed_starts += 1
             if self._failed_starts >= _STARTS_IN_A_ROW:
@@ -211,7 +227,7 @@ class ExtractionPool:
 
 
 class _Worker:
-    """One process, its page, and the bytes under way."""
+    """One process, its pages in the order of their answers, and the bytes under way."""
 
     def __init__(self, process: subprocess.Popen[bytes], deadline: float) -> None:
         assert process.stdin is not None and process.stdout is not None
@@ -221,29 +237,25 @@ class _Worker:
         os.set_blocking(self.stdout, False)
         self.ready = False
         self.deadline: float | None = deadline
-        self.page: RawPage | None = None
-        self.number = -1
+        self.pages: deque[tuple[int, RawPage]] = deque()
         self.served = 0
-        self._out = memoryview(b"")
+        self._out = bytearray()
         self._in = bytearray()
 
-    @property
-    def idle(self) -> bool:
-        """True when it can take a page."""
-        return self.ready and self.page is None
-
-    def queue(self, frame: bytes) -> None:
-        """Set the frame that `write` sends."""
-        self._out = memoryview(LENGTH.pack(len(frame)) + frame)
+    def queue(self, frame: bytes) -> bool:
+        """Send what fits of a frame, after those under way; True where from now on the rest has to wait for `write`."""
+        waits = bool(self._out)
+        self._out += LENGTH.pack(len(frame)) + frame
+        return not waits and not self.write()
 
     def write(self) -> bool:
         """Send what fits; True when there is nothing left to send (a dead worker is noticed by `read`)."""
         try:
-            self._out = self._out[os.write(self.stdin, self._out) :]
+            del self._out[: os.write(self.stdin, self._out)]
         except BlockingIOError:
             return False
         except BrokenPipeError:
-            return True
+            self._out.clear()
         return not self._out
 
     def read(self) -> bool:
