@@ -1,0 +1,296 @@
+"""How the ruleset `default` was chosen: `python -m tests.bench.choose_default`, with FARMWATCH_TEST_DATA set.
+
+Highest F1 of article against the rest on wcxb, seven page types. Its sites are split in two halves by a hash (no site
+is in both, or a template seen while choosing would help in the report). On the first half, for m = 0, 1, 2, … optional
+rules, the best set of m is searched greedily: add the rule that helps most, then move single thresholds, block
+definition or rules while that helps. How many rules the data can carry is decided by cross-validation within the first
+half, the whole search repeated in every fold: the fewest rules whose F1 out of fold is within one standard error
+(paired bootstrap) of the best. The second half is looked at once, for the report.
+
+Every ruleset has the rules that wcxb cannot judge, as the users' notes have them: `duplicate_share` (its sites have one
+page each), `language` (all of it is English) and `url_kind`; and `min_tokens`, which never falls below the 150 words
+that the built-in detector needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from farmwatch.labelled import LabelledPage, LabelledPages
+from filters.blocks import Definition
+from filters.judging import judge
+from filters.rule_kinds import Rule
+from filters.ruleset import Ruleset, load_ruleset
+from filters.settings import MeasureSettings
+
+Flags = npt.NDArray[np.bool_]
+FOLDS, REPEATS, RESAMPLES, MOST_RULES = 8, 5, 2000, 8
+
+URL_KINDS = {
+    "forum": r"/(?:forums?|boards?|threads?|topics?|questions)/|(?:viewtopic|showthread|viewforum)\.php|^/t/",
+    "product": r"/(?:products?|item|dp|p|sku)/|/store/|^/app/",
+    "documentation": r"/(?:docs?|documentation|reference|api|manual|guide|wiki|man)/",
+    "collection": r"/(?:collections?|c|b|browse|catalog|shop|s|jobs|listings?)/",
+    "service": r"/(?:services?|solutions?|pricing|plans|about|contact|features)(?:/|$)|^/?$",
+}
+"""Kinds of URL that may be added to the users' five, as such sites commonly name their paths."""
+
+GOPHER_REPETITION = {
+    "gopher_max_duplicate_paragraph_share": 0.3,
+    "gopher_max_duplicate_paragraph_char_share": 0.2,
+    "gopher_max_duplicate_line_share": 0.3,
+    "gopher_max_duplicate_line_char_share": 0.2,
+    "gopher_max_top_2gram_share": 0.2,
+    "gopher_max_top_3gram_share": 0.18,
+    "gopher_max_top_4gram_share": 0.16,
+    **{f"gopher_max_duplicate_{n}gram_share": 0.2 - n / 100 for n in range(5, 11)},
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way of setting one rule, or a group of rules that stands and falls together."""
+
+    rules: tuple[Rule, ...]
+
+    def __str__(self) -> str:
+        first = self.rules[0]
+        chars = f" of {first.block_chars}" if first.block_chars else ""
+        more = f" and {len(self.rules) - 1} more" if len(self.rules) > 1 else ""
+        shown = f"+{first.threshold[0]}" if isinstance(first.threshold, list) else first.threshold
+        return f"{first.name} {shown}{chars}{more}"
+
+
+def options_of(name: str, *thresholds: float, block_chars: int = 0) -> list[Option]:
+    """A rule at several thresholds."""
+    return [Option((Rule(name=name, threshold=threshold, block_chars=block_chars),)) for threshold in thresholds]
+
+
+CANDIDATES: dict[str, list[Option]] = {
+    "link_code_share": options_of("link_code_share", 0.05, 0.1, 0.2),
+    "longest_block": options_of("longest_block", 150, 250, 400, 600),
+    "large_block_share": [
+        option
+        for chars in (80, 120, 200)
+        for option in options_of("large_block_share", 0.4, 0.5, 0.6, 0.75, 0.85, block_chars=chars)
+    ],
+    "list_table_share": [
+        option
+        for chars in (100, 200)
+        for option in options_of("list_table_share", 0.05, 0.1, 0.2, 0.3, block_chars=chars)
+    ],
+    "punctuated lines": options_of("fineweb_min_punctuated_line_share", 0.12, 0.3, 0.4, 0.5, 0.6, 0.7),
+    "short lines": options_of("fineweb_max_short_line_share", 0.1, 0.2, 0.3, 0.45, 0.67),
+    "newlines": options_of("fineweb_max_newlines_per_word", 0.03, 0.05, 0.08, 0.12, 0.3),
+    "unpunctuated lines": options_of("dolma_max_unpunctuated_line_share", 0.3, 0.5, 0.7),
+    "sentences": options_of("c4_min_sentences", 3, 5, 10, 15, 20),
+    "words with a letter": options_of("gopher_min_alpha_word_share", 0.8, 0.9),
+    "stop words": options_of("gopher_min_stop_words", 2, 5, 7, 8),
+    "duplicate lines": options_of("fineweb_max_duplicate_line_char_share", 0.01, 0.05, 0.1),
+    "repetition": [Option(tuple(Rule(name=name, threshold=limit) for name, limit in GOPHER_REPETITION.items()))],
+    **{
+        f"URL of a {kind}": [
+            Option((Rule(name="url_kind", threshold=[kind], patterns=((kind, re.compile(text, re.I)),)),))
+        ]
+        for kind, text in URL_KINDS.items()
+    },
+}
+"""Group -> the ways to set it; at most one of a group is in a ruleset. Written before the second half was looked at."""
+
+LENGTHS = options_of("min_tokens", 150, 200, 250, 300, 400)
+FIXED = ("extracted", "duplicate_share", "language", "url_kind")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A candidate ruleset: definition of a block, number of words, and options by their group."""
+
+    blocks: Definition
+    length: int  # place in LENGTHS
+    chosen: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        names = [str(LENGTHS[self.length]), *(str(CANDIDATES[group][place]) for group, place in self.chosen)]
+        return f"{self.blocks} blocks; {', '.join(names)}"
+
+
+class Pages:
+    """Labelled pages, and which of them each option keeps: every choice is then a conjunction of rows of flags."""
+
+    def __init__(self, pages: list[LabelledPage]) -> None:
+        self.articles = np.array([page.label.page_type == "article" for page in pages])
+        self._pages = pages
+        notes = load_ruleset("notes")
+        fixed = tuple(rule for rule in notes.rules if rule.name in FIXED)
+        self._fixed = self._kept(Definition.PARAGRAPH, fixed)
+        self._rows = {
+            (blocks, group, place): self._kept(blocks, option.rules)
+            for blocks in Definition
+            for group, ways in {"min_tokens": LENGTHS, **CANDIDATES}.items()
+            for place, option in enumerate(ways)
+        }
+
+    def kept(self, choice: Choice) -> Flags:
+        """Which pages a choice keeps."""
+        kept = self._fixed & self._rows[choice.blocks, "min_tokens", choice.length]
+        for group, place in choice.chosen:
+            kept = kept & self._rows[choice.blocks, group, place]
+        return kept
+
+    def kept_by(self, ruleset: Ruleset) -> Flags:
+        """Which pages a ruleset keeps."""
+        return np.array([judge(page.features, ruleset).verdict == "article" for page in self._pages])
+
+    def _kept(self, blocks: Definition, rules: tuple[Rule, ...]) -> Flags:
+        extracted = () if rules[0].name == "extracted" else (Rule(name="extracted", threshold="ok"),)
+        return self.kept_by(Ruleset("candidate", "", blocks, extracted + rules))
+
+
+def f1(articles: Flags, kept: Flags) -> float:
+    """2 tp / (2 tp + fp + fn)."""
+    return 2 * float((articles & kept).sum()) / max(1, int(articles.sum() + kept.sum()))
+
+
+def search(pages: Pages, places: npt.NDArray[np.int_]) -> list[Choice]:
+    """The best choice found with m optional rules, for m = 0 … MOST_RULES, judged on some of the pages."""
+
+    def value(choice: Choice) -> float:
+        return f1(pages.articles[places], pages.kept(choice)[places])
+
+    best = improved(Choice(Definition.RUN, 1), value)
+    found = [best]
+    for _ in range(MOST_RULES):
+        best = improved(max(larger(best), key=value), value)
+        found.append(best)
+    return found
+
+
+def improved(choice: Choice, value: Callable[[Choice], float]) -> Choice:
+    """Move one thing at a time, the number of rules unchanged, while that helps."""
+    while True:
+        best = max(moves(choice), key=value)
+        if value(best) <= value(choice):
+            return choice
+        choice = best
+
+
+def larger(choice: Choice) -> Iterator[Choice]:
+    """One rule more."""
+    used = dict(choice.chosen)
+    for group, ways in CANDIDATES.items():
+        for place in range(len(ways)) if group not in used else ():
+            yield replace(choice, chosen=tuple(sorted({**used, group: place}.items())))
+
+
+def moves(choice: Choice) -> Iterator[Choice]:
+    """Another block definition, number of words or threshold, or one rule exchanged for another."""
+    for blocks in Definition:
+        yield replace(choice, blocks=blocks)
+    for length in range(len(LENGTHS)):
+        yield replace(choice, length=length)
+    for group, _ in choice.chosen:
+        yield from larger(replace(choice, chosen=tuple(pair for pair in choice.chosen if pair[0] != group)))
+
+
+def how_many(pages: Pages, places: npt.NDArray[np.int_]) -> int:
+    """The fewest rules whose F1 out of fold is within one standard error of the best number's."""
+    random = np.random.default_rng(0)
+    kept = np.zeros((REPEATS, MOST_RULES + 1, len(places)), bool)
+    for repeat in range(REPEATS):
+        folds = random.permutation(len(places)) % FOLDS
+        for fold in range(FOLDS):
+            for m, choice in enumerate(search(pages, places[folds != fold])):
+                kept[repeat, m, folds == fold] = pages.kept(choice)[places[folds == fold]]
+    articles = pages.articles[places]
+
+    def mean_f1(m: int, sample: npt.NDArray[np.int_]) -> float:
+        return float(np.mean([f1(articles[sample], kept[repeat, m, sample]) for repeat in range(REPEATS)]))
+
+    everything = np.arange(len(places))
+    scores = [mean_f1(m, everything) for m in range(MOST_RULES + 1)]
+    best = int(np.argmax(scores))
+    samples = [random.integers(0, len(places), len(places)) for _ in range(RESAMPLES // 10)]
+    errors = [
+        float(np.std([mean_f1(best, sample) - mean_f1(m, sample) for sample in samples])) for m in range(MOST_RULES + 1)
+    ]
+    for m, score in enumerate(scores):
+        print(f"  {m} optional rules: F1 out of fold {score:.3f}, below the best by {scores[best] - score:.3f}", end="")
+        print(f" (standard error {errors[m]:.3f})")
+    return next(m for m in range(MOST_RULES + 1) if scores[best] - scores[m] <= errors[m])
+
+
+def report(pages: Pages, places: npt.NDArray[np.int_], kept: Mapping[str, Flags]) -> None:
+    """F1, precision and recall with 95 % bootstrap intervals over pages."""
+    random = np.random.default_rng(1)
+    samples = [random.choice(places, len(places)) for _ in range(RESAMPLES)]
+    print(f"  {'ruleset':24s} {'F1':>20s} {'precision':>20s} {'recall':>20s}")
+    for name, flags in kept.items():
+        shown = []
+        for divisor in (None, flags, pages.articles):
+            values = [_ratio(pages.articles[s], flags[s], None if divisor is None else divisor[s]) for s in samples]
+            value = _ratio(pages.articles[places], flags[places], None if divisor is None else divisor[places])
+            low, high = np.quantile(values, [0.025, 0.975])
+            shown.append(f"{value:.3f} ({low:.3f}-{high:.3f})")
+        print(f"  {name:24s} {shown[0]:>20s} {shown[1]:>20s} {shown[2]:>20s}")
+
+
+def _ratio(articles: Flags, kept: Flags, divisor: Flags | None) -> float:
+    if divisor is None:
+        return f1(articles, kept)
+    return float((articles & kept).sum() / max(1, int(divisor.sum())))
+
+
+def first_half(site: str) -> bool:
+    """The half of a site; fixed."""
+    return hashlib.sha256(site.encode()).digest()[0] % 2 == 0
+
+
+def main() -> None:
+    """Choose, print the choice and the report."""
+    root = Path(os.environ.get("FARMWATCH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared"))
+    labelled = LabelledPages(root / "data" / "pages")
+    measured = list(labelled.measured(MeasureSettings(workers=2, time_limit_s=60)))
+    if labelled.skipped:
+        sys.exit("the labelled pages are damaged")
+    wcxb = [page for page in measured if page.label.page_type]
+    pages = Pages(wcxb)
+    half = np.array([first_half(page.features.site) for page in wcxb])
+    first, second = np.flatnonzero(half), np.flatnonzero(~half)
+    for name, places in (("first", first), ("second", second)):
+        print(f"{name} half: {len(places)} pages, {int(pages.articles[places].sum())} articles")
+    m = how_many(pages, first)
+    found = search(pages, first)
+    for number, choice in enumerate(found):
+        print(f"  {number}: F1 {f1(pages.articles[first], pages.kept(choice)[first]):.3f}  {choice}")
+    print(f"chosen: {found[m]}")
+    notes = load_ruleset("notes")
+    everything = replace(notes, rules=(notes.rules[0],))
+    kept = {
+        "every page with a text": pages.kept_by(everything),
+        "notes, run blocks": pages.kept_by(replace(notes, blocks=Definition.RUN)),
+        **{
+            name: pages.kept_by(load_ruleset(name)) for name in ("notes", "c4", "gopher", "dolma", "fineweb", "default")
+        },
+        "the choice": pages.kept(found[m]),
+    }
+    for name, places in (("first", first), ("second", second)):
+        print(f"\n{name} half")
+        report(pages, places, kept)
+    print("\npages kept by source, the choice")
+    everywhere = Pages(measured).kept(found[m])
+    for source in labelled.sources:
+        of_source = np.array([page.label.source == source for page in measured])
+        print(f"  {source:18s} {everywhere[of_source].mean():.3f} of {of_source.sum()}")
+
+
+if __name__ == "__main__":
+    main()
