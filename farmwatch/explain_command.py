@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PASSAGES = 8  # repeated passages that are shown without --all
 _TEXT_CHARS = 100  # of a passage, where no terminal says how wide it is
 _FLAT = "which of it is links, lists or tables is unknown"
+_TEXTS = {"main": "main text", "c4": "main text cleaned as C4 does"}
 PATHS = {
     "recall": "recall",
     "precision": "recall, then precision: too much of the first text was links or code",
@@ -109,6 +110,8 @@ def show(found: Explanation, *, everything: bool = False) -> None:
     put("")
     _put_rules(found)
     put("")
+    if found.reads == "c4":
+        put(f"read text: quality rules read the {_TEXTS['c4']}")
     put(f"scored text: {_scored_text(found)}")
     for line in _repeats_lines(found, everything=everything):
         put(line)
@@ -130,9 +133,10 @@ def _extraction(path: str, error: str) -> str:
 
 
 def _put_rules(found: Explanation) -> None:
+    from filters.quality import MEASURES
     from filters.rules import RULES
 
-    verdict = found.verdict
+    features, verdict = found.features, found.verdict
     rows, styles = [], []
     for rule in verdict.rules:
         outcome, style = _outcome(rule, drops=rule.name in verdict.failed)
@@ -140,6 +144,9 @@ def _put_rules(found: Explanation) -> None:
         rows.append((rule.name, _value(rule), passes, outcome))
         styles.append(style)
     put_table(("rule", "value", "passes when", "outcome"), rows, styles=styles)
+    reading = [rule.name for rule in verdict.rules if rule.name in RULES and RULES[rule.name].of in MEASURES]
+    if reading and not features.quality and not features.extract_error:
+        put("the record is older than the quality measures: they are unknown until the page is fetched again")
     if verdict.failed:
         put("")
         put(f"{len(verdict.failed)} of {counted(len(verdict.rules), 'rule')} failed:")
@@ -185,11 +192,12 @@ def _number(value: float, digits: int = 3) -> str:
 
 
 def _scored_text(found: Explanation) -> str:
-    name = "main text" if found.scored == "main" else "main text cleaned as C4 does"
     text = found.scored_text
     words = counted(len(text.split()), "word")
     size = f"{words}, {counted(len(text), 'character')}, {counted(len(text.encode('utf-8', 'replace')), 'byte')}"
-    return f"{name}, {size}" + ("" if found.verdict.verdict == "article" else "; only articles are scored")
+    return f"{_TEXTS[found.scored]}, {size}" + (
+        "" if found.verdict.verdict == "article" else "; only articles are scored"
+    )
 
 
 def _repeats_lines(found: Explanation, *, everything: bool) -> Iterator[str]:
@@ -213,7 +221,7 @@ def _repeats_lines(found: Explanation, *, everything: bool) -> Iterator[str]:
     if isinstance(share, float | int):
         near.append(f"{share:.1%} of the 5-word shingles are on earlier pages")
     if isinstance(distance, float | int):
-        near.append(f"{counted(int(distance), 'bit')} of 64 to the simhash of the page most like it")
+        near.append(f"the simhash is {counted(int(distance), 'bit')} of 64 from that of the nearest one")
     if near:
         yield f"near-duplicates: {'; '.join(near)}"
 

@@ -40,7 +40,8 @@ class Explanation:
     score: Score | None
     source: str  # log | file
     judged: str  # live: the verdict stands in the log; now: it was made for this explanation
-    scored: str  # name of the text that is scored: main | c4
+    reads: str  # text whose quality measures are judged: main | c4; "" = unknown, the ruleset is not at hand
+    scored: str  # text that is scored: main | c4
     scored_text: str
     repeats: Repeats | None = None
     differs: str = ""  # why the passages do not add up to the recorded share; "" where they do
@@ -66,6 +67,7 @@ def explain_url(
         _chosen(scores_of(log, found, verdict.text_digest), configured),
         "log",
         "now" if recorded is None else "live",
+        ruleset.reads if verdict.digest == ruleset.digest else "",
         name,
         text,
         repeats,
@@ -103,7 +105,8 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
             abstain=found.abstain,
             tokens=found.tokens,
         )
-    return Explanation(features, verdict, score, "file", "now", *_text_scored(features, verdict, ruleset))
+    name, text = _text_scored(features, verdict, ruleset)
+    return Explanation(features, verdict, score, "file", "now", ruleset.reads, name, text)
 
 
 def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
@@ -127,6 +130,7 @@ def as_json(found: Explanation) -> dict[str, Any]:
         "feature_epoch": features.epoch,
         "fetched_at": features.fetched_at,
         "found_by": features.found_by,
+        "reads": found.reads,
         "scored_text": {
             "name": found.scored,
             "chars": len(found.scored_text),

@@ -256,7 +256,10 @@ def test_near_duplicates_are_told_where_they_are_measured(farmwatch: Runner, tmp
     measures = {"template_share": 0.425, "simhash_distance": 3.0}
     log = _log(tmp_path, [_features("a", _own(1), measures=measures), _features("b", _own(2))])
     ran = farmwatch("explain", _address("a"), "--log", log)
-    assert "near-duplicates: 42.5% of the 5-word shingles are on earlier pages; 3 bits of 64" in ran.out
+    assert (
+        "near-duplicates: 42.5% of the 5-word shingles are on earlier pages; the simhash is 3 bits of 64 from"
+        in ran.out
+    )
     assert "near-duplicates" not in farmwatch("explain", _address("b"), "--log", log).out
 
 
@@ -422,3 +425,35 @@ def test_a_file_alone_has_nothing_to_repeat(farmwatch: Runner, tmp_path: Path) -
     assert "repeats: a file alone has no earlier pages" in farmwatch("explain", "page.html").out
     found = json.loads(farmwatch("explain", "page.html", "--json").out)
     assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
+
+
+def test_a_record_without_quality_measures_says_why_rules_are_unknown(farmwatch: Runner, tmp_path: Path) -> None:
+    """Judged by a ruleset of quality rules: every one is n/a, and one line says that the record is too old for them."""
+    log = _log(tmp_path, [_features("a", _own(1)), _features("b", _own(2), quality={"main": [90.0], "c4": [80.0]})])
+    old = farmwatch("explain", _address("a"), "--ruleset", "gopher", "--log", log)
+    assert "gopher_max_words\tunknown\t<= 100000\tn/a\n" in old.out
+    assert "older than the quality measures: they are unknown until the page is fetched again" in old.out
+    new = farmwatch("explain", _address("b"), "--ruleset", "gopher", "--log", log)
+    assert "gopher_max_words\t90\t<= 100000\tpass\n" in new.out
+    assert "older than" not in new.out
+    assert "older than" not in farmwatch("explain", _address("a"), "--ruleset", "default", "--log", log).out
+
+
+@pytest.mark.parametrize("judged", ["live", "now"])
+def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner, tmp_path: Path, judged: str) -> None:
+    """A ruleset that scores the C4-cleaned text: its name, its size, the score of that text and not of the main one."""
+    rules = tmp_path / "cleaned.toml"
+    rules.write_text('reads = "c4"\nscores = "c4"\n[rules.extracted]\nthreshold = "ok"\n', encoding="utf-8")
+    page = _features("a", "This line ends as a sentence does.\nMenu Home About\n")
+    verdict = judge(page, load_ruleset(str(rules)))
+    cleaned = msgspec.structs.replace(_score(page, p_llm=0.7), text_digest=verdict.text_digest, id="cleaned")
+    log = _log(tmp_path, [page, *([verdict] if judged == "live" else []), _score(page, p_llm=0.1), cleaned])
+    ran = farmwatch("explain", _address("a"), *(["--ruleset", rules] if judged == "now" else []), "--log", log)
+    assert f"judged {judged}" in ran.out
+    assert "scored text: main text cleaned as C4 does, 7 words, 34 characters, 34 bytes\n" in ran.out
+    assert ("quality rules read the main text cleaned as C4 does" in ran.out) is (judged == "now")
+    assert "p(llm) 0.700" in ran.out
+    assert (
+        "scored text: main text, 10 words"
+        in farmwatch("explain", _address("a"), "--ruleset", "notes", "--log", log).out
+    )
