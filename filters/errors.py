@@ -23,6 +23,10 @@ class MissingExtractor(FiltersError):
     """
 
 
+class UnknownTokenizer(FiltersError):
+    """The configured tokenizer does not exist. The operator sets `tokenizer` to the name in the message."""
+
+
 class WorkersUnavailable(FiltersError):
     """Extraction workers die before they are ready, several times in a row.
 

@@ -1,8 +1,23 @@
-"""The quality measures of web-corpus builders on one text, in one pass: Gopher, C4, FineWeb, DOLMa."""
+"""The quality measures of web-corpus builders: Gopher, C4, FineWeb and DOLMa, of a text and of what C4 keeps of it.
+
+Formulas are those of datatrove 0.10 (Gopher, C4, FineWeb) and DOLMa's toolkit 1.2 (`gopher_v1`, `c4_v2`,
+`tokenizer_repetitions`). How they differ, and what RedPajama-V2 and NeMo Curator do, is said where it is computed:
+`filters.words`, `filters.lines`, `filters.ngrams`, `filters.periods`, `filters.c4`. Rules and thresholds are elsewhere
+(`filters.quality_rules`): here nothing is decided.
+
+A text is cut into tokens once, as arrays (`filters.tokens`); the cleaned text is made of lines of the text, so that its
+tokens are not cut again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from filters.c4 import clean
+from filters.lines import bullet_and_ellipsis_shares, dolma_shares, duplicate_shares, fineweb_shares
+from filters.ngrams import DUPLICATE, all_ngram_chars, repeated_ngrams, walked_duplicates
+from filters.periods import most_repetitions
+from filters.tokenizers import find_tokenizer
+from filters.tokens import Tokens
+from filters.words import dolma_word_measures, gopher_word_measures
 
 TEXTS = ("main", "c4")
 """Texts that are measured: the main text, and what C4's line cleaning leaves of it."""
@@ -63,9 +78,50 @@ MEASURES: tuple[str, ...] = (
 )
 """Names of the measures, in the order of the values in a features record; appended, never reordered."""
 
-Tokenizer = Callable[[str], Sequence[str]]
-
 
 def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[float | None]]:
-    """The measures of a main text and of its C4-cleaned text: text name -> values in the order of MEASURES."""
-    return {name: [None] * len(MEASURES) for name in TEXTS}
+    """The measures of a main text and of its C4-cleaned text: text name -> values in the order of MEASURES.
+
+    None is what a text has none of: an empty text's shares, the top 4-gram of three words. The three of C4 are counted
+    while the main text is cleaned and stand in both. Raises UnknownTokenizer.
+    """
+    tokens = Tokens.of(text, find_tokenizer(tokenizer))
+    cleaned = clean(text)
+    c4 = [float(cleaned.lorem_ipsum_lines), float(cleaned.curly_bracket_lines), float(cleaned.sentences)]
+    main = _measure(text, tokens, c4)
+    if cleaned.text == text:
+        return {"main": main, "c4": main}
+    if cleaned.kept is not None and len(cleaned.kept) == text.count("\n") + 1:
+        kept = tokens.of_lines(cleaned.kept, cleaned.text)
+    else:
+        kept = Tokens.of(cleaned.text, tokens.tokenize)
+    return {"main": main, "c4": _measure(cleaned.text, kept, c4)}
+
+
+def _measure(text: str, tokens: Tokens, c4: list[float]) -> list[float | None]:
+    words, mean, median, hashes, ellipses, alphabetic, stop_words = gopher_word_measures(text, tokens)
+    repeated = repeated_ngrams(tokens)
+    chars = len(text)
+    walked = walked_duplicates(tokens)
+    dolma_words = dolma_word_measures(tokens)
+    of_lines = dolma_shares(text, tokens)
+    gaps = range(1, 4)
+    return [
+        *(words, mean, median, hashes, ellipses),
+        *bullet_and_ellipsis_shares(text),
+        *(alphabetic, stop_words),
+        *duplicate_shares(text),
+        *((top.chars + gap) * top.count / chars if top else None for top, gap in zip(repeated.top, gaps, strict=True)),
+        *(duplicate / chars if chars else None for duplicate in walked),
+        *c4,
+        *fineweb_shares(text, tokens),
+        *dolma_words,
+        *of_lines[:4],
+        *(top.chars * top.count / tokens.chars if top else None for top in repeated.top),
+        *(
+            duplicate / all_ngram_chars(tokens, n) if len(tokens) >= n else None
+            for n, duplicate in zip(DUPLICATE, repeated.all_chars, strict=True)
+        ),
+        of_lines[4],
+        float(most_repetitions(tokens, repeated.longest)),
+    ]
