@@ -23,6 +23,9 @@ MAX_DEPTH = 512
 """Deepest nesting of elements that is taken. The extractors' time grows with its square, and from about 700 on they
 exceed Python's recursion limit; of 3,247 real pages none has more than 256."""
 
+MAX_ROOTS = 1_000
+"""Further root elements that are taken, one for each end tag of `html` with something behind it."""
+
 _ELEMENT = re.compile("<[a-zA-Z]")
 _INVALID = bytes(set(range(0x20)) - set(b"\t\n\r"))  # in XML, and so in lxml's strings
 _NONCHARACTERS = ("\ufffe".encode(), "\uffff".encode())
@@ -40,8 +43,8 @@ class Unparsed(ValueError):
 def parse(html: str) -> Any:
     """The `html` element of a document, without comments and characters that XML does not have.
 
-    Raises Unparsed: `not_html`, `no_text` for nothing but comments, `too_deep`, or `parser_stopped` where the parser
-    gives up even without its usual limits.
+    Raises Unparsed: `not_html`, `no_text` for nothing but comments, `too_deep`, `too_many_elements`, or
+    `parser_stopped` where the parser gives up even without its usual limits.
     """
     if not _ELEMENT.search(html):
         raise Unparsed(ExtractError.NOT_HTML)
@@ -92,18 +95,24 @@ def _parser(huge: bool) -> HTMLParser:
 
 
 def _gather(root: Any) -> None:
-    """Move what is in further roots to the end of the first root's body, a `div` each."""
+    """Move what is in further roots to the end of the first root's body, a `div` each.
+
+    Raises Unparsed for more of them than a page can be meant to have: no start tag need stand for one.
+    """
     if root.getnext() is None:
         return
     body = root.find("body")
     if body is None:
         body = etree.SubElement(root, "body")
-    while (more := root.getnext()) is not None:
+    for _ in range(MAX_ROOTS + 1):
+        if (more := root.getnext()) is None:
+            return
         for head in more.findall("head"):
             more.remove(head)
         for element in (more, *more.findall("body")):
             element.tag = "div"
         body.append(more)
+    raise Unparsed(ExtractError.TOO_MANY_ELEMENTS)
 
 
 def _depth(root: Any) -> int:

@@ -7,14 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 import trafilatura.core
+import zstandard
 
-from filters import trafilatura_text
+from filters import extraction, trafilatura_text
 from filters.blocks import Definition, Kind, measured, unpack
-from filters.errors import UnknownExtractor
+from filters.errors import MissingExtractor, UnknownExtractor
 from filters.extraction import ExtractError, Extraction, decode, extract, extractor
+from filters.html_tree import Unparsed
+from filters.measuring import RawPage
 from filters.settings import MeasureSettings
+from filters.workers import ExtractionPool
 
 SETTINGS = MeasureSettings()
+PLAIN = MeasureSettings(extractor="resiliparse")
 SENTENCE = "The river rose slowly during the night and the people of the village moved their boats to higher ground. "
 
 
@@ -108,11 +113,11 @@ def test_options_are_those_of_the_documented_keywords(monkeypatch: pytest.Monkey
 
 
 def test_trafilatura_is_as_before_afterwards(article: str) -> None:
-    """Watching the fallbacks leaves no trace in the library."""
+    """Handing over the tree and watching the fallbacks leave no trace in the library."""
     core: Any = trafilatura.core
-    before = core.baseline, trafilatura.external.justext_rescue
+    before = core.load_html, core.baseline, trafilatura.external.justext_rescue
     extract(article, "", SETTINGS)
-    assert (core.baseline, trafilatura.external.justext_rescue) == before
+    assert (core.load_html, core.baseline, trafilatura.external.justext_rescue) == before
 
 
 @pytest.mark.parametrize(
@@ -155,10 +160,28 @@ def test_too_much_text_is_given_up(article: str) -> None:
     assert extract(article, "", settings).error == ExtractError.TOO_LARGE
 
 
-def test_nesting_up_to_the_parsers_limit_is_extracted() -> None:
-    """200 nested divs are a page like any other."""
-    found = extract(page("<div>" * 200 + f"<p>{SENTENCE * 5}</p>" + "</div>" * 200), "", SETTINGS)
-    assert found.error == "" and SENTENCE.strip() in found.text
+@pytest.mark.parametrize("depth", [200, 254, 300, 500])
+def test_nested_page_is_extracted_whole(depth: int) -> None:
+    """Nested divs are a page like any other, beyond the parser's usual limit too; what follows them is not lost."""
+    end = f"<p>{SENTENCE * 3}The end.</p>"
+    found = extract(page("<div>" * depth + f"<p>{SENTENCE * 5}</p>" + "</div>" * depth + end), "", SETTINGS)
+    assert found.error == "" and found.text.endswith("The end.") and found.text.count(SENTENCE.strip()) == 8
+
+
+def test_text_after_the_page_is_extracted() -> None:
+    """An article behind a page's end tag, where some templates put it, is found."""
+    html = page("<p>Menu</p>") + f"<article><h1>News</h1><p>{SENTENCE * 9}</p><p>Then: {SENTENCE * 9}</p></article>"
+    assert extract(html, "", SETTINGS).text.count(SENTENCE.strip()) == 18
+
+
+def test_page_that_the_parser_gives_up_has_no_text(monkeypatch: pytest.MonkeyPatch, article: str) -> None:
+    """A page of which an unknown part is lost is not judged by the rest."""
+
+    def lost(html: str) -> Any:
+        raise Unparsed(ExtractError.PARSER_STOPPED)
+
+    monkeypatch.setattr(trafilatura_text, "parse", lost)
+    assert extract(article, "", SETTINGS) == Extraction(error="parser_stopped")
 
 
 def test_nul_bytes_are_dropped(article: str) -> None:
@@ -185,6 +208,7 @@ def test_charset_is_used() -> None:
     assert decode("Grüße".encode("utf-16"), "UTF-16") == "Grüße"
     assert decode("Grüße".encode("utf-8-sig"), "utf-8") == "Grüße"
     assert decode(b"Gr\xfc\xdfe", "utf-8") == "Gr��e"
+    assert decode(b"a +ADw-b", "unicode-1-1-utf-7") == "a +ADw-b", "a charset by any of its names"
 
 
 def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, article: str) -> None:
@@ -200,5 +224,56 @@ def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, 
 
 def test_unknown_extractor_is_named_with_the_known_ones() -> None:
     """A misspelt extractor is an error that names the nearest."""
-    with pytest.raises(UnknownExtractor, match="'trafilature' does not exist; known: trafilatura, resiliparse; did you mean"):
+    known = "'trafilature' does not exist; known: trafilatura, resiliparse; did you mean 'trafilatura'"
+    with pytest.raises(UnknownExtractor, match=known):
         extractor("trafilature")
+
+
+def test_extractor_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An extractor whose package is absent is an error of the configuration, before a page is seen or a worker runs."""
+    monkeypatch.setattr(extraction, "_installed", lambda name: name != "resiliparse")
+    assert extractor("trafilatura")
+    for look_up in (extractor, lambda name: ExtractionPool(MeasureSettings(extractor=name))):
+        with pytest.raises(MissingExtractor, match=r"'resiliparse' needs .* pip install 'farmwatch\[resiliparse\]'"):
+            look_up("resiliparse")
+
+
+def test_package_of_an_extractor_is_looked_for_by_its_name() -> None:
+    """What is installed is found, what is not is not."""
+    assert all(map(extraction._installed, extraction.EXTRACTORS))
+    assert not extraction._installed("no_such_package")
+
+
+def test_resiliparse_makes_flat_text(article: str) -> None:
+    """The extractor `resiliparse`: one line a paragraph, path `plain`, the share of links unknown."""
+    found = extract(article, "", PLAIN)
+    assert (found.error, found.path, found.tried, found.link_code_share) == ("", "plain", ("plain",), None)
+    lines = found.text.split("\n")
+    assert lines[0] == "The river" and len(lines) == 5
+    assert [(row.kind, row.chars) for row in unpack(found.blocks)] == [(Kind.PARAGRAPH, len(line)) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("html", "error"),
+    [
+        ("<html><body></body></html>", ExtractError.NO_TEXT),
+        ("<p>" + SENTENCE * 25_000, ExtractError.TOO_LARGE),
+        ("<p>x</p>" * 50_001, ExtractError.TOO_MANY_ELEMENTS),
+        (f"<p>{SENTENCE}\0\ud800</p>", ""),
+        ("<blockquote>" * 20_000 + SENTENCE * 9, ""),
+    ],
+    ids=["nothing", "large", "elements", "characters", "deep"],
+)
+def test_resiliparse_has_the_same_guards(html: str, error: str) -> None:
+    """Hostile pages end in a text or in the error's name, as with any extractor."""
+    assert extract(html, "", PLAIN).error == error
+
+
+def test_resiliparse_runs_in_the_workers(article: str) -> None:
+    """The settings' extractor is the one that the worker processes load and use."""
+    pool = ExtractionPool(msgspec.structs.replace(PLAIN, workers=1))
+    try:
+        body = zstandard.ZstdCompressor().compress(article.encode())
+        assert pool.map([RawPage("https://a.example/x", "utf-8", body)])[0].path == "plain"
+    finally:
+        pool.close()

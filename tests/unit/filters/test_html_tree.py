@@ -115,10 +115,11 @@ def test_page_without_html_at_its_beginning_is_a_page() -> None:
         ("", ExtractError.NOT_HTML),
         ("a < b and b > c", ExtractError.NOT_HTML),
         ("<!-- <b> -->", ExtractError.NO_TEXT),
+        ("<p>" + "x</html>" * 2_000, ExtractError.TOO_MANY_ELEMENTS),
     ],
 )
 def test_what_is_no_page_is_named(html: str, error: ExtractError) -> None:
-    """Text without an element is no HTML; comments alone are a page without text."""
+    """Text without an element is no HTML, comments alone are a page without text; end tags cannot make elements."""
     with pytest.raises(Unparsed) as refused:
         parse(html)
     assert refused.value.error == error
