@@ -1,4 +1,4 @@
-"""The commands that change something: `search`, `rulesets` and `train-detector`."""
+"""The commands that change something: `search` and `train-detector`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit, FarmwatchError
-from farmwatch.messages import counted, message, put, put_json, put_table
+from farmwatch.messages import counted, message, put, put_json
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 
@@ -52,37 +52,6 @@ def search(
     else:
         put(f"{counted(total, 'hit')} appended, {counted(skipped, 'line')} skipped")
     return Exit.PROBLEM if skipped else Exit.OK
-
-
-def list_rulesets(*, json: AsJson = False) -> int:
-    """The rulesets that ship with farmwatch."""
-    from filters.ruleset import load_ruleset, shipped_rulesets
-
-    rulesets = [load_ruleset(name) for name in shipped_rulesets()]
-    if json:
-        put_json([{"name": r.name, "digest": r.digest, "description": r.description} for r in rulesets])
-    else:
-        put_table(("ruleset", "digest", "description"), ((r.name, r.digest, r.description) for r in rulesets))
-    return Exit.OK
-
-
-def show_ruleset(
-    ruleset: Annotated[str, Parameter(help="Name of a shipped ruleset, or a TOML file.")], *, json: AsJson = False
-) -> int:
-    """A ruleset as it is written, and its digest. A starting point for your own: save it and change it."""
-    from filters.ruleset import load_ruleset
-
-    found = load_ruleset(ruleset)
-    if json:
-        rules = [
-            {"name": rule.name, "threshold": rule.threshold, "on_unknown": "drop" if rule.drop_unknown else "pass"}
-            for rule in found.rules
-        ]
-        put_json({"name": found.name, "digest": found.digest, "blocks": found.blocks.value, "rules": rules})
-        return Exit.OK
-    put(f"# ruleset {found.name}, digest {found.digest}")
-    put(found.source.rstrip("\n"))
-    return Exit.OK
 
 
 def train_detector(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyclopts import App, Group
 
-from farmwatch import changing, checking, explain_command, piping, running, watching
+from farmwatch import changing, checking, explain_command, piping, ruleset_commands, running, watching
 
 _DAEMON = Group.create_ordered("Daemon")
 _WATCHING = Group.create_ordered("Watching")
@@ -44,8 +44,10 @@ app.command(watching.topics, group=_WATCHING)
 app.command(changing.search, group=_CHANGING)
 app.command(changing.train_detector, group=_CHANGING)
 _rulesets = App(name="rulesets", help="The rulesets that ship with farmwatch, and your own files.", group=_CHANGING)
-_rulesets.command(changing.list_rulesets, name="list")
-_rulesets.command(changing.show_ruleset, name="show")
+_rulesets.command(ruleset_commands.list_rulesets, name="list")
+_rulesets.command(ruleset_commands.show_ruleset, name="show")
+_rulesets.command(ruleset_commands.check_rulesets, name="check")
+_rulesets.command(ruleset_commands.diff_rulesets, name="diff")
 app.command(_rulesets)
 
 app.command(checking.doctor, group=_CHECKING)

@@ -130,8 +130,8 @@ def _warnings(ruleset: Ruleset, file: Path) -> list[str]:
 
 
 def _shown(difference: Difference) -> tuple[str, str, str, str]:
-    values = (_cell(difference, value) for value in (difference.a, difference.b))
-    return (difference.rule or "(ruleset)", difference.field, *values)
+    a, b = _cell(difference, difference.a), _cell(difference, difference.b)
+    return difference.rule or "(ruleset)", difference.field, a, b
 
 
 def _cell(difference: Difference, value: Any) -> str:

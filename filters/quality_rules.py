@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from filters.quality import MEASURES
-from filters.rule_kinds import Facts, Rule, RuleKind, Value
+from filters.rule_kinds import MOST, Facts, Rule, RuleKind, Value
 
 
 class _Unit(NamedTuple):
@@ -23,17 +23,29 @@ class _Unit(NamedTuple):
     whole: bool = False
 
 
-_COUNT = _Unit(10**9, whole=True)
-_CHARS = _Unit(10**9)  # a mean or a median
-_RATE = _Unit(10**9)  # per word: may exceed 1
+_COUNT = _Unit(MOST, whole=True)
+_CHARS = _Unit(MOST)  # a mean or a median
+_RATE = _Unit(MOST)  # per word: may exceed 1
 _SHARE = _Unit(1)
 
 _TABLE: tuple[tuple[str, str, str, _Unit, str], ...] = (
     # rule, measure, operator, unit, what is measured
-    ("gopher_min_words", "words", ">=", _COUNT, "words with a character that is no punctuation"),
-    ("gopher_max_words", "words", "<=", _COUNT, "words with a character that is no punctuation"),
-    ("gopher_min_mean_word_chars", "mean_word_chars", ">=", _CHARS, "mean characters of those words"),
-    ("gopher_max_mean_word_chars", "mean_word_chars", "<=", _CHARS, "mean characters of those words"),
+    ("gopher_min_words", "words", ">=", _COUNT, "words that are not all punctuation"),
+    ("gopher_max_words", "words", "<=", _COUNT, "words that are not all punctuation"),
+    (
+        "gopher_min_mean_word_chars",
+        "mean_word_chars",
+        ">=",
+        _CHARS,
+        "mean characters of words that are not all punctuation",
+    ),
+    (
+        "gopher_max_mean_word_chars",
+        "mean_word_chars",
+        "<=",
+        _CHARS,
+        "mean characters of words that are not all punctuation",
+    ),
     ("gopher_min_median_word_chars", "median_word_chars", ">=", _CHARS, "median characters of all words"),
     ("gopher_max_median_word_chars", "median_word_chars", "<=", _CHARS, "median characters of all words"),
     ("gopher_max_hashes_per_word", "hashes_per_word", "<=", _RATE, "number of # / words"),
@@ -178,7 +190,8 @@ QUALITY_RULES: dict[str, RuleKind] = {
         measure=_reader(measure),
         of=measure,
         op=op,
-        doc=f"{what} ({_SOURCES[name.partition('_')[0]]})",
+        what=what,
+        source=_SOURCES[name.partition("_")[0]],
         high=unit.high,
         whole=unit.whole,
     )

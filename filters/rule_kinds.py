@@ -74,7 +74,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleKind:
-    """What a rule is. `doc` says in one line what is measured and where it comes from.
+    """What a rule is: `what` is measured, in a few words, and the `source` that published the rule.
 
     A number as threshold lies from `low` to `high`, both possible, and is whole where `whole`; a list of texts matches
     `item`, where there is one. `of` names the measure: two rules of one measure bound it from both sides.
@@ -83,13 +83,19 @@ class RuleKind:
     measure: Callable[[Facts, Rule], Value]
     of: str
     op: str
-    doc: str
+    what: str
+    source: str = ""
     threshold: type[Any] = float  # float, str or list
     low: float = 0
     high: float = MOST
     whole: bool = False
     item: re.Pattern[str] | None = None
     fields: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def doc(self) -> str:
+        """One line: what is measured, and its source in brackets."""
+        return f"{self.what} ({self.source})" if self.source else self.what
 
     def refusal(self, threshold: object) -> str:
         """Why this cannot be a threshold of the rule; "" where it can."""

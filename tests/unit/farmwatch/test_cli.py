@@ -121,14 +121,6 @@ def test_an_unknown_role_is_a_usage_error(farmwatch: Runner) -> None:
     assert "measure" in ran.err
 
 
-def test_rulesets_list_and_show(farmwatch: Runner) -> None:
-    """Both shipped rulesets are listed with their digests, and one can be shown as it is written."""
-    listed = farmwatch("rulesets", "list")
-    assert {line.split("\t")[0] for line in listed.out.splitlines()[1:]} == {"default", "notes"}
-    assert "[rules.min_tokens]" in farmwatch("rulesets", "show", "notes").out
-    assert farmwatch("rulesets", "show", "nothing").code == Exit.USAGE
-
-
 def test_training_without_the_extra_says_what_to_install(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

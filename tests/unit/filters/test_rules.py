@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.blocks import JOINED, Block, Kind, pack
 from filters.judging import explain_table, judge
-from filters.ruleset import load_ruleset, parse_ruleset
+from filters.quality import MEASURES
+from filters.quality_rules import QUALITY_RULES
+from filters.rule_kinds import PASSES
+from filters.rules import RULES
+from filters.ruleset import Ruleset, load_ruleset, parse_ruleset
 from stream.records import Features, Verdict, decode, encode
 
 NOTES, DEFAULT = load_ruleset("notes"), load_ruleset("default")
@@ -23,7 +28,7 @@ GOOD: dict[str, Any] = {
     "url_path": "/how-rivers-rise",
     "duplicate_share": 0.1,
 }
-ARTICLE = [
+OF_ARTICLES = [
     "extracted",
     "min_tokens",
     "link_code_share",
@@ -61,12 +66,14 @@ def outcome(verdict: Verdict, rule: str) -> tuple[Any, str]:
 
 
 def test_good_article_passes_every_rule() -> None:
-    """An article is kept, and every rule of the table in the specification says pass, in that order."""
+    """An article is kept, every rule that is in force says pass, in the file's order, and the others nothing."""
     for ruleset in (NOTES, DEFAULT):
         verdict = judge(features(), ruleset, now_ms=9, run="r1")
         assert (verdict.verdict, verdict.first_failed, verdict.failed) == ("article", "", [])
-        assert [rule.name for rule in verdict.rules] == ARTICLE
-        assert {rule.outcome for rule in verdict.rules} == {"pass"}
+        assert [(rule.name, rule.outcome) for rule in verdict.rules] == [
+            (rule.name, "pass" if rule.threshold is not None else "n/a") for rule in ruleset.rules
+        ]
+        assert [rule.name for rule in ruleset.rules if rule.threshold is not None] == OF_ARTICLES
         assert (verdict.id, verdict.page_id, verdict.site, verdict.url) == ("f1", "p1", "a.example", features().url)
         assert (verdict.ruleset, verdict.digest, verdict.epoch) == (ruleset.name, ruleset.digest, "e1")
         assert (verdict.extract_path, verdict.text_digest, verdict.fetched_at) == ("recall", "d1", 7)
@@ -185,12 +192,84 @@ def test_page_without_text_is_dropped_as_not_extracted() -> None:
     assert outcome(verdict, "url_kind") == ("other", "pass")
 
 
-def test_fallback_text_has_unknown_shares() -> None:
-    """After a flat fallback the shares of links and lists are n/a and do not drop; the other rules are known."""
-    flat = features(path="fallback", link_code_share=None)
-    verdict = judge(flat, NOTES)
+@pytest.mark.parametrize("path", ["fallback", "plain"])
+def test_flat_text_has_unknown_shares(path: str) -> None:
+    """Of a text that came flat the shares of links and lists are n/a and do not drop; the other rules are known."""
+    verdict = judge(features(path=path, link_code_share=None), NOTES)
     assert verdict.verdict == "article"
     assert [rule.name for rule in verdict.rules if rule.outcome == "n/a"] == ["link_code_share", "list_table_share"]
+
+
+def ruled(*rules: str, **fields: str) -> Ruleset:
+    """A ruleset of `extracted` and these tables."""
+    top = "".join(f"{field} = '{value}'\n" for field, value in fields.items())
+    return parse_ruleset(top + '[rules.extracted]\nthreshold = "ok"\n' + "".join(rules), "mine")
+
+
+@pytest.mark.parametrize(
+    ("rule", "threshold", "passing", "failing"),
+    [("template_share", 0.8, (0.0, 0.8), (0.81, 1.0)), ("simhash_distance", 3, (3, 64), (0, 2))],
+)
+def test_templated_pages_are_dropped_where_a_ruleset_says_so(
+    rule: str, threshold: float, passing: tuple[float, ...], failing: tuple[float, ...]
+) -> None:
+    """Nearness to earlier pages of the site drops beyond its threshold; the first page of a site has nothing near."""
+    ruleset = ruled(f"[rules.{rule}]\nthreshold = {threshold}\n")
+    found: dict[float | None, Verdict] = {}
+    for value in (*passing, *failing, None):
+        measures: dict[str, Any] = {rule: value}
+        found[value] = judge(features(**measures), ruleset)
+    assert all(found[value].failed == [] for value in passing)
+    assert all(found[value].failed == [rule] for value in failing)
+    assert outcome(found[None], rule) == (None, "n/a")
+
+
+def test_quality_is_read_of_the_text_that_the_ruleset_names() -> None:
+    """The same rule sees the main text's measure or the cleaned text's; where that was not measured it is n/a."""
+    words = MEASURES.index("words")
+    values = {text: [None] * words + [count] for text, count in (("main", 60.0), ("c4", 40.0))}
+    page = msgspec.structs.replace(features(), quality=values)
+    rule = "[rules.gopher_min_words]\nthreshold = 50\n"
+    assert outcome(judge(page, ruled(rule)), "gopher_min_words") == (60, "pass")
+    assert outcome(judge(page, ruled(rule, reads="main")), "gopher_min_words") == (60, "pass")
+    assert outcome(judge(page, ruled(rule, reads="c4")), "gopher_min_words") == (40, "fail")
+    only_main = msgspec.structs.replace(page, quality={"main": values["main"]})
+    assert outcome(judge(only_main, ruled(rule, reads="c4")), "gopher_min_words") == (None, "n/a")
+
+
+def test_measures_newer_than_the_features_are_unknown() -> None:
+    """Features of an epoch that measured less are judged by what they have: the rest is n/a."""
+    page = msgspec.structs.replace(features(), quality={"main": [100.0]})
+    verdict = judge(
+        page, ruled("[rules.gopher_min_words]\nthreshold = 50\n[rules.dolma_max_repetitions]\nthreshold = 9\n")
+    )
+    assert outcome(verdict, "gopher_min_words") == (100, "pass")
+    assert outcome(verdict, "dolma_max_repetitions") == (None, "n/a")
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_says_what_it_measures(name: str) -> None:
+    """One line of documentation each, a range of thresholds that is not empty, and both its ends can be written."""
+    kind = RULES[name]
+    assert 10 < len(kind.doc) < 140
+    assert "\n" not in kind.doc
+    assert kind.op in PASSES
+    if kind.threshold is float:
+        assert kind.low < kind.high
+        assert (kind.refusal(kind.low), kind.refusal(kind.high)) == ("", "")
+        assert kind.refusal(kind.low - 1)
+        assert kind.refusal(kind.high + 1)
+
+
+def test_every_quality_measure_has_its_rule() -> None:
+    """No measure is taken for nothing, and what is bounded from both sides is named by min and max."""
+    bounded: dict[str, list[str]] = {}
+    for name, kind in QUALITY_RULES.items():
+        bounded.setdefault(kind.of, []).append(name)
+    assert list(dict.fromkeys([*bounded, *MEASURES])) == list(bounded)
+    for names in bounded.values():
+        for name in names:
+            assert ("_min_" in name) == (RULES[name].op == ">=")
 
 
 def test_policy_of_the_ruleset_decides_on_unknown_measures() -> None:

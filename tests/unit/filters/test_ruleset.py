@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from filters.errors import BadRuleset
+from filters.rule_kinds import RuleKind
+from filters.rules import RULES
 from filters.ruleset import load_ruleset, parse_ruleset
 
 MINIMAL = '[rules.extracted]\nthreshold = "ok"\n'
@@ -213,3 +219,104 @@ def test_digest_is_of_what_decides() -> None:
         MINIMAL,
     ):
         assert parse_ruleset(other, "a").digest != base
+
+
+def written(value: object) -> str:
+    """A value as TOML has it."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def possible(kind: RuleKind) -> st.SearchStrategy[object]:
+    """Thresholds of a rule."""
+    if kind.threshold is list:
+        return st.lists(st.sampled_from(["en", "de", "fr"]), min_size=1, unique=True)
+    return st.integers(int(kind.low), int(kind.high)) if kind.whole else st.floats(kind.low, kind.high)
+
+
+@st.composite
+def any_rules(draw: st.DrawFn) -> dict[str, dict[str, object]]:
+    """Known rules in any order with thresholds that are possible; of one measure only one side is bounded."""
+    names = draw(st.lists(st.sampled_from(sorted(set(RULES) - {"extracted", "url_kind"})), unique=True, max_size=8))
+    tables: dict[str, dict[str, object]] = {"extracted": {"threshold": "ok"}}
+    bounded = set()
+    for name in names:
+        kind = RULES[name]
+        table: dict[str, object] = {}
+        if kind.of not in bounded and draw(st.booleans()):
+            bounded.add(kind.of)
+            table["threshold"] = draw(possible(kind))
+        if "block_chars" in kind.fields:
+            table["block_chars"] = draw(st.integers(0, 500))
+        if draw(st.booleans()):
+            table["on_unknown"] = draw(st.sampled_from(["pass", "drop"]))
+        tables[name] = table
+    return tables
+
+
+def tabled(tables: Mapping[str, Mapping[str, object]], space: str = "") -> str:
+    """A ruleset's text with a table a rule; `space` stands after every statement."""
+    lines = []
+    for name, table in tables.items():
+        lines += [f"[rules.{name}]{space}", *(f"{key} = {written(value)}{space}" for key, value in table.items())]
+    return "\n".join(lines)
+
+
+def inline(tables: Mapping[str, Mapping[str, object]]) -> str:
+    """The same in dotted keys with inline tables."""
+    rows = (", ".join(f"{key} = {written(value)}" for key, value in table.items()) for table in tables.values())
+    return "\n".join(f"rules.{name} = {{{row}}}" for name, row in zip(tables, rows, strict=True))
+
+
+@given(any_rules(), st.sampled_from(["  # why", "\n\n# a line", "\t"]))
+def test_any_ruleset_is_read_as_it_is_written(tables: dict[str, dict[str, object]], space: str) -> None:
+    """Rules, order, thresholds and fields come out as they went in; comments, space and inline tables say the same."""
+    ruleset = parse_ruleset(tabled(tables), "mine")
+    assert [rule.name for rule in ruleset.rules] == list(tables)
+    for rule, table in zip(ruleset.rules, tables.values(), strict=True):
+        assert rule.threshold == table.get("threshold")
+        assert rule.drop_unknown == (table.get("on_unknown") == "drop")
+        assert rule.block_chars == table.get("block_chars", 0)
+    for text in (tabled(tables, space), inline(tables), "description = 'x'\n" + tabled(tables)):
+        again = parse_ruleset(text, "other")
+        assert (again.rules, again.digest) == (ruleset.rules, ruleset.digest)
+
+
+@given(any_rules(), st.data())
+def test_any_other_threshold_is_another_digest(tables: dict[str, dict[str, object]], data: st.DataObject) -> None:
+    """One threshold more, less or otherwise changes the digest, and so does one rule less."""
+    base = parse_ruleset(tabled(tables), "mine").digest
+    names = [name for name in tables if RULES[name].threshold is float and tables[name].get("threshold") != 1]
+    if not names:
+        return
+    name = data.draw(st.sampled_from(names))
+    fewer = {key: table for key, table in tables.items() if key != name}
+    without = tables | {name: {key: value for key, value in tables[name].items() if key != "threshold"}}
+    rounded = tables | {name: tables[name] | {"threshold": 1}}
+    others = [fewer, without] if "threshold" in tables[name] else [fewer]
+    if sum(RULES[other].of == RULES[name].of for other in tables) == 1:
+        others.append(rounded)
+    for other in others:
+        assert parse_ruleset(tabled(other), "mine").digest != base
+
+
+@given(any_rules(), st.data(), st.sampled_from([tabled, inline]))
+def test_any_impossible_value_is_told_with_its_line(
+    tables: dict[str, dict[str, object]], data: st.DataObject, write: Callable[..., str]
+) -> None:
+    """Wherever in a ruleset one value is negative, the message names the rule and the line where the value stands."""
+    numbered = [name for name in tables if RULES[name].threshold is float]
+    if not numbered:
+        return
+    name = data.draw(st.sampled_from(numbered))
+    text = write(tables | {name: {**tables[name], "threshold": -987654}})
+    line = next(number for number, said in enumerate(text.split("\n"), 1) if "-987654" in said)
+    with pytest.raises(BadRuleset, match=rf"^mine:{line}: rule {name}: threshold is -987654"):
+        parse_ruleset(text, "mine")
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_ruleset_or_refused(text: str) -> None:
+    """Whatever a file holds, reading it ends in a ruleset or in BadRuleset."""
+    for source in (text, MINIMAL + text, f"{MINIMAL}[rules.min_tokens]\nthreshold = {text}"):
+        with contextlib.suppress(BadRuleset):
+            assert parse_ruleset(source, "mine").rules[0].name == "extracted"

@@ -1,0 +1,81 @@
+"""Which text a ruleset has scored: judge, the stage and the pure function agree on it and on its digest."""
+
+from __future__ import annotations
+
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from filters.c4 import clean
+from filters.judge_stage import JudgeStage
+from filters.judging import judge, judge_and_text, scored_text
+from filters.ruleset import parse_ruleset
+from filters.settings import JudgeSettings
+from stream.metrics import Meter
+from stream.records import Features, ScoreRequest, Verdict, decode
+from stream.stage import Context
+
+RULES = '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n'
+MAIN, C4 = parse_ruleset(RULES, "main"), parse_ruleset('scores = "c4"\n' + RULES, "c4")
+TEXT = "Share this page\nThe river rose over night. Nobody slept.\nTags: river, night\nBy noon it had gone down again."
+KEPT = "The river rose over night. Nobody slept.\nBy noon it had gone down again."
+
+
+def page(text: str = TEXT, tokens: int = 20) -> Features:
+    """A page with this main text."""
+    digest = xxhash.xxh3_128_hexdigest(text.encode())
+    measures: dict[str, float | str | None] = {"tokens": tokens}
+    return Features(
+        id="f", site="a.example", page_id="p", url="u", epoch="e", text=text, text_digest=digest, measures=measures
+    )
+
+
+def emitted(features: Features, ruleset_text: str) -> tuple[Verdict, list[ScoreRequest]]:
+    """What JUDGE emits of one page."""
+    context = Context(0, None, Meter(), now_ms=0)
+    stage = JudgeStage(JudgeSettings(), ruleset=parse_ruleset(ruleset_text, "mine"))
+    stage.process(features, None, context)
+    verdict = next(decode(Verdict, o.value or b"") for o in context.outputs if o.topic == "verdicts")
+    return verdict, [decode(ScoreRequest, o.value or b"") for o in context.outputs if o.topic == "score.requests"]
+
+
+def test_the_cleaned_text_is_scored_where_the_ruleset_says_so() -> None:
+    """An article's request carries C4's kept lines and their digest, and so does its verdict."""
+    verdict, requests = emitted(page(), 'scores = "c4"\n' + RULES)
+    digest = xxhash.xxh3_128_hexdigest(KEPT.encode())
+    assert [(request.text, request.text_digest) for request in requests] == [(KEPT, digest)]
+    assert (verdict.verdict, verdict.text_digest) == ("article", digest)
+
+
+def test_the_main_text_is_scored_otherwise() -> None:
+    """Without the field, text and digest are those of the features."""
+    verdict, requests = emitted(page(), RULES)
+    assert [(request.text, request.text_digest) for request in requests] == [(TEXT, page().text_digest)]
+    assert verdict.text_digest == page().text_digest
+
+
+def test_dropped_pages_have_no_cleaned_text() -> None:
+    """Nothing is cleaned in vain: the digest is "" where cleaned texts are scored, and else the main text's."""
+    short = page(tokens=4)
+    assert judge_and_text(short, C4) == (judge(short, C4), "")
+    assert judge(short, C4).text_digest == ""
+    assert judge_and_text(short, MAIN) == (judge(short, MAIN), "")
+    assert judge(short, MAIN).text_digest == short.text_digest
+
+
+@given(st.text(alphabet=st.sampled_from("ab .!\n{'\"[1]…é"), max_size=80))
+def test_text_and_digest_belong_together(text: str) -> None:
+    """For any text the verdict's digest is that of the text that is scored, and of what C4's cleaning leaves."""
+    features = page(text)
+    for ruleset, expected in ((MAIN, text), (C4, clean(text).text)):
+        verdict, scored = judge_and_text(features, ruleset)
+        assert scored == expected
+        assert verdict.text_digest == xxhash.xxh3_128_hexdigest(scored.encode())
+        assert scored_text(features, ruleset) == (scored, verdict.text_digest)
+
+
+def test_which_text_is_read_and_which_is_scored_are_two_things() -> None:
+    """Each field alone changes the digest of a ruleset, and reading C4's measures scores the main text."""
+    reading = parse_ruleset('reads = "c4"\n' + RULES, "mine")
+    assert len({ruleset.digest for ruleset in (MAIN, C4, reading)}) == 3
+    assert scored_text(page(), reading)[0] == TEXT

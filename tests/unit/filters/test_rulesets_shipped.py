@@ -1,0 +1,164 @@
+"""The shipped rulesets: each published threshold, written down here a second time, with the values that just pass."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from filters.judging import judge
+from filters.quality import MEASURES
+from filters.ruleset import load_ruleset, shipped_rulesets
+from stream.records import Features
+
+Published = list[tuple[str, str, str, float]]  # rule, measure, drops when the value is ... than, this
+
+GOPHER: Published = [
+    ("gopher_min_words", "words", "<", 50),
+    ("gopher_max_words", "words", ">", 100_000),
+    ("gopher_min_mean_word_chars", "mean_word_chars", "<", 3),
+    ("gopher_max_mean_word_chars", "mean_word_chars", ">", 10),
+    ("gopher_max_hashes_per_word", "hashes_per_word", ">", 0.1),
+    ("gopher_max_ellipses_per_word", "ellipses_per_word", ">", 0.1),
+    ("gopher_max_bullet_line_share", "bullet_line_share", ">", 0.9),
+    ("gopher_max_ellipsis_line_share", "ellipsis_line_share", ">", 0.3),
+    ("gopher_min_alpha_word_share", "alpha_word_share", "<", 0.8),
+    ("gopher_min_stop_words", "stop_words", "<", 2),
+    ("gopher_max_duplicate_paragraph_share", "duplicate_paragraph_share", ">", 0.3),
+    ("gopher_max_duplicate_paragraph_char_share", "duplicate_paragraph_char_share", ">", 0.2),
+    ("gopher_max_duplicate_line_share", "duplicate_line_share", ">", 0.3),
+    ("gopher_max_duplicate_line_char_share", "duplicate_line_char_share", ">", 0.2),
+    ("gopher_max_top_2gram_share", "top_2gram_share", ">", 0.2),
+    ("gopher_max_top_3gram_share", "top_3gram_share", ">", 0.18),
+    ("gopher_max_top_4gram_share", "top_4gram_share", ">", 0.16),
+    ("gopher_max_duplicate_5gram_share", "duplicate_5gram_share", ">", 0.15),
+    ("gopher_max_duplicate_6gram_share", "duplicate_6gram_share", ">", 0.14),
+    ("gopher_max_duplicate_7gram_share", "duplicate_7gram_share", ">", 0.13),
+    ("gopher_max_duplicate_8gram_share", "duplicate_8gram_share", ">", 0.12),
+    ("gopher_max_duplicate_9gram_share", "duplicate_9gram_share", ">", 0.11),
+    ("gopher_max_duplicate_10gram_share", "duplicate_10gram_share", ">", 0.1),
+]
+C4: Published = [
+    ("c4_lorem_ipsum", "c4_lorem_ipsum_lines", ">", 0),
+    ("c4_curly_bracket", "c4_curly_bracket_lines", ">", 0),
+    ("c4_min_sentences", "c4_sentences", "<", 5),
+]
+FINEWEB: Published = [
+    ("fineweb_min_punctuated_line_share", "fineweb_punctuated_line_share", "<", 0.12),
+    ("fineweb_max_short_line_share", "fineweb_short_line_share", ">", 0.67),
+    ("fineweb_max_duplicate_line_char_share", "fineweb_duplicate_line_char_share", ">", 0.01),
+    ("fineweb_max_newlines_per_word", "fineweb_newlines_per_word", ">", 0.3),
+]
+DOLMA: Published = [
+    ("dolma_min_words", "dolma_words", "<", 50),
+    ("dolma_max_words", "dolma_words", ">", 100_000),
+    ("dolma_min_median_word_chars", "median_word_chars", "<", 3),
+    ("dolma_max_median_word_chars", "median_word_chars", ">", 10),
+    ("dolma_max_symbol_word_share", "dolma_symbol_word_share", ">", 0.1),
+    ("dolma_min_alpha_word_share", "alpha_word_share", "<", 0.8),
+    ("dolma_min_required_words", "dolma_required_words", "<", 2),
+    ("dolma_max_bullet_line_share", "dolma_bullet_line_share", ">", 0.9),
+    ("dolma_max_ellipsis_line_share", "dolma_ellipsis_line_share", ">", 0.3),
+    ("dolma_max_duplicate_line_share", "dolma_duplicate_line_share", ">", 0.3),
+    ("dolma_max_duplicate_line_char_share", "dolma_duplicate_line_char_share", ">", 0.3),
+    ("dolma_max_top_2gram_share", "dolma_top_2gram_share", ">", 0.2),
+    ("dolma_max_top_3gram_share", "dolma_top_3gram_share", ">", 0.18),
+    ("dolma_max_top_4gram_share", "dolma_top_4gram_share", ">", 0.16),
+    ("dolma_max_duplicate_5gram_share", "dolma_duplicate_5gram_share", ">", 0.15),
+    ("dolma_max_duplicate_6gram_share", "dolma_duplicate_6gram_share", ">", 0.14),
+    ("dolma_max_duplicate_7gram_share", "dolma_duplicate_7gram_share", ">", 0.13),
+    ("dolma_max_duplicate_8gram_share", "dolma_duplicate_8gram_share", ">", 0.12),
+    ("dolma_max_duplicate_9gram_share", "dolma_duplicate_9gram_share", ">", 0.11),
+    ("dolma_max_duplicate_10gram_share", "dolma_duplicate_10gram_share", ">", 0.1),
+    ("dolma_max_unpunctuated_line_share", "dolma_unpunctuated_line_share", ">", 0.5),
+    ("dolma_max_repetitions", "dolma_repetitions", ">=", 100),
+]
+PUBLISHED = {"gopher": GOPHER, "c4": C4, "fineweb": FINEWEB, "dolma": DOLMA}
+CASES = [(name, *published) for name, rules in PUBLISHED.items() for published in rules]
+
+
+def features(values: dict[str, float | None], text: str = "main") -> Features:
+    """A page with these quality measures of one text; the others are unknown."""
+    quality = {text: [values.get(measure) for measure in MEASURES]}
+    return Features(id="f", site="s", page_id="p", url="u", epoch="e", text="text", text_digest="d", quality=quality)
+
+
+def passing(published: Published) -> dict[str, float | None]:
+    """Values that every one of the rules passes."""
+    least = {measure: limit for _, measure, op, limit in published if op == "<"}
+    return {measure: least.get(measure, 0.0) for _, measure, _, _ in published}
+
+
+def test_six_rulesets_are_shipped() -> None:
+    """Two for articles, four as published; each says what it is, and none is another."""
+    rulesets = [load_ruleset(name) for name in shipped_rulesets()]
+    assert [ruleset.name for ruleset in rulesets] == ["c4", "default", "dolma", "fineweb", "gopher", "notes"]
+    assert len({ruleset.digest for ruleset in rulesets}) == len({ruleset.description for ruleset in rulesets}) == 6
+    assert all(ruleset.description for ruleset in rulesets)
+
+
+def test_thresholds_of_the_notes() -> None:
+    """The shipped numbers are those of the users' notes, and every paragraph is a block."""
+    notes = load_ruleset("notes")
+    assert notes.blocks == "paragraph"
+    assert {rule.name: (rule.threshold, rule.block_chars) for rule in notes.rules} == {
+        "extracted": ("ok", 0),
+        "min_tokens": (200, 0),
+        "link_code_share": (0.2, 0),
+        "longest_block": (250, 0),
+        "large_block_share": (0.75, 200),
+        "list_table_share": (0.2, 100),
+        "duplicate_share": (0.5, 0),
+        "language": (["en"], 0),
+        "url_kind": (["index", "tag", "category", "search", "paging"], 0),
+    }
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_rules_are_those_published_in_their_order(name: str) -> None:
+    """After `extracted` stand the published rules with their thresholds, in the order in which they are evaluated."""
+    rules = load_ruleset(name).rules
+    assert [(rule.name, rule.threshold) for rule in rules] == [
+        ("extracted", "ok"),
+        *((rule, limit) for rule, _, _, limit in PUBLISHED[name]),
+    ]
+
+
+@pytest.mark.parametrize(("ruleset", "rule", "measure", "op", "limit"), CASES, ids=[case[1] for case in CASES])
+def test_a_published_threshold_drops_just_beyond_it(
+    ruleset: str, rule: str, measure: str, op: str, limit: float
+) -> None:
+    """The reference's comparison to the last bit: the threshold itself, and the nearest number on each side of it."""
+    good = passing(PUBLISHED[ruleset])
+    below, above = math.nextafter(limit, -math.inf), math.nextafter(limit, math.inf)
+    dropped = {"<": [below], ">": [above], ">=": [limit, above]}[op]
+    for value in (below, float(limit), above):
+        failed = judge(features({**good, measure: value}), load_ruleset(ruleset)).failed
+        assert (rule in failed) == (value in dropped)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_every_rule_passes_is_kept(name: str) -> None:
+    """A page within all thresholds is an article; with every rule at fault the first of the file is the reason."""
+    published = PUBLISHED[name]
+    assert judge(features(passing(published)), load_ruleset(name)).first_failed == ""
+    worst: dict[str, Any] = {measure: -1.0 if op == "<" else 1e9 for _, measure, op, _ in reversed(published)}
+    verdict = judge(features(worst), load_ruleset(name))
+    assert verdict.first_failed == published[0][0]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_features_older_than_the_measures_are_dropped(name: str) -> None:
+    """A page of which no quality is known is not kept unseen: one rule says so, and the others are n/a."""
+    old = Features(id="f", site="s", page_id="p", url="u", epoch="e", text="text", text_digest="d")
+    verdict = judge(old, load_ruleset(name))
+    assert len(verdict.failed) == 1
+    assert {rule.outcome for rule in verdict.rules[1:]} == {"n/a"}
+
+
+def test_only_c4_scores_its_cleaned_text() -> None:
+    """C4's ruleset has the kept lines scored; all read the measures of the main text."""
+    found = {name: (load_ruleset(name).reads, load_ruleset(name).scores) for name in shipped_rulesets()}
+    assert found.pop("c4") == ("main", "c4")
+    assert set(found.values()) == {("main", "main")}
