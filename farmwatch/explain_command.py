@@ -35,7 +35,7 @@ PATHS = {
 
 ERRORS = {
     "empty": "nothing but white space was sent",
-    "not_html": "it is not HTML: an image, an archive or another binary file",
+    "not_html": "it is not HTML: without any element, or an image, an archive or another binary file",
     "too_large": "more bytes, of HTML or of main text, than the cap",
     "too_many_elements": "more elements than the cap",
     "too_deep": "elements are nested deeper than the parser takes",

@@ -195,7 +195,7 @@ def _differs(repeats: Repeats, features: Features, settings: MeasureSettings) ->
     if features.epoch != feature_epoch(settings):
         return f"{said}measured with other settings than those configured here (epoch {features.epoch})"
     if shown > recorded:
-        return f"{said}a site has {settings.chunk_ids_per_site} chunks remembered, its oldest page is forgotten first"
+        return f"{said}{settings.chunk_ids_per_site} chunks of a site are remembered, the oldest pages lose theirs"
     return f"{said}an earlier page, or an earlier visit to one, has left the log"
 
 

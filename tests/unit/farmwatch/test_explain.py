@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from crawler.urls import page_id
 from farmwatch import explain_command
 from farmwatch.errors import Exit
 from farmwatch.explain_command import ERRORS, PATHS
+from farmwatch.explaining import explain_url
 from filters.epoch import feature_epoch
 from filters.extraction import ExtractError
 from filters.judging import judge
@@ -23,6 +25,7 @@ from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from stream.log import Output, partition_of
+from stream.memory_log import MemoryLog
 from stream.opening import open_log
 from stream.records import Features, Page, Record, RuleOutcome, Score, encode
 from stream.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
@@ -177,6 +180,7 @@ def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
     assert ran.code == Exit.OK
     assert "article" in ran.out.splitlines()[0]
     assert "abstains: too_short" in ran.out
+    assert "repeats: a file alone has no earlier pages" in ran.out
 
 
 def test_repeats_are_told_with_where_they_stood(farmwatch: Runner, tmp_path: Path) -> None:
@@ -236,7 +240,7 @@ def test_earlier_pages_are_those_that_measure_compared_with(farmwatch: Runner, t
 @pytest.mark.parametrize(
     ("share", "epoch", "why"),
     [
-        (0.01, EPOCH, "oldest page is forgotten first"),
+        (0.01, EPOCH, "the oldest pages lose theirs"),
         (0.99, EPOCH, "has left the log"),
         (0.5, "0123456789ab", "other settings than those configured here (epoch 0123456789ab)"),
     ],
@@ -420,9 +424,8 @@ def test_a_score_by_way_of_another_page_is_said_to_be(farmwatch: Runner, tmp_pat
 
 
 def test_a_file_alone_has_nothing_to_repeat(farmwatch: Runner, tmp_path: Path) -> None:
-    """A file is no page of a site: said so, and null in JSON."""
+    """A file is no page of a site: it has no earlier pages, not none of them, and so no passages."""
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
-    assert "repeats: a file alone has no earlier pages" in farmwatch("explain", "page.html").out
     found = json.loads(farmwatch("explain", "page.html", "--json").out)
     assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
 
@@ -457,3 +460,28 @@ def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner,
         "scored text: main text, 10 words"
         in farmwatch("explain", _address("a"), "--ruleset", "notes", "--log", log).out
     )
+
+
+@pytest.mark.parametrize("mode", ["text", "block"])
+def test_passages_add_up_whatever_the_order_of_visits(mode: Literal["text", "block"]) -> None:
+    """Pages fetched again and again with other texts: the passages are the recorded share at every single visit."""
+    chance = random.Random(7)
+    settings = MeasureSettings(chunk_mode=mode)
+    measurer = Measurer(settings)
+    log = MemoryLog()
+    log.create(all_topics(1, measurer.epoch))
+    ruleset, shares = load_ruleset("default"), set()
+    for visit in range(40):
+        address = _address(str(chance.randrange(6)))
+        text = "".join(f"<p>{_own(number)}</p>" for number in chance.sample(range(9), chance.randrange(4)))
+        features = measurer.measure(address, f"<html><body>{text}</body></html>", SITE, page_id=page_id(address))
+        log.append([Output(FEATURES, 0, SITE.encode(), encode(msgspec.structs.replace(features, id=str(visit))))])
+        found = explain_url(log, address, ruleset, settings, live=True, configured=lambda: DETECTOR)
+        share = features.measures["duplicate_share"]
+        shares.add(share)
+        assert found.differs == ""
+        assert (found.repeats is None) is (share is None)
+        if found.repeats is not None:
+            assert found.repeats.repeated_bytes / found.repeats.size_bytes == share
+    assert {None, 0.0} < shares
+    assert max(share for share in shares if isinstance(share, float)) > 0.5
