@@ -15,13 +15,14 @@ from crawler.urls import page_id, site_of
 from farmwatch.errors import Exit
 from farmwatch.jsonl import JsonLines, batches, write_line
 from filters.blocks import Block, pack, unpack
-from filters.chunk_store import ChunkStore
 from filters.epoch import feature_epoch
 from filters.judging import ARTICLE, judge
 from filters.measuring import Measured, RawPage
 from filters.quality import MEASURES, TEXTS
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from filters.site_memory import Likeness, SiteMemory
+from filters.site_rows import NoState
 from filters.workers import ExtractionPool
 from stream.records import Features, Verdict
 
@@ -61,26 +62,12 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
     feature_epoch: str = ""
 
 
-class _NoState:
-    """Keyed state of a memory that is never dropped: there is nothing to read back."""
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """Keep nothing."""
-
-    def delete(self, key: bytes) -> None:
-        """Keep nothing."""
-
-    def scan(self, _prefix: bytes, _limit: int, _after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        """Have nothing."""
-        return []
-
-
 def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -> Exit:
     """Pages to features. Extraction runs ahead in processes, the comparison with the site's earlier pages in order."""
     lines = JsonLines(files, PageLine, bar=True)
     jobs = jobs or os.cpu_count() or 1
     epoch = feature_epoch(settings)
-    seen = ChunkStore(settings.chunk_ids_per_site, cached_ids=1 << 62)
+    seen, nowhere = SiteMemory(settings, cached_bytes=1 << 62), NoState()
     pool = ExtractionPool(msgspec.structs.replace(settings, workers=jobs))
     compress = zstandard.ZstdCompressor(level=1).compress
     try:
@@ -93,18 +80,14 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
                     lines.bad(place, error)
             raw = [RawPage(page.url, "utf-8", compress(page.html.encode("utf-8", "replace"))) for page, _, _ in named]
             for (page, site, ident), measured in zip(named, pool.map(raw), strict=True):
-                share = None
-                if not measured.error:
-                    share = seen.duplicate_share(_NoState(), 0, site, ident, measured.chunks())
-                write_line(features_line(page.url, site, ident, measured, share, epoch))
+                likeness = seen.compare(nowhere, 0, site, ident, measured.chunks(), measured.outline)
+                write_line(features_line(page.url, site, ident, measured, likeness, epoch))
     finally:
         pool.close()
     return lines.exit
 
 
-def features_line(
-    url: str, site: str, ident: str, measured: Measured, duplicate_share: float | None, epoch: str
-) -> FeaturesLine:
+def features_line(url: str, site: str, ident: str, measured: Measured, likeness: Likeness, epoch: str) -> FeaturesLine:
     """What was measured, with the stable names of the pipe."""
     return FeaturesLine(
         url=url,
@@ -112,7 +95,7 @@ def features_line(
         page_id=ident,
         text=measured.text,
         extract=Extract(path=measured.path, error=measured.error),
-        measures={**measured.measures, "duplicate_share": duplicate_share},
+        measures={**measured.measures, **likeness._asdict()},
         quality={text: dict(zip(MEASURES, values, strict=True)) for text, values in measured.quality.items()},
         blocks=unpack(measured.blocks),
         feature_epoch=epoch,

@@ -32,9 +32,9 @@ def measure(
 ) -> int:
     """Pages to features. In: {url, html[, site, fetched_at]}.
 
-    Out: {url, site, page_id, text, extract: {path, error}, measures: {name: value}, blocks: [[kind, characters, link
-    characters, code characters]], feature_epoch}. Pages of a site are taken in the order given, so
-    duplicate_share is as it would be live.
+    Out: {url, site, page_id, text, extract: {path, error}, measures: {name: value}, quality: {text: {name: value}},
+    blocks: [[kind, characters, link characters, code characters]], feature_epoch}. Pages of a site are taken in the
+    order given, so duplicate_share, template_share and simhash_distance are as they would be live.
     """
     from farmwatch.pipes import measure_lines
 

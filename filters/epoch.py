@@ -35,5 +35,7 @@ def feature_epoch(settings: MeasureSettings) -> str:
         "tokenizer": settings.tokenizer,
         "chunk_mode": settings.chunk_mode,
         "chunk_ids_per_site": settings.chunk_ids_per_site,
+        "shingles_per_site": settings.shingles_per_site,
+        "pages_per_site": settings.pages_per_site,
     }
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(meaning, order="deterministic"))[:12]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from filters.chunk_store import ChunkStore
 from filters.epoch import feature_epoch
 from filters.measuring import Measured, RawPage
 from filters.settings import MeasureSettings
+from filters.site_memory import Likeness, SiteMemory
 from filters.workers import ExtractionPool
 from stream import topics
 from stream.metrics import Metrics
@@ -29,11 +29,11 @@ class MeasureStage(Stage):
     def __init__(
         self, settings: MeasureSettings, *, pool: ExtractionPool | None = None, metrics: Metrics | None = None
     ) -> None:
-        """Start the worker processes, unless a pool is given; `close` ends either. `metrics` get the store's gauges."""
+        """Start the worker processes, unless a pool is given; `close` ends either. `metrics` get its gauges."""
         self.epoch = feature_epoch(settings)
-        self.store = topics.chunk_store(self.epoch)
+        self.store = topics.site_memory(self.epoch)
         self._pool = pool or ExtractionPool(settings)
-        self._chunks = ChunkStore(settings.chunk_ids_per_site, settings.cached_chunk_ids)
+        self._memory = SiteMemory(settings)
         self._metrics = metrics
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Measured | None]:
@@ -47,28 +47,27 @@ class MeasureStage(Stage):
         if prepared is None:
             _count(ctx, "skipped")
             return
-        share = None
-        if not prepared.error:
-            share = self._chunks.duplicate_share(
-                ctx.state, ctx.partition, record.site, record.page_id, prepared.chunks()
-            )
-        features = features_of(record, prepared, share, self.epoch, ctx.now_ms)
+        likeness = self._memory.compare(
+            ctx.state, ctx.partition, record.site, record.page_id, prepared.chunks(), prepared.outline
+        )
+        features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
         ctx.emit(topics.FEATURES, features, headers={"feature_epoch": self.epoch})
         _count(ctx, "extract_error" if prepared.error else "measured")
         for mode in prepared.tried or ("none",):
             ctx.meter.count("extract_attempts", mode=mode, outcome=prepared.error or "ok")
-        if share is not None:
-            ctx.meter.observe("page_duplicate_ratio", share)
+        if likeness.duplicate_share is not None and likeness.template_share is not None:
+            ctx.meter.observe("page_duplicate_ratio", likeness.duplicate_share)
+            ctx.meter.observe("page_template_ratio", likeness.template_share)
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """Drop the chunks held in memory for these partitions."""
-        self._chunks.drop(partitions)
+        """Drop what is held in memory for these partitions."""
+        self._memory.drop(partitions)
 
     def committed(self) -> None:
         """Publish how much is held in memory."""
         if self._metrics is not None:
-            self._metrics.set("chunk_store_sites", self._chunks.sites)
-            self._metrics.set("chunk_store_bytes", self._chunks.size_bytes)
+            self._metrics.set("site_memory_sites", self._memory.sites)
+            self._metrics.set("site_memory_bytes", self._memory.size_bytes)
 
     def ready(self) -> bool:
         """True once a worker process is ready."""
@@ -84,7 +83,7 @@ def page_url(page: Page) -> str:
     return page.final_url or page.url
 
 
-def features_of(page: Page, measured: Measured, duplicate_share: float | None, epoch: str, now_ms: int) -> Features:
+def features_of(page: Page, measured: Measured, likeness: Likeness, epoch: str, now_ms: int) -> Features:
     """The features record of a page."""
     return Features(
         id=page.id,
@@ -96,7 +95,7 @@ def features_of(page: Page, measured: Measured, duplicate_share: float | None, e
         extract_error=measured.error,
         text=measured.text,
         text_digest=measured.text_digest,
-        measures={**measured.measures, "duplicate_share": duplicate_share},
+        measures={**measured.measures, **likeness._asdict()},
         blocks=measured.blocks,
         fetched_at=page.fetched_at,
         found_by=page.found_by,

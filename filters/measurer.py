@@ -5,16 +5,19 @@ from __future__ import annotations
 import xxhash
 import zstandard
 
-from filters.chunk_store import ChunkStore
 from filters.epoch import feature_epoch
 from filters.measuring import RawPage, measure
 from filters.settings import MeasureSettings
+from filters.site_memory import SiteMemory
+from filters.site_rows import NoState
 from filters.workers import ExtractionPool
 from stream.records import Features
 
+_NO_STATE = NoState()
+
 
 class Measurer:
-    """Measures pages one by one; `duplicate_share` is as in a live run that saw the same pages in the same order.
+    """Measures pages one by one; what compares a page with its site is as in a live run that saw the same pages.
 
     Without a pool, extraction runs in this process and nothing bounds its time: give one for pages of unknown origin.
     """
@@ -24,7 +27,7 @@ class Measurer:
         self.epoch = feature_epoch(settings)
         self._settings = settings
         self._pool = pool
-        self._memory = ChunkStore(settings.chunk_ids_per_site, cached_ids=1 << 62)
+        self._memory = SiteMemory(settings, cached_bytes=1 << 62)
 
     def measure(
         self, url: str, html: bytes | str, site: str, *, encoding: str = "", page_id: str = "", fetched_at: int = 0
@@ -39,9 +42,7 @@ class Measurer:
         else:
             body, charset = (html.encode("utf-8", "replace"), "utf-8") if isinstance(html, str) else (html, encoding)
             measured = self._pool.map([RawPage(url, charset, zstandard.ZstdCompressor(level=1).compress(body))])[0]
-        share = None
-        if not measured.error:
-            share = self._memory.duplicate_share(_NOTHING, 0, site, page_id, measured.chunks())
+        likeness = self._memory.compare(_NO_STATE, 0, site, page_id, measured.chunks(), measured.outline)
         return Features(
             id=page_id,
             site=site,
@@ -52,25 +53,8 @@ class Measurer:
             extract_error=measured.error,
             text=measured.text,
             text_digest=measured.text_digest,
-            measures={**measured.measures, "duplicate_share": share},
+            measures={**measured.measures, **likeness._asdict()},
             blocks=measured.blocks,
             fetched_at=fetched_at,
             quality=measured.quality,
         )
-
-
-class _Nothing:
-    """Keyed state of a memory that is never dropped: nothing to read, nothing to write."""
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """Keep nothing."""
-
-    def delete(self, key: bytes) -> None:
-        """Keep nothing."""
-
-    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:  # noqa: ARG002
-        """Have nothing."""
-        return []
-
-
-_NOTHING = _Nothing()

@@ -1,4 +1,4 @@
-"""One page to its measures: everything that needs the page alone. What needs its site is in `filters.chunk_store`."""
+"""One page to its measures: everything that needs the page alone. What needs its site is in `filters.site_memory`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from filters.extraction import ExtractError, Extraction, extract
 from filters.language import identify
 from filters.quality import measure_quality
 from filters.settings import MeasureSettings
+from filters.shingles import Outline, outline
 
 Measure = float | str | None
 
@@ -34,8 +35,8 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """What was measured on a page alone; see `Extraction` for text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
-    url_path (path and query); None = unknown. `quality`: see `filters.quality`; empty for a page without a main text.
-    `chunk_ids` are little-endian uint64, `chunk_lengths` uint16 bytes.
+    url_path (path and query), simhash (16 hexadecimal digits); None = unknown. `quality`: see `filters.quality`; empty
+    for a page without a main text. `chunk_ids` are little-endian uint64, `chunk_lengths` uint16 bytes.
     """
 
     text: str = ""
@@ -48,6 +49,7 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     quality: dict[str, list[float | None]] = {}
     chunk_ids: bytes = b""
     chunk_lengths: bytes = b""
+    outline: Outline = Outline()
 
     def chunks(self) -> Chunks:
         """The chunks of the main text."""
@@ -76,7 +78,7 @@ def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
 
 
 def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> Measured:
-    """Measure a page: extraction, block table, words, language, quality, chunks. Raises UnknownExtractor only."""
+    """Measure a page: extraction, block table, words, language, quality, chunks, outline. Raises UnknownExtractor."""
     found = extract(page, encoding, settings)
     if found.error:
         return failed(url, found.error, found.tried)
@@ -101,6 +103,7 @@ def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured
     data = found.text.encode("utf-8", "replace")
     language, probability = identify(found.text)
     chunks = chunk(data, settings.chunk_mode)
+    outlined = outline(found.text, settings.shingles_per_site)
     return Measured(
         text=found.text,
         text_digest=xxhash.xxh3_128_hexdigest(data),
@@ -114,8 +117,10 @@ def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured
             "language": language,
             "language_probability": round(probability, 4),
             "url_path": url_path(url),
+            "simhash": f"{outlined.simhash:016x}",
         },
         quality=measure_quality(found.text, settings.tokenizer),
         chunk_ids=chunks.ids.astype("<u8").tobytes(),
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
+        outline=outlined,
     )

@@ -47,10 +47,16 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """`text` cuts the main text as a whole, `block` starts the chunker anew at each line (epoch)."""
 
     chunk_ids_per_site: Positive = 5_000
-    """Chunk identities remembered of a site; the oldest page goes first (epoch)."""
+    """Chunk identities remembered of a site; the oldest pages lose theirs first (epoch)."""
 
-    cached_chunk_ids: Positive = 2_000_000
-    """Chunk identities of all sites held in memory, 16 bytes each; beyond, the site not seen for longest is dropped."""
+    shingles_per_site: Positive = 20_000
+    """Shingles remembered of a site; of the oldest pages only a sketch of them is left (epoch)."""
+
+    pages_per_site: Positive = 500
+    """Pages remembered of a site; the oldest page goes first (epoch)."""
+
+    site_cache_bytes: Positive = 200_000_000
+    """Bytes of what is remembered of all sites held in memory; beyond, the site not seen for longest is read again."""
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -14,9 +14,9 @@ CONTROL, DEAD_LETTERS = "control", "dead-letters"
 FRONTIER_STORE, TALLY_STORE = "frontier", "tally"
 
 
-def chunk_store(feature_epoch: str) -> str:
-    """Name of MEASURE's store: chunks of one feature epoch."""
-    return f"chunks.{feature_epoch}"
+def site_memory(feature_epoch: str) -> str:
+    """Name of MEASURE's store: what it remembers of sites, in one feature epoch."""
+    return f"site-memory.{feature_epoch}"
 
 
 def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
@@ -28,7 +28,7 @@ def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
     def compacted(name: str) -> Topic:
         return Topic(name, partitions, Kept.COMPACT)
 
-    stores = (chunk_store(feature_epoch), FRONTIER_STORE, TALLY_STORE)
+    stores = (site_memory(feature_epoch), FRONTIER_STORE, TALLY_STORE)
     return [
         kept_for(HITS, 90),
         kept_for(PAGES, 30, PAGES_CAP_BYTES),

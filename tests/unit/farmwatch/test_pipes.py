@@ -54,7 +54,10 @@ def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp
     pages = [_page(f"/{n}", site=f"s{n % 2}.example") for n in range(6)]
     lines = _lines(farmwatch("measure", "-j", "2", _write(tmp_path, *pages)).out)
     assert [line["url"] for line in lines] == [page["url"] for page in pages]
-    assert [line["measures"]["duplicate_share"] for line in lines] == [0, 0, 1, 1, 1, 1]
+    for name in ("duplicate_share", "template_share"):
+        assert [line["measures"][name] for line in lines] == [0, 0, 1, 1, 1, 1]
+    assert [line["measures"]["simhash_distance"] for line in lines] == [None, None, 0, 0, 0, 0]
+    assert {line["measures"]["simhash"] for line in lines} == {lines[0]["measures"]["simhash"]}
 
 
 def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:

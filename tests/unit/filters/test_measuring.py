@@ -15,6 +15,7 @@ from filters.measurer import Measurer
 from filters.measuring import RawPage, measure, measure_raw, url_path
 from filters.quality import measure_quality
 from filters.settings import MeasureSettings
+from filters.shingles import outline
 
 SETTINGS = MeasureSettings()
 GERMAN = "Der Fluss stieg in der Nacht langsam an, und die Leute im Dorf brachten ihre Boote auf höheren Grund. "
@@ -35,7 +36,9 @@ def test_measures_of_an_article(article: str) -> None:
         "language": "en",
         "language_probability": pytest.approx(1, abs=0.01),
         "url_path": "/river?x=1",
+        "simhash": f"{found.outline.simhash:016x}",
     }
+    assert found.outline == outline(found.text, SETTINGS.shingles_per_site)
     assert int(found.chunks().lengths.sum()) == len(found.text.encode())
     assert len(found.text_digest) == 32
     assert found.quality == measure_quality(found.text)
@@ -97,13 +100,15 @@ def test_epoch_changes_with_what_features_mean() -> None:
         "tokenizer": "words",
         "chunk_mode": "block",
         "chunk_ids_per_site": 1,
+        "shingles_per_site": 1,
+        "pages_per_site": 1,
     }
     operational = {
         "workers": 3,
         "time_limit_s": 1.0,
         "recycle_pages": 1,
         "memory_bytes": 2**30 + 1,
-        "cached_chunk_ids": 1,
+        "site_cache_bytes": 1,
     }
     assert {*meaningful, *operational} == set(MeasureSettings.__struct_fields__)
     for field, value in meaningful.items():
@@ -123,12 +128,16 @@ def test_importing_the_package_loads_no_extractor() -> None:
 
 
 def test_measurer_knows_the_sites_earlier_pages(article: str) -> None:
-    """A page that repeats an earlier one of its site has share 1, on another site 0; errors do not count as pages."""
+    """A page that repeats an earlier one of its site is all known, on another site new; errors are no pages."""
     measurer = Measurer(SETTINGS)
-    assert measurer.measure("https://a.example/0", b"", "a.example").measures["duplicate_share"] is None
-    first = measurer.measure("https://a.example/1", article, "a.example")
-    assert first.measures["duplicate_share"] == 0
-    assert first.epoch == measurer.epoch == feature_epoch(SETTINGS)
-    assert measurer.measure("https://a.example/2", article, "a.example").measures["duplicate_share"] == 1
-    assert measurer.measure("https://a.example/1", article, "a.example").measures["duplicate_share"] == 0
-    assert measurer.measure("https://b.example/1", article, "b.example").measures["duplicate_share"] == 0
+
+    def likeness(html: str, number: int, site: str = "a.example") -> tuple[object, ...]:
+        measures = measurer.measure(f"https://{site}/{number}", html, site).measures
+        return tuple(measures[name] for name in ("duplicate_share", "template_share", "simhash_distance"))
+
+    assert likeness("", 0) == (None, None, None)
+    assert likeness(article, 1) == (0, 0, None)
+    assert likeness(article, 2) == (1, 1, 0)
+    assert likeness(article, 1) == (0, 0, None)
+    assert likeness(article, 1, "b.example") == (0, 0, None)
+    assert measurer.epoch == feature_epoch(SETTINGS)

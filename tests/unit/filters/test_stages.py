@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
 import pytest
 import zstandard
 
@@ -16,6 +15,7 @@ from filters.measurer import Measurer
 from filters.quality import TEXTS
 from filters.ruleset import load_ruleset
 from filters.settings import JudgeSettings, MeasureSettings
+from filters.site_memory import Likeness
 from filters.workers import ExtractionPool
 from stream.metrics import Meter, Metrics
 from stream.records import Features, Page, ScoreRequest, Verdict, decode
@@ -65,10 +65,10 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
     return metrics.registry.get_sample_value(f"farmwatch_{name}", labels) or 0
 
 
-def test_measure_reads_pages_and_keeps_chunks_of_its_epoch(stage: MeasureStage) -> None:
+def test_measure_reads_pages_and_keeps_the_memory_of_its_epoch(stage: MeasureStage) -> None:
     """Topics, store and the way of heartbeats are those of the pipeline."""
     assert (stage.name, dict(stage.inputs), stage.forward) == ("measure", {"pages": Page}, "features")
-    assert stage.store == f"chunks.{feature_epoch(SETTINGS)}"
+    assert stage.store == f"site-memory.{feature_epoch(SETTINGS)}"
     assert stage.ready()
 
 
@@ -98,7 +98,7 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
 
 
 def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, article: str, new_state: NewState) -> None:
-    """Refused and failed pages emit nothing and leave no chunks; the page between them is measured."""
+    """Refused and failed pages emit nothing and leave no row; the page between them is measured."""
     state = new_state()
     pages = [page(1, article, outcome="refused"), page(2, article), page(3, article, outcome="failed")]
     found, metrics = run(stage, pages, state)
@@ -112,10 +112,10 @@ def test_bad_page_has_features_with_its_error(stage: MeasureStage, article: str,
     """A page that trips a guard has a features record, counts by its error, and is no earlier page of its site."""
     found, metrics = run(stage, [page(1, "<div>" * 5000), page(2, article)], new_state())
     assert [features.extract_error for features in found] == ["too_deep", ""]
-    assert found[0].measures == {"url_path": "/page-1", "duplicate_share": None}
+    assert found[0].measures == {"url_path": "/page-1", **Likeness()._asdict()}
     assert value(metrics, "extract_attempts_total", mode="recall", outcome="too_deep") == 1
     assert value(metrics, "extract_attempts_total", mode="recall", outcome="ok") == 1
-    assert value(metrics, "page_duplicate_ratio_count") == 1
+    assert value(metrics, "page_duplicate_ratio_count") == value(metrics, "page_template_ratio_count") == 1
 
 
 def test_url_where_redirects_ended_is_judged(stage: MeasureStage, article: str, new_state: NewState) -> None:
@@ -140,16 +140,16 @@ def test_rolled_back_batch_is_measured_the_same_again(stage: MeasureStage, artic
 
 
 def test_gauges_tell_what_is_in_memory(pool: ExtractionPool, article: str, new_state: NewState) -> None:
-    """After a commit the chunk store's gauges say how many sites and bytes are held; lost partitions are not."""
+    """After a commit the gauges say how many sites and bytes are held; lost partitions are not."""
     metrics = Metrics()
     stage = MeasureStage(SETTINGS, pool=Unclosed(pool), metrics=metrics)
     run(stage, [page(1, article)], new_state())
     stage.committed()
-    assert value(metrics, "chunk_store_sites") == 1
-    assert value(metrics, "chunk_store_bytes") > 0
+    assert value(metrics, "site_memory_sites") == 1
+    assert value(metrics, "site_memory_bytes") > 0
     stage.lost([3])
     stage.committed()
-    assert value(metrics, "chunk_store_sites") == 0
+    assert value(metrics, "site_memory_sites") == 0
 
 
 def judged(stage: JudgeStage, records: Sequence[Features]) -> tuple[list[Verdict], list[ScoreRequest], Metrics]:

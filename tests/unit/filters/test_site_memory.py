@@ -1,0 +1,396 @@
+"""What is remembered of a site: three comparisons, replacement, eviction, and memory that may be dropped any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from filters.chunking import Chunks
+from filters.settings import MeasureSettings
+from filters.shingles import Outline, outline
+from filters.site_memory import Likeness, SiteMemory
+from filters.site_rows import HEAD, NoState
+from stream.state import KeyedState
+
+NewState = Callable[[], KeyedState]
+SITE = "a.example"
+ROOMY = MeasureSettings()
+TIGHT = msgspec.structs.replace(ROOMY, chunk_ids_per_site=6, shingles_per_site=25, pages_per_site=4)
+CAPS = st.sampled_from([ROOMY, TIGHT])
+CONTENT = st.lists(st.integers(0, 12), min_size=1, max_size=5)
+VISITS = st.lists(st.tuples(st.sampled_from("abcdef"), CONTENT), min_size=1, max_size=25)
+
+
+def chunks(*ids: int, length: int = 100) -> Chunks:
+    """Chunks of equal length."""
+    return Chunks(np.array(ids, np.uint64), np.full(len(ids), length, np.uint16))
+
+
+def text_of(ids: Sequence[int]) -> str:
+    """A text in which each id is a sentence of nine words."""
+    return " ".join(f"sentence number s{number} tells us what w{number} did to m{number}" for number in ids)
+
+
+class Site:
+    """A site's memory over one state, fed with texts or with chunks."""
+
+    def __init__(self, state: KeyedState, caps: MeasureSettings = ROOMY, cached_bytes: int = 10**9) -> None:
+        self.state = state
+        self.memory = SiteMemory(caps, cached_bytes)
+
+    def see(self, page: str, ids: Sequence[int], site: str = SITE, state: KeyedState | None = None) -> Likeness:
+        """A page whose chunks are `ids`, and whose words follow from them."""
+        return self.memory.compare(state or self.state, 0, site, page, chunks(*ids), outline(text_of(ids), 100))
+
+    def share(self, page: str, *ids: int, **more: Any) -> float | None:
+        """Its duplicate share."""
+        return self.see(page, ids, **more).duplicate_share
+
+    def read(self, page: str, text: str) -> Likeness:
+        """A page of one chunk of its own, and its words."""
+        own = chunks(hash(text) & 0xFFFFFFFF)
+        return self.memory.compare(self.state, 0, SITE, page, own, outline(text, 10**6))
+
+    def rows(self) -> dict[bytes, bytes]:
+        """All rows of the state."""
+        return dict(self.state.scan(b"", 1_000_000))
+
+
+def held(rows: dict[bytes, bytes]) -> tuple[int, int, int]:
+    """Pages, chunk identities and shingles in rows, by their bytes and by their heads."""
+    heads = [np.frombuffer(value, HEAD, 1)[0] for value in rows.values()]
+    ids, shingles = sum(int(head["chunks"]) for head in heads), sum(int(head["shingles"]) for head in heads)
+    assert sum(map(len, rows.values())) == len(rows) * HEAD.itemsize + 8 * ids + 4 * shingles
+    return len(rows), ids, shingles
+
+
+def words(first: int, count: int) -> str:
+    """A run of numbered words."""
+    return " ".join(f"word{number}" for number in range(first, first + count))
+
+
+def test_first_page_of_a_site_repeats_nothing(new_state: NewState) -> None:
+    """Without earlier pages the shares are 0, even where the page repeats itself, and there is no distance."""
+    assert Site(new_state()).see("p1", (1, 1, 2)) == Likeness(0, 0, None)
+
+
+def test_a_copy_repeats_all(new_state: NewState) -> None:
+    """A page with an earlier page's content has shares of 1 and distance 0."""
+    site = Site(new_state())
+    site.see("p1", (1, 2))
+    site.see("p2", (3,))
+    assert site.see("p3", (1, 2)) == Likeness(1, 1, 0)
+
+
+def test_duplicate_share_is_of_bytes(new_state: NewState) -> None:
+    """The share weighs chunks by their bytes."""
+    site = Site(new_state())
+    site.see("p1", (1,))
+    mixed = Chunks(np.array([1, 2], np.uint64), np.array([300, 100], np.uint16))
+    assert site.memory.compare(site.state, 0, SITE, "p2", mixed, outline("a", 1)).duplicate_share == 0.75
+
+
+def test_template_share_is_containment_in_all_earlier_pages(new_state: NewState) -> None:
+    """Shingles that are held count exactly, from whichever page they are; a longer page does not dilute them."""
+    site = Site(new_state())
+    site.read("p1", words(0, 104))
+    site.read("p2", words(200, 1004))
+    both = words(0, 29) + " " + words(200, 29)  # 25 shingles of each, 4 across
+    assert site.read("p3", both).template_share == 50 / 54
+    assert site.read("p4", words(5000, 50)).template_share == 0
+
+
+def test_a_template_whose_slots_hide_it_from_chunks(new_state: NewState) -> None:
+    """With a slot filled anew every eight words, three of eight shingles remain, and the simhash is near."""
+    site = Site(new_state())
+
+    def filled(name: str) -> str:
+        return " ".join(f"{name}{n}" if n % 8 == 0 else f"template{n}" for n in range(803))
+
+    site.read("p1", filled("one"))
+    found = site.read("p2", filled("other"))
+    assert found.duplicate_share == 0
+    assert found.template_share is not None and abs(found.template_share - 3 / 8) < 0.01
+    assert found.simhash_distance is not None and found.simhash_distance <= 20
+
+
+def test_of_old_pages_the_sketch_remembers(new_state: NewState) -> None:
+    """A copy of a page whose shingles had to go still has a template share of 1; a strange page has 0."""
+    site = Site(new_state(), msgspec.structs.replace(ROOMY, shingles_per_site=300))
+    for number in range(4):
+        site.read(f"p{number}", words(1000 * number, 200))
+    assert held(site.rows())[2] == 196
+    assert site.read("copy", words(0, 200)).template_share == 1
+    half = site.read("half", words(1100, 200)).template_share
+    assert half is not None and abs(half - 0.5) < 0.2
+    assert site.read("strange", words(9000, 200)).template_share == 0
+
+
+def test_a_page_above_the_cap_of_shingles_is_still_compared(new_state: NewState) -> None:
+    """Its smallest shingles are kept, and a copy of it has share 1."""
+    site = Site(new_state(), msgspec.structs.replace(ROOMY, shingles_per_site=100))
+    site.read("p1", words(0, 1000))
+    assert held(site.rows())[2] == 100
+    assert site.read("p2", words(0, 1000)).template_share == 1
+
+
+def test_sites_do_not_know_each_other(new_state: NewState) -> None:
+    """What another site has repeats nothing, also where one site's name begins with the other's."""
+    site = Site(new_state())
+    site.see("p1", (1, 2), "a.example")
+    site.memory.drop([0])
+    for other in ("a.example.org", "a.exampl"):
+        assert site.see("p1", (1, 2), other) == Likeness(0, 0, None)
+
+
+def test_page_without_chunks_or_words_is_unknown(new_state: NewState) -> None:
+    """A page without text has no measure and leaves no row."""
+    site = Site(new_state())
+    assert site.memory.compare(site.state, 0, SITE, "p1", chunks(), Outline()) == Likeness()
+    assert site.memory.compare(site.state, 0, SITE, "p1", chunks(1), Outline()) == Likeness()
+    assert site.rows() == {}
+
+
+def test_refetch_is_compared_with_the_pages_before_it(new_state: NewState) -> None:
+    """A page fetched three times more measures as the first time, even after a later page copied it."""
+    site = Site(new_state())
+    site.see("p1", (1, 2))
+    first = site.see("p2", (2, 3, 4, 5))
+    site.see("p3", (2, 3, 4, 5))
+    assert first.duplicate_share == 0.25
+    assert [site.see("p2", (2, 3, 4, 5)) for _ in range(3)] == [first] * 3
+
+
+@settings(max_examples=80, deadline=None)
+@given(VISITS, CAPS)
+def test_fetching_three_times_in_a_row_changes_nothing(
+    new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings
+) -> None:
+    """Each visit tripled: no page's shares or distance, its own or another's, are other than with single visits.
+
+    The rows are the same to the byte, and the second and third visit write nothing.
+    """
+    once, thrice = Site(new_state(), caps), Site(new_state(), caps)
+    for page, ids in visits:
+        expected = once.see(page, ids)
+        assert thrice.see(page, ids) == expected
+        for _ in range(2):
+            over = thrice.state.fork()
+            assert thrice.see(page, ids, state=over) == expected
+            assert over.changes() == []
+    assert thrice.rows() == once.rows()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.sampled_from("abcdef"), CONTENT, min_size=1), st.lists(st.sampled_from("abcdef")))
+def test_fetching_again_later_changes_nothing(
+    new_state: NewState, pages: dict[str, list[int]], again: list[str]
+) -> None:
+    """As long as nothing had to go, pages fetched again in any order measure as the first time."""
+    site = Site(new_state())
+    first = {page: site.see(page, ids) for page, ids in pages.items()}
+    rows = site.rows()
+    for page in again:
+        if page in pages:
+            assert site.see(page, pages[page]) == first[page]
+    assert site.rows() == rows
+
+
+def test_refetch_replaces_what_was_held(new_state: NewState) -> None:
+    """What a page no longer has repeats nothing any more; what it has now does."""
+    site = Site(new_state())
+    site.see("p1", (1, 2))
+    site.see("p1", (2, 3))
+    assert site.see("p2", (1,))[:2] == (0, 0)
+    assert site.see("p3", (3,))[:2] == (1, 1)
+
+
+def test_oldest_chunks_go_first_and_the_row_stays(new_state: NewState) -> None:
+    """Beyond the cap the first page's chunks go before a page is compared; its simhash and sketch stay."""
+    site = Site(new_state(), msgspec.structs.replace(ROOMY, chunk_ids_per_site=4))
+    for number, page in enumerate(("z", "b", "c")):
+        site.see(page, (2 * number, 2 * number + 1))
+    assert held(site.rows())[:2] == (3, 4)
+    assert len(site.rows()[b"a.example\0z"]) < len(site.rows()[b"a.example\0b"])
+    assert site.see("d", (4, 0)).duplicate_share == 0.5
+    assert site.see("e", (0, 1))[1:] == (1, 0)
+
+
+def test_oldest_page_goes_first_with_a_tombstone(new_state: NewState) -> None:
+    """Beyond the cap of pages the first page's row is deleted, and nothing of it is known."""
+    site = Site(new_state(), msgspec.structs.replace(ROOMY, pages_per_site=2))
+    for number, page in enumerate(("z", "b", "c")):
+        site.see(page, (number,))
+    assert list(site.rows()) == [b"a.example\0b", b"a.example\0c"]
+    assert [change.key for change in site.state.changes() if change.value is None] == [b"a.example\0z"]
+    assert site.see("d", (0,)).duplicate_share == 0
+
+
+def test_an_old_page_takes_no_room_from_newer_ones(new_state: NewState) -> None:
+    """A page whose chunks had to go does not get them back by being fetched again."""
+    site = Site(new_state(), msgspec.structs.replace(ROOMY, chunk_ids_per_site=4))
+    for page, ids in {"a": (1, 2), "b": (3, 4), "c": (5, 6)}.items():
+        site.see(page, ids)
+    rows = site.rows()
+    site.see("a", (1, 2))
+    assert site.rows() == rows
+    assert site.share("d", 1, 2) == 0
+
+
+def test_one_page_above_the_cap_is_cut_to_it(new_state: NewState) -> None:
+    """A page with more chunks than the cap keeps the smallest identities, and the state stays at the cap."""
+    site = Site(new_state(), msgspec.structs.replace(ROOMY, chunk_ids_per_site=3))
+    site.see("p1", (9,))
+    site.see("p2", range(19, 9, -1))
+    assert held(site.rows())[1] == 3
+    assert np.frombuffer(site.rows()[b"a.example\0p2"], "<u8", 3, HEAD.itemsize).tolist() == [10, 11, 12]
+
+
+@settings(max_examples=60, deadline=None)
+@given(VISITS, CAPS)
+def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings) -> None:
+    """Measures and state are the same whether memory is kept, dropped before each page, or bounded to nothing."""
+    outcomes = []
+    for cached, dropped in ((10**9, False), (10**9, True), (0, False)):
+        site = Site(new_state(), caps, cached)
+        likenesses = []
+        for page, ids in visits:
+            if dropped:
+                site.memory.drop([0])
+            likenesses.append(site.see(page, ids))
+        outcomes.append((likenesses, site.rows()))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+@settings(max_examples=60, deadline=None)
+@given(VISITS)
+def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
+    """Pages, identities and shingles of a site's rows stay at the caps or below, and what is held is what is stored."""
+    site = Site(new_state(), TIGHT)
+    for page, ids in visits:
+        site.see(page, ids)
+        pages, identities, shingles = held(site.rows())
+        assert pages <= TIGHT.pages_per_site
+        assert identities <= TIGHT.chunk_ids_per_site
+        assert shingles <= TIGHT.shingles_per_site
+        counted = site.memory.size_bytes
+        site.memory.drop([0])
+        assert site.memory.size_bytes == 0
+        site.memory.take_out(site.state, 0, SITE, "never seen")
+        assert site.memory.size_bytes == counted
+
+
+@settings(max_examples=80, deadline=None)
+@given(VISITS, CAPS, st.data())
+def test_taking_a_page_out_and_in_again(
+    new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings, data: st.DataObject
+) -> None:
+    """The newest page, taken out and measured again, measures the same and leaves the same rows, byte for byte.
+
+    Any other page that had lost nothing comes back as the newest: its row is the same but for its order, and the other
+    rows are untouched.
+    """
+    site = Site(new_state(), caps)
+    seen: dict[str, tuple[list[int], Likeness]] = {}
+    for page, ids in visits:
+        if page not in seen:
+            seen[page] = ids, site.see(page, ids)
+    before = site.rows()
+    kept = [page for page in seen if f"{SITE}\0{page}".encode() in before]
+    page = data.draw(st.sampled_from([kept[-1], *kept]))
+    ids, first = seen[page]
+    key = f"{SITE}\0{page}".encode()
+    head = np.frombuffer(before[key], HEAD, 1)[0]
+    whole = head["chunks"] == len(set(ids)) and head["shingles"] == head["shingle_count"]
+    site.memory.take_out(site.state, 0, SITE, page)
+    assert site.rows() == {name: value for name, value in before.items() if name != key}
+    again = site.see(page, ids)
+    if page == kept[-1]:
+        assert again == first
+        assert site.rows() == before
+    elif whole:
+        order = HEAD.fields["order"][0].itemsize if HEAD.fields else 0
+        after = site.rows()
+        assert after.pop(key)[order:] == before.pop(key)[order:]
+        assert after == before
+
+
+def test_page_taken_out_repeats_nothing(new_state: NewState) -> None:
+    """After a page is taken out, its content is as if never seen; an unknown page can be taken out."""
+    site = Site(new_state())
+    site.see("p1", (1, 2))
+    site.memory.take_out(site.state, 0, SITE, "p1")
+    site.memory.take_out(site.state, 0, SITE, "never seen")
+    assert site.see("p2", (1, 2)) == Likeness(0, 0, None)
+
+
+def test_a_rolled_back_batch_leaves_no_trace(new_state: NewState) -> None:
+    """Where staged rows are thrown away and the partition dropped, the same page measures the same again."""
+    site = Site(new_state())
+    site.see("p1", (1,))
+    staged = site.state.fork()
+    assert site.share("p2", 1, 2, state=staged) == 0.5
+    assert site.share("p3", 2, 2, state=staged) == 1
+    site.memory.drop([0])
+    assert site.share("p3", 2, 2) == 0
+
+
+def test_least_recently_used_sites_leave_memory(new_state: NewState) -> None:
+    """Memory holds the configured bytes, the latest site always, and drops by partition."""
+    state = new_state()
+    one = SiteMemory(ROOMY)
+    one.compare(state, 0, "s.example", "p", chunks(1, 2, 3), outline(words(0, 50), 100))
+    memory = SiteMemory(ROOMY, cached_bytes=3 * one.size_bytes)
+    for number in range(8):
+        memory.compare(state, number % 2, f"s{number}.example", "p", chunks(1, 2, 3), outline(words(0, 50), 100))
+    assert (memory.sites, memory.size_bytes) == (3, 3 * one.size_bytes)
+    memory.drop([1])
+    assert memory.sites == 1
+    memory.drop([0])
+    assert (memory.sites, memory.size_bytes) == (0, 0)
+
+
+class Counted(NoState):
+    """State that counts operations and keeps the sizes of rows."""
+
+    def __init__(self) -> None:
+        self.operations, self.sizes = 0, dict[bytes, int]()
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keep the size."""
+        self.operations += 1
+        self.sizes[key] = len(value)
+
+    def delete(self, key: bytes) -> None:
+        """Forget the size."""
+        self.operations += 1
+        del self.sizes[key]
+
+
+def test_a_hundred_thousand_pages_stay_within_the_caps() -> None:
+    """A site of 100,000 pages: rows, bytes and memory stop growing at the caps, with 4 changes of the state a page.
+
+    A page is put once, loses its chunks, its shingles and its row once each. Caps a tenth of the default's.
+    """
+    caps = msgspec.structs.replace(ROOMY, chunk_ids_per_site=500, shingles_per_site=2_000, pages_per_site=50)
+    state, memory = Counted(), SiteMemory(caps)
+    rng = np.random.default_rng(1)
+    ids, hashes = rng.integers(0, 2**62, 2_000, np.uint64), rng.integers(0, 2**32, 4_000, np.uint32)
+    sketch = rng.integers(0, 2**32, 64, np.uint32).tobytes()
+    largest = 0
+    for number in range(100_000):
+        start = number * 17 % 1_900
+        some = np.sort(hashes[2 * start : 2 * start + 100])
+        page = Outline(number, len(some), sketch, some.tobytes())
+        memory.compare(state, 0, SITE, str(number), Chunks(ids[start : start + 30], np.full(30, 90, np.uint16)), page)
+        if number in (999, 9_999, 99_999):
+            largest = largest or memory.size_bytes
+            assert len(state.sizes) == 50
+            assert sum(state.sizes.values()) == 50 * HEAD.itemsize + 8 * 480 + 4 * 2_000
+            assert memory.size_bytes == largest
+    assert state.operations <= 4 * 100_000
