@@ -27,8 +27,12 @@ def put(text: str) -> None:
 
 
 def put_json(value: Any) -> None:
-    """One JSON document on one line of stdout. NaN and infinities are refused: they are no JSON."""
-    put(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    """One JSON document on one line of stdout. NaN and infinities are refused: they are no JSON.
+
+    Characters that do not print are escaped: on a terminal JSON, too, must not steer it.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    put(text if text.isprintable() else "".join(map(_json_character, text)))
 
 
 def put_table(
@@ -142,3 +146,10 @@ def _console() -> Console:
     from rich.console import Console
 
     return Console()
+
+
+def _json_character(character: str) -> str:
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))

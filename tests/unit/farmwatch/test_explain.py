@@ -33,7 +33,7 @@ from tests.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE,
 
 EPOCH = feature_epoch(MeasureSettings())
 FOOTER = "Sign up for the letter that we send on the first Monday of each month, and read what is new in it. " * 3
-HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egnp.exe\u2066\u200f\u2028\ufeff\x00 and more of it "
+HOSTILE = "\x7f\U000e0041\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egnp.exe\u2066\u200f\u2028\ufeff\x00 and more of it "
 
 
 @pytest.fixture(autouse=True)
@@ -303,6 +303,9 @@ def test_nothing_of_a_page_steers_the_terminal(
     assert _printable(ran.out)
     assert "and more of it" in ran.out
     assert len(ran.out) < 20_000
+    as_json = farmwatch("explain", _address("b"), "--json", "--log", log).out.removesuffix("\n")
+    assert as_json.isprintable()
+    assert json.loads(as_json)["repeats"][0]["text"] == text
     near = farmwatch("explain", _address("bb"), "--log", log)
     assert (near.code, _printable(near.err)) == (Exit.PROBLEM, True)
 
