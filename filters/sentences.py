@@ -3,7 +3,7 @@
 A sentence ends at the end of a line, and within a line after . ! ? or … (closing quotes and brackets included) where
 white space follows and then anything but a lower-case letter. A full stop ends none after
 
-- an abbreviation that a name or number follows (`Mr. Smith`, `No. 5`, `e.g. Paris`),
+- a title or the like (`Mr. Smith`, `e.g. Paris`), or what a number follows (`No. 5`),
 - a single letter (`J. Smith`, `U. S. Army`); `I` is a word.
 
 So decimals, host names and `U.S.` within a sentence stand, as no white space or a lower-case letter follows. The
@@ -23,16 +23,18 @@ Splitter: TypeAlias = Callable[[str], Sequence[str]]
 _END = re.compile(r"""[.!?…]["'”’»)\]]*+[^\S\n]++(?=["'“‘«(\[¿¡]*+([^\s]))""")
 """From the mark to the white space after it; the group is the next sentence's first character that is no quote."""
 
-ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof rev hon st sr jr gen col maj capt lt sgt cmdr adm gov sen rep pres messrs mme mlle fr"
-    " jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun"
-    " no nos vol vols fig figs p pp ch chap sec art ed eds trans op cf vs v viz al e.g i.e eg ie approx ca c inc ltd"
-    " co corp dept est ft mt ave blvd rd bros univ assn".split()
-)
-"""Words that a full stop follows within a sentence, in lower case and without that stop. `etc.`, `a.m.` and `U.S.`
-end sentences as often as not and are left out."""
+TITLES = frozenset(
+    "mr mrs ms dr prof rev hon st sr gen col maj capt lt sgt gov sen rep mme mlle cf vs v e.g i.e ca".split()
+)  # noqa: SIM905
+"""Words that a full stop follows within a sentence, in lower case and without that stop. `etc.`, `a.m.`, `Inc.` and
+`U.S.` end sentences as often as not and are left out."""
 
-LONGEST_ABBREVIATION = max(map(len, ABBREVIATIONS))
+NUMBERED = frozenset(
+    "no nos vol vols fig figs p pp ch chap sec art jan feb mar apr jun jul aug sep sept oct nov dec".split()
+)  # noqa: SIM905
+"""Words that do so where a digit follows (`no. 5`, `Jan. 5`), for many are words that end sentences too."""
+
+_LONGEST = max(map(len, TITLES | NUMBERED))
 
 
 def split_sentences(text: str) -> list[str]:
@@ -57,13 +59,19 @@ def _cut(line: str) -> Iterator[str]:
 def _ends(text: str) -> Iterator[int]:
     """Where sentences begin within lines: behind the white space that ends the one before."""
     for found in _END.finditer(text):
-        if not found[1].islower() and (text[found.start()] != "." or not _abbreviated(text, found.start())):
-            yield found.end()
+        follows = found[1]
+        if not follows.islower():
+            stop = found.start()
+            if text[stop] != "." or not _abbreviated(text[max(0, stop - _LONGEST - 1) : stop], follows):
+                yield found.end()
 
 
-def _abbreviated(text: str, stop: int) -> bool:
-    """Whether the full stop at `stop` belongs to the word before it."""
-    before = text[max(0, stop - LONGEST_ABBREVIATION - 2) : stop]
-    word = before[len(before) - len(before.split()[-1]) :] if before and not before[-1].isspace() else ""
-    word = word.lstrip("\"'“‘«([¿¡")
-    return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word != "I")
+def _abbreviated(before: str, follows: str) -> bool:
+    """Whether a full stop belongs to the last word before it; `follows` is what the next one begins with."""
+    words = before.split()
+    if not words or before[-1].isspace():
+        return False
+    word = words[-1].lstrip("\"'“‘«([¿¡")
+    if len(word) == 1:
+        return word.isalpha() and word != "I"
+    return word.lower() in (NUMBERED if follows.isdigit() else TITLES)

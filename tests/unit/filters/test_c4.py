@@ -1,0 +1,89 @@
+"""C4's line cleaning beside its definition, line by line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from filters.c4 import clean
+from filters.quality import MEASURES, measure_quality
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "This line ends well.",
+        "Does this line end well?",
+        "This line ends well!",
+        'He said "this one ends well"',
+        "The dogs' tails are the dogs'",
+        "One two three.",
+        "x" * 1_000 + " and more.",
+    ],
+)
+def test_a_line_that_ends_as_a_sentence_does_is_kept(line: str) -> None:
+    """Three words and one of five end marks, and no word too long."""
+    assert clean(line).text == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "This line does not end",
+        "This line trails off...",
+        "This line ends in an ellipsis…",
+        "This line has a “curly quote”",
+        "Two words.",
+        "x" * 1_001 + " and more.",
+        "Please enable JavaScript to see this.",
+        "See our Privacy Policy.",
+        "See our terms of use.",
+        "This site uses cookies.",
+        "The \u212aelvin sign lowers to k: uses coo\u212aies.",
+        "",
+    ],
+)
+def test_any_other_line_goes(line: str) -> None:
+    """And what stays around it is joined by a line feed."""
+    assert clean(line).text == ""
+    around = clean(f"It was a first line.\n{line}\nIt was a last line.")
+    assert around.text == "It was a first line.\nIt was a last line."
+
+
+def test_citations_are_taken_out_before_the_end_is_looked_at_and_after_words_are_counted() -> None:
+    """`[1]` counts as a word, and hides no end mark."""
+    assert clean("A full sentence.[1][edit]").text == "A full sentence."
+    assert clean("Two words. [1]").text == ""  # ends in a space once the citation is out
+    assert clean("[12] Two words.").text == "Two words."
+    assert clean("Kept [citation needed] as it is.").text == "Kept  as it is."
+
+
+def test_what_would_drop_the_page_is_counted_in_lines_that_came_so_far() -> None:
+    """Lorem ipsum is looked for before javascript, a bracket after it; lines without an end mark are not asked."""
+    found = clean("LOREM Ipsum dolor {sit}.\nlorem ipsum\n{ javascript here }.\nSome more {braces} here.\n{ no end")
+    assert (found.lorem_ipsum_lines, found.curly_bracket_lines) == (1, 2)
+
+
+def test_sentences_are_those_of_the_lines_kept() -> None:
+    """A splitter of the caller's is asked line by line; ours counts the same."""
+    text = "One is here. Two is here.\nNot counted. Not at all\nThree is here."
+    assert clean(text).sentences == 3
+    assert clean(text, lambda line: [line]).sentences == 2
+
+
+def test_counts_stand_in_both_texts() -> None:
+    """The three measures of C4 are the main text's, also beside the measures of the cleaned text."""
+    both = measure_quality("Here is a {bracket}.\nAnd a line without an end")
+    at = [MEASURES.index(name) for name in MEASURES if name.startswith("c4_")]
+    assert [both["main"][place] for place in at] == [both["c4"][place] for place in at] == [0.0, 1.0, 1.0]
+
+
+@given(st.lists(st.text(st.sampled_from("a. [1]\r\x85\u2028!'\"…{"), max_size=12), max_size=6).map("\n".join))
+def test_cleaned_lines_are_lines_of_the_text(text: str) -> None:
+    """Cleaning twice changes nothing in lines without citations, and `kept` names the lines that stand in it."""
+    found = clean(text)
+    if found.kept is not None:
+        lines = [line for line, kept in zip(text.splitlines(), found.kept, strict=True) if kept]
+        assert "\n".join(lines) == found.text
+        assert clean(found.text).text == found.text

@@ -1,0 +1,160 @@
+"""The quality measures: their values by example, tokens as arrays, and texts that are meant to be slow."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from filters.errors import UnknownTokenizer
+from filters.ngrams import DUPLICATE, repeated_ngrams, walked_duplicates
+from filters.quality import MEASURES, TEXTS, measure_quality
+from filters.tokenizers import TOKENIZERS
+from filters.tokens import Tokens
+
+ANY_TEXT = st.one_of(st.text(), st.text(st.sampled_from("ab \n\x85\x1c\u2028\u3000é😀\ud800"), max_size=40))
+
+
+def measures(text: str, tokenizer: str = "whitespace") -> dict[str, float | None]:
+    """The measures of a main text by name."""
+    return dict(zip(MEASURES, measure_quality(text, tokenizer)["main"], strict=True))
+
+
+@given(ANY_TEXT)
+def test_white_space_is_found_as_str_split_finds_it(text: str) -> None:
+    """Whatever the characters: lengths are those of `str.split`, and equal tokens have equal hashes."""
+    tokens = Tokens.of(text)
+    assert tokens.lengths.tolist() == [len(word) for word in text.split()]
+    assert len(dict.fromkeys(tokens.hashes.tolist())) == len(dict.fromkeys(text.split()))
+
+
+@given(st.lists(st.tuples(st.text(st.sampled_from("ab é\t"), max_size=8), st.booleans()), min_size=1, max_size=8))
+def test_tokens_of_lines_kept_are_those_of_the_text_they_make(lines: list[tuple[str, bool]]) -> None:
+    """Cut once and chosen, or cut again: the same arrays."""
+    text = "\n".join(line for line, _ in lines)
+    rest = "\n".join(line for line, kept in lines if kept)
+    chosen, again = Tokens.of(text).of_lines([kept for _, kept in lines], rest), Tokens.of(rest)
+    assert chosen.lengths.tolist() == again.lengths.tolist()
+    assert chosen.hashes.tolist() == again.hashes.tolist()
+    assert [kind & 255 for kind in chosen.kinds.tolist()] == [kind & 255 for kind in again.kinds.tolist()]
+
+
+def walked(words: list[str], n: int) -> int:
+    """datatrove's walk by its definition: step by step, over words joined without a space."""
+    seen: set[str] = set()
+    place = chars = 0
+    while place <= len(words) - n:
+        gram = "".join(words[place : place + n])
+        if gram in seen:
+            chars += len(gram)
+            place += n
+        else:
+            seen.add(gram)
+            place += 1
+    return chars
+
+
+WORDS = st.one_of(
+    st.lists(st.sampled_from(["a", "aa", "b", "ab", "ba"]), max_size=80),
+    st.tuples(st.lists(st.text(st.sampled_from("ab"), min_size=1, max_size=2), max_size=14), st.integers(1, 8)).map(
+        lambda drawn: drawn[0] * drawn[1]
+    ),
+)
+
+
+@settings(deadline=None)
+@given(WORDS)
+def test_walked_duplicates_are_the_definitions(words: list[str]) -> None:
+    """Also where different words make the same characters when joined."""
+    assert walked_duplicates(Tokens.of(" ".join(words))) == [walked(words, n) for n in DUPLICATE]
+
+
+@given(WORDS)
+def test_the_top_ngram_is_the_first_of_the_most_frequent(words: list[str]) -> None:
+    """As a counter that keeps the order of first sight has it."""
+    for n, top in zip((2, 3, 4), repeated_ngrams(Tokens.of(" ".join(words))).top, strict=True):
+        counts: dict[tuple[str, ...], int] = {}
+        for gram in zip(*(words[i:] for i in range(n)), strict=False):
+            counts[gram] = counts.get(gram, 0) + 1
+        if not counts:
+            assert top is None
+            continue
+        first = max(counts, key=lambda gram: counts[gram])
+        assert top is not None
+        assert (top.chars, top.count) == (sum(map(len, first)), counts[first])
+
+
+def test_gophers_words() -> None:
+    """Tokens of punctuation alone are no words but divide; symbols are counted in the text."""
+    values = measures("The cat -- sat... on #1 mat, with ## 22")
+    assert values["words"] == 8  # neither -- nor ##
+    assert values["mean_word_chars"] == (3 + 3 + 6 + 2 + 2 + 4 + 4 + 2) / 8
+    assert values["median_word_chars"] == 3
+    assert values["hashes_per_word"] == 3 / 10
+    assert values["ellipses_per_word"] == 1 / 10
+    assert values["alpha_word_share"] == 6 / 10
+    assert values["stop_words"] == 1
+    assert values["dolma_words"] == 10
+
+
+def test_an_empty_text_has_unknown_shares() -> None:
+    """Nothing to divide by is None; counts are 0."""
+    for values in (measures(""), measures(" \n ")):
+        assert values["words"] == values["dolma_words"] == values["stop_words"] == values["c4_sentences"] == 0
+        assert values["mean_word_chars"] is values["top_2gram_share"] is values["fineweb_short_line_share"] is None
+
+
+@given(ANY_TEXT)
+def test_values_are_floats_that_travel(text: str) -> None:
+    """Two texts, a value for each name, and a record can carry them."""
+    both = measure_quality(text)
+    assert tuple(both) == TEXTS
+    assert all(len(values) == len(MEASURES) for values in both.values())
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(both)) == both
+    assert all(value is None or type(value) is float for values in both.values() for value in values)
+
+
+@given(st.lists(st.sampled_from(["A cat sat here.", "  A dog ran.", "no end", "See [1] it go.", ""])).map("\n".join))
+def test_the_cleaned_text_is_measured_as_if_it_were_a_main_text(text: str) -> None:
+    """Chosen tokens or cut again: the measures of the cleaned text are those of it alone, C4's counts apart."""
+    from filters.c4 import clean
+
+    for tokenizer in TOKENIZERS:
+        of_cleaned, alone = measure_quality(text, tokenizer)["c4"], measure_quality(clean(text).text, tokenizer)["main"]
+        for name, value, expected in zip(MEASURES, of_cleaned, alone, strict=True):
+            assert value == expected or name.startswith("c4_")
+
+
+def test_an_unknown_tokenizer_is_refused_with_the_nearest_name() -> None:
+    """A misspelt name names the right one."""
+    with pytest.raises(UnknownTokenizer, match="'whitespace'"):
+        measure_quality("text", "whitspace")
+
+
+def test_words_and_marks_are_tokens_of_their_own() -> None:
+    """The word-boundary tokenizer keeps what stands inside a word together."""
+    assert TOKENIZERS["words"]("Don't pay $3.50, well-kept U.S. host_1!") == [
+        *("Don't", "pay", "$", "3.50", ",", "well-kept", "U.S", ".", "host_1", "!"),
+    ]
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word " * 200_000,
+        "x" * 1_000_000,
+        " ".join(f"w{number}" for number in range(150_000)),
+        "a b c d e f g h i j k l m n\n" * 20_000,
+        "\n" * 500_000,
+        "[1]" * 100_000 + ".",
+        ("x" * 20_000 + " ") * 30,
+        "é—" * 200_000,
+        "a.b" * 200_000,
+    ],
+    ids=["one word", "no space", "all distinct", "one line", "line feeds", "citations", "long words", "marks", "stops"],
+)
+def test_hostile_texts_are_measured_in_linear_time(text: str, tokenizer: str) -> None:
+    """Sizes at which quadratic work would not come back."""
+    assert len(measure_quality(text, tokenizer)["main"]) == len(MEASURES)
