@@ -40,7 +40,7 @@ _STEP = 16 * 1024  # positions at a time: the arrays stay in the first-level cac
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """The chunks of a text in order: `ids` xxh3-64 of each chunk's bytes, `lengths` in bytes."""
+    """The chunks of a text in order: `ids` xxh3-64 of each chunk's bytes (see `chunk`), `lengths` in bytes."""
 
     ids: npt.NDArray[np.uint64]
     lengths: npt.NDArray[np.uint16]
@@ -89,12 +89,20 @@ def cuts(data: bytes, restarts: Sequence[int] = ()) -> list[int]:
 
 
 def chunk(text: bytes, mode: Literal["text", "block"] = "text") -> Chunks:
-    """Cut UTF-8 `text` and name its chunks; mode `block` restarts after each line break, one block being one line."""
-    restarts = _line_starts(text) if mode == "block" else ()
-    ends = cuts(text, restarts)
+    """Cut UTF-8 `text` and name its chunks.
+
+    Mode `block` starts anew after each line break: a line of the main text is a block of the block table with the
+    `JOINED` rows that go on in its line. So a block is cut alike wherever it stands, and found again however short it
+    is, where `text` needs about 300 bytes to find one whole chunk in it. The line break counts as a byte of the block,
+    but not in its name: the last line has none.
+    """
+    blocks = mode == "block"
+    ends = cuts(text, _line_starts(text) if blocks else ())
     starts = [0, *ends[:-1]]
     digest = xxhash.xxh3_64_intdigest
-    ids = np.fromiter((digest(text[a:b]) for a, b in zip(starts, ends, strict=False)), np.uint64, len(ends))
+    pieces = (text[a:b] for a, b in zip(starts, ends, strict=False))
+    named = (piece.removesuffix(b"\n") for piece in pieces) if blocks else pieces
+    ids = np.fromiter((digest(piece) for piece in named), np.uint64, len(ends))
     lengths = np.diff(np.array(ends, np.int64), prepend=0).astype(np.uint16)
     return Chunks(ids, lengths)
 
