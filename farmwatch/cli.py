@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyclopts import App, Group
 
-from farmwatch import changing, checking, explain_command, piping, ruleset_commands, running, watching
+from farmwatch import changing, checking, evaluating, explain_command, piping, ruleset_commands, running, watching
 
 _DAEMON = Group.create_ordered("Daemon")
 _WATCHING = Group.create_ordered("Watching")
@@ -48,6 +48,7 @@ _rulesets.command(ruleset_commands.list_rulesets, name="list")
 _rulesets.command(ruleset_commands.show_ruleset, name="show")
 _rulesets.command(ruleset_commands.check_rulesets, name="check")
 _rulesets.command(ruleset_commands.diff_rulesets, name="diff")
+_rulesets.command(evaluating.evaluate_rulesets, name="evaluate")
 app.command(_rulesets)
 
 app.command(checking.doctor, group=_CHECKING)
