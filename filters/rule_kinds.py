@@ -76,8 +76,8 @@ class Facts:
 class RuleKind:
     """What a rule is: `what` is measured, in a few words, and the `source` that published the rule.
 
-    A number as threshold lies from `low` to `high`, both possible, and is whole where `whole`; a list of texts matches
-    `item`, where there is one. `of` names the measure: two rules of one measure bound it from both sides.
+    A number as threshold lies from `low` to `high`, both possible, and is whole where `whole`; a list of texts is of
+    `items`, where there are any. `of` names the measure: two rules of one measure bound it from both sides.
     """
 
     measure: Callable[[Facts, Rule], Value]
@@ -89,7 +89,7 @@ class RuleKind:
     low: float = 0
     high: float = MOST
     whole: bool = False
-    item: re.Pattern[str] | None = None
+    items: frozenset[str] = frozenset()
     fields: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -110,8 +110,13 @@ class RuleKind:
             return f"is {threshold!r}, not a list of texts"
         if not threshold:
             return "is an empty list; leave it out to disable the rule"
-        wrong = next((item for item in threshold if self.item and not self.item.fullmatch(item)), None)
-        return "" if wrong is None else f"has {wrong!r}, no ISO 639 code such as 'en'"
+        wrong = next((item for item in threshold if self.items and item not in self.items), None)
+        if wrong is None:
+            return ""
+        near = next((code for code in (wrong.lower(), wrong[:2].lower()) if code in self.items), None)
+        return f"has {wrong!r}, no code that the language identifier gives" + (
+            f"; did you mean {near!r}?" if near else ""
+        )
 
 
 def number_refusal(value: object, low: float, high: float, *, whole: bool) -> str:

@@ -6,10 +6,10 @@ policy decides.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from filters.blocks import Kind
+from filters.language_codes import LANGUAGES
 from filters.quality_rules import QUALITY_RULES
 from filters.rule_kinds import Facts, Rule, RuleKind, Value
 
@@ -142,7 +142,7 @@ ARTICLE_RULES: dict[str, RuleKind] = {
         of="language",
         op="in",
         threshold=list,
-        item=re.compile(r"[a-z]{2,3}"),
+        items=LANGUAGES,
         fields=frozenset({"min_probability"}),
         what="language of the text by an offline identifier, unknown below min_probability",
         source="users' notes",

@@ -21,6 +21,7 @@ _COMMON = ("threshold", "on_unknown")
 _POLICIES = ("pass", "drop")
 _FROM_BELOW = (">=", ">")
 _FEW = 10  # names that a message can list
+_LONG = 100  # characters: no name is longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +166,7 @@ class _Reader:
 
 def near(name: object, names: Iterable[str]) -> str:
     """The nearest right name, as the end of a message; "" where none is near."""
-    found = difflib.get_close_matches(str(name).lower(), list(names), 1, 0.5)
+    found = difflib.get_close_matches(str(name)[:_LONG].lower(), list(names), 1, 0.5)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from filters.blocks import JOINED, Block, Kind, pack
 from filters.judging import explain_table, judge
+from filters.language_codes import LANGUAGES
 from filters.quality import MEASURES
 from filters.quality_rules import QUALITY_RULES
 from filters.rule_kinds import PASSES
@@ -259,6 +260,14 @@ def test_every_rule_says_what_it_measures(name: str) -> None:
         assert (kind.refusal(kind.low), kind.refusal(kind.high)) == ("", "")
         assert kind.refusal(kind.low - 1)
         assert kind.refusal(kind.high + 1)
+
+
+def test_languages_are_those_that_the_identifier_tells() -> None:
+    """A ruleset may name every language that a page can be found to be in, and no other."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    assert {str(code) for code in identifier.nb_classes} == LANGUAGES
 
 
 def test_every_quality_measure_has_its_rule() -> None:

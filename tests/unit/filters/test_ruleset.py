@@ -104,9 +104,13 @@ REFUSED = {
     "name of a language": (
         MINIMAL + '[rules.language]\nthreshold = [\n  "en",\n  "German"]\n',
         4,
-        "has 'German', no ISO 639 code",
+        "threshold has 'German', no code that the language identifier gives",
         "",
     ),
+    "language in capitals": (MINIMAL + '[rules.language]\nthreshold = ["DE"]\n', 4, "has 'DE', no code", "de"),
+    "three letters": (MINIMAL + '[rules.language]\nthreshold = ["eng"]\n', 4, "has 'eng', no code", "en"),
+    "language and country": (MINIMAL + '[rules.language]\nthreshold = ["en-US"]\n', 4, "has 'en-US', no code", "en"),
+    "country": (MINIMAL + '[rules.language]\nthreshold = ["jp"]\n', 4, "has 'jp', no code", ""),
     "likely beyond 1": (
         MINIMAL + "[rules.language]\nmin_probability = 90\n",
         4,
