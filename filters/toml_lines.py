@@ -21,15 +21,18 @@ def line_of(source: str, path: Sequence[str]) -> int:
     A table's line is its header, or the first statement that writes into it.
     """
     lines = source.replace("\r\n", "\n").split("\n")
+    known: dict[int, bool] = {len(lines) + 1: False}  # of lines; a statement of many is not parsed anew for each
 
-    def brought(first: int) -> bool:
-        """The statement that line `first` belongs to, or one before it, brings the path."""
-        for end in range(first, len(lines) + 1):
+    def brought(line: int) -> bool:
+        """The statement that the line belongs to, or one before it, brings the path."""
+        end = line
+        while end not in known:
             try:
-                return _has(tomllib.loads("\n".join(lines[:end])), path)
+                known[end] = _has(tomllib.loads("\n".join(lines[:end])), path)
             except tomllib.TOMLDecodeError:
-                continue  # cut within a statement
-        return False
+                end += 1  # cut within a statement
+        known.update(dict.fromkeys(range(line, end), known[end]))
+        return known[end]
 
     number = bisect_left(range(len(lines) + 1), True, key=brought)
     return 0 if number > len(lines) else number
