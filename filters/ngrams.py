@@ -14,20 +14,21 @@ The top n-gram is the most frequent one, of several the one first seen. Its occu
 counted with the spaces between its words over the text by datatrove, without them over the words by DOLMa, and both
 count it when it occurs once. RedPajama does not; NeMo takes it out of the text and measures what that leaves.
 
-How: longer n-grams are looked at only where both shorter ones inside repeat. In most texts that leaves next to nothing
-after 4 words. Joined words are another matter (`a ab` = `aa b`), so hashes of the joined characters of all n-grams are
-sorted to see whether any repeats; where one does, the walk is walked over the repeating n-grams alone.
+How: words are compared by their 64-bit hashes (`filters.tokens`). Repeating 2-grams are found by sorting; longer ones
+are looked for only where both shorter ones inside repeat, which in most texts is next to nowhere after 4 words. Joined
+words are another matter (`a ab` = `aa b`): hashes of the joined characters of all n-grams are sorted as well, and where
+more of them are equal than of the n-grams themselves, the characters are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from filters.tokens import Counts, Hashes, Tokens, inverse_powers
+from filters.tokens import Tokens, inverse_powers
 
 TOP = (2, 3, 4)
 DUPLICATE = (5, 6, 7, 8, 9, 10)
@@ -35,76 +36,84 @@ DUPLICATE = (5, 6, 7, 8, 9, 10)
 _MIX = np.uint64(0xD6E8FEB86659FD93)  # any odd number unrelated to the hashes' base
 _LEAST, _MOST = DUPLICATE[0], DUPLICATE[-1]
 
-
-@dataclass(frozen=True)
-class TopNGram:
-    """The most frequent n-gram: its characters without spaces, and how often it occurs."""
-
-    chars: int
-    count: int
+Firsts = dict[int, int]
+"""Place of each n-gram that occurs twice or more -> place where that n-gram occurs first; in the order of the text."""
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """N-grams of a text that repeat.
+    """N-grams of a text that repeat; characters are counted without spaces.
 
-    `top`: the top n-gram for each of TOP, None in a text with fewer tokens. `all_chars`: for each of DUPLICATE, the
-    characters of all occurrences of n-grams that occur twice or more. `longest`: the largest n of which one does, 10 at
-    most; 1 if no 2-gram does.
+    `top`: for each n of TOP, the most frequent n-gram's characters and how often it occurs; None in a text with fewer
+    tokens. For each n of DUPLICATE: `all_chars` of all occurrences of n-grams that occur twice or more, and
+    `walked_chars` of duplicates as datatrove walks over them. `longest`: the largest n of which an n-gram repeats, 10
+    at most; 1 if no 2-gram does.
     """
 
-    top: list[TopNGram | None]
+    top: list[tuple[int, int] | None]
     all_chars: list[int]
+    walked_chars: list[int]
     longest: int
 
 
 def repeated_ngrams(tokens: Tokens) -> Repeated:
     """Find them, from 2-grams to 10-grams."""
-    count, bounds, hashes = len(tokens), tokens.bounds, tokens.hashes
-    top: list[TopNGram | None] = [None] * len(TOP)
-    all_chars = [0] * len(DUPLICATE)
-    grams = hashes.copy()  # at each place that still matters, the hash of the n-gram there
-    places = np.arange(count - 1)
-    longest = 1
-    for n in range(2, min(_MOST, count) + 1):
-        grams[places] = grams[places] * _MIX + hashes[places + (n - 1)]
-        order, pairs = _equal_neighbours(grams[places])
-        if n in TOP:
-            first, times = _most_frequent(places[order], pairs)
-            top[n - 2] = TopNGram(int(bounds[first + n] - bounds[first]), times)
-        if not len(pairs):
-            break
+    count, bounds = len(tokens), tokens.bounds
+
+    def chars_at(place: int, n: int) -> int:
+        return bounds.item(place + n) - bounds.item(place)
+
+    top: list[tuple[int, int] | None] = [(chars_at(0, n), 1) if n <= count else None for n in TOP]
+    all_chars, walked_chars = [0] * len(DUPLICATE), [0] * len(DUPLICATE)
+    pairs = 0  # occurrences of 5- to 10-grams that are not first ones
+    longest, n = 1, 2
+    firsts = _repeated_2grams(tokens)
+    while firsts and n <= _MOST:
+        counts = Counter(firsts.values())
         longest = n
-        repeats = np.zeros(len(order), bool)
-        repeats[pairs] = repeats[pairs + 1] = True
-        found = np.sort(places[order[repeats]])
-        if n >= _LEAST:
-            all_chars[n - _LEAST] = int((bounds[found + n] - bounds[found]).sum())
-        places = found[:-1][found[1:] - found[:-1] == 1]
-    for n in TOP:
-        if top[n - 2] is None and n <= count:
-            top[n - 2] = TopNGram(int(bounds[n]), 1)
-    return Repeated(top, all_chars, longest)
+        if n < _LEAST:
+            most = max(counts, key=counts.__getitem__)
+            top[n - 2] = chars_at(most, n), counts[most]
+        else:
+            all_chars[n - _LEAST] = sum(times * chars_at(first, n) for first, times in counts.items())
+            walked_chars[n - _LEAST] = _walk(firsts.items(), n, chars_at)
+            pairs += len(firsts) - len(counts)
+        firsts = _longer(firsts, count)
+        n += 1
+    if count > _LEAST and pairs != _joined_pairs(tokens):
+        walked_chars = [_walk_joined(tokens, n) for n in DUPLICATE]
+    return Repeated(top, all_chars, walked_chars, longest)
 
 
-def _equal_neighbours(values: Hashes) -> tuple[Counts, Counts]:
-    """The order that sorts the values, and where in it a value equals the next."""
-    order = values.argsort()
-    ordered = values[order]
-    return order, (ordered[1:] == ordered[:-1]).nonzero()[0]
+def _repeated_2grams(tokens: Tokens) -> Firsts:
+    hashes = tokens.hashes
+    grams = hashes[:-1] * _MIX + hashes[1:]
+    order = grams.argsort()
+    ordered = grams[order]
+    equal = (ordered[1:] == ordered[:-1]).nonzero()[0]
+    if not len(equal):
+        return {}
+    repeats = np.zeros(len(order), bool)
+    repeats[equal] = repeats[equal + 1] = True
+    places = np.sort(order[repeats])
+    seen: dict[int, int] = {}
+    return {
+        place: seen.setdefault(gram, place) for place, gram in zip(places.tolist(), grams[places].tolist(), strict=True)
+    }
 
 
-def _most_frequent(places: Counts, pairs: Counts) -> tuple[int, int]:
-    """First place of the largest class, and its size; classes lie together in `places`, `pairs` join their members."""
-    if not len(pairs):
-        return 0, 1
-    ends = np.append((pairs[1:] - pairs[:-1] != 1).nonzero()[0], len(pairs) - 1)
-    sizes = ends.copy()
-    sizes[1:] -= ends[:-1]
-    sizes[0] += 1
-    most = int(sizes.max())
-    last = pairs[ends[sizes == most]] + 1
-    return int(places[last[:, None] - np.arange(most + 1)].min()), most + 1
+def _longer(firsts: Firsts, count: int) -> Firsts:
+    """Of n-grams those of one word more: an n-gram and the one a word later, both of which repeat."""
+    seen: dict[int, int] = {}
+    both = [
+        (place, seen.setdefault(first * count + second, place))
+        for place, first in firsts.items()
+        if (second := firsts.get(place + 1)) is not None
+    ]
+    if len(seen) == len(both):
+        return {}
+    counts = Counter([first for _, first in both])
+    return {place: first for place, first in both if counts[first] > 1}
 
 
 def all_ngram_chars(tokens: Tokens, n: int) -> int:
@@ -113,49 +122,42 @@ def all_ngram_chars(tokens: Tokens, n: int) -> int:
     return int(bounds[n:].sum() - bounds[:-n].sum())
 
 
-def walked_duplicates(tokens: Tokens) -> list[int]:
-    """Characters of duplicate n-grams as datatrove walks them, spaces apart, for each n of DUPLICATE."""
-    chars = [0] * len(DUPLICATE)
-    if len(tokens) <= _LEAST:
-        return chars
-    joined = _joined_hashes(tokens)
-    ordered = np.sort(joined, axis=1)
-    text, bounds = "", []
-    for row in (ordered[:, 1:] == ordered[:, :-1]).any(axis=1).nonzero()[0].tolist():
-        n = DUPLICATE[row]
-        order, pairs = _equal_neighbours(joined[row])
-        places = np.unique(order[np.concatenate((pairs, pairs + 1))])
-        if not text:
-            text, bounds = "".join(tokens.strings), tokens.bounds.tolist()
-        chars[row] = _walk(text, bounds, places[places <= len(tokens) - n].tolist(), n)
+def _walk(places: Iterable[tuple[int, int | str]], n: int, chars_at: Callable[[int, int], int]) -> int:
+    """datatrove's walk over places and their n-grams; it would step over n-grams that do not repeat one by one."""
+    seen: set[int | str] = set()
+    chars = free = 0
+    for place, gram in places:
+        if place >= free:
+            if gram in seen:
+                chars += chars_at(place, n)
+                free = place + n
+            else:
+                seen.add(gram)
     return chars
 
 
-def _joined_hashes(tokens: Tokens) -> npt.NDArray[np.uint32]:
-    """Hash of the joined tokens at each place (columns) for each n of DUPLICATE (rows).
+def _walk_joined(tokens: Tokens, n: int) -> int:
+    """The walk as it is defined, over the joined characters."""
+    joined, bounds = "".join(tokens.strings), tokens.bounds.tolist()
+    grams = ((place, joined[bounds[place] : bounds[place + n]]) for place in range(len(tokens) - n + 1))
+    return _walk(grams, n, lambda place, n: bounds[place + n] - bounds[place])
 
-    The low half of the 64 bits will do to find what may repeat. N-grams past the end get numbers that mean nothing.
+
+def _joined_pairs(tokens: Tokens) -> int:
+    """How many joined 5- to 10-grams of a text equal an earlier one, at least: the low half of their hashes does.
+
+    One row of hashes for each n; n-grams past the end get numbers that mean nothing.
     """
     powers, inverses = inverse_powers(tokens.bounds)
     columns = len(tokens) - _LEAST + 1
-    sums = np.arange(len(tokens) + 1 + len(DUPLICATE), dtype=np.uint32) * np.uint32(0x85EBCA6B)
+    sums = np.empty(len(tokens) + len(DUPLICATE), np.uint32)
     sums[0] = 0
     sums[1 : len(tokens) + 1] = (tokens.hashes * powers[:-1]).cumsum()
+    sums[len(tokens) + 1 :] = _PAST_THE_END
     ends = np.ndarray((len(DUPLICATE), columns), np.uint32, sums, offset=_LEAST * 4, strides=(4, 4))
-    return (ends - sums[:columns]) * inverses[:columns].astype(np.uint32)
+    joined = (ends - sums[:columns]) * inverses[:columns].astype(np.uint32)
+    joined.sort(axis=1)
+    return int(np.count_nonzero(joined[:, 1:] == joined[:, :-1]))
 
 
-def _walk(joined: str, bounds: Sequence[int], places: Sequence[int], n: int) -> int:
-    """datatrove's walk over the places whose n-gram may repeat; it would step over all others one by one."""
-    seen: set[str] = set()
-    chars = free = 0
-    for place in places:
-        if place < free:
-            continue
-        gram = joined[bounds[place] : bounds[place + n]]
-        if gram in seen:
-            chars += len(gram)
-            free = place + n
-        else:
-            seen.add(gram)
-    return chars
+_PAST_THE_END = np.array([0x85EBCA6B, 0xC2B2AE35, 0x27D4EB2F, 0x165667B1, 0x9E3779B1], np.uint32)

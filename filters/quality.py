@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from filters.c4 import clean
 from filters.lines import bullet_and_ellipsis_shares, dolma_shares, duplicate_shares, fineweb_shares
-from filters.ngrams import DUPLICATE, all_ngram_chars, repeated_ngrams, walked_duplicates
+from filters.ngrams import DUPLICATE, all_ngram_chars, repeated_ngrams
 from filters.periods import most_repetitions
 from filters.tokenizers import find_tokenizer
 from filters.tokens import Tokens
@@ -102,7 +102,6 @@ def _measure(text: str, tokens: Tokens, c4: list[float]) -> list[float | None]:
     words, mean, median, hashes, ellipses, alphabetic, stop_words = gopher_word_measures(text, tokens)
     repeated = repeated_ngrams(tokens)
     chars = len(text)
-    walked = walked_duplicates(tokens)
     dolma_words = dolma_word_measures(tokens)
     of_lines = dolma_shares(text, tokens)
     gaps = range(1, 4)
@@ -111,13 +110,13 @@ def _measure(text: str, tokens: Tokens, c4: list[float]) -> list[float | None]:
         *bullet_and_ellipsis_shares(text),
         *(alphabetic, stop_words),
         *duplicate_shares(text),
-        *((top.chars + gap) * top.count / chars if top else None for top, gap in zip(repeated.top, gaps, strict=True)),
-        *(duplicate / chars if chars else None for duplicate in walked),
+        *((top[0] + gap) * top[1] / chars if top else None for top, gap in zip(repeated.top, gaps, strict=True)),
+        *(duplicate / chars if chars else None for duplicate in repeated.walked_chars),
         *c4,
         *fineweb_shares(text, tokens),
         *dolma_words,
         *of_lines[:4],
-        *(top.chars * top.count / tokens.chars if top else None for top in repeated.top),
+        *(top[0] * top[1] / tokens.chars if top else None for top in repeated.top),
         *(
             duplicate / all_ngram_chars(tokens, n) if len(tokens) >= n else None
             for n, duplicate in zip(DUPLICATE, repeated.all_chars, strict=True)

