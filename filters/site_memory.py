@@ -111,6 +111,7 @@ class SiteMemory:
             memory.remove(page_id)
             self._cached += memory.size_bytes - before
             state.delete(row_key(site, page_id))
+        self._shrink((partition, site))
 
     def drop(self, partitions: Collection[int]) -> None:
         """Drop from memory what is held for these partitions."""

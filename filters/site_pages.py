@@ -46,6 +46,8 @@ class Held(Generic[T]):
 
     def add(self, order: int, ids: npt.NDArray[T]) -> None:
         """Add those of a page, ascending."""
+        if not len(ids):
+            return
         places = self.ids.searchsorted(ids) + np.arange(len(ids))
         old = np.ones(len(self.ids) + len(ids), np.bool_)
         old[places] = False
@@ -101,7 +103,7 @@ class SitePages:
         sketched = earlier[earlier["shingles"] < earlier["shingle_count"]]
         if not len(sketched):
             return exact
-        jaccard = np.count_nonzero(sketched["sketch"] == row.head["sketch"], axis=1) / PERMUTATIONS
+        jaccard = (sketched["sketch"] == row.head["sketch"]).sum(axis=1, dtype=np.uint8) / PERMUTATIONS
         estimates = containment(jaccard, int(row.head["shingle_count"][0]), sketched["shingle_count"])
         return max(exact, float(np.max(estimates)))
 
