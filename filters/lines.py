@@ -32,68 +32,76 @@ _PARAGRAPH_BREAK = re.compile(r"\n{2,}")
 _LINE_BREAK = re.compile(r"\n+")
 
 
-def bullet_and_ellipsis_shares(text: str) -> list[Share]:
-    """Gopher quality: shares of lines that start with a bullet, and that end in an ellipsis."""
-    lines = text.splitlines()
-    if not lines:
-        return [None, None]
-    bullets = sum(line.startswith(("•", "-")) for line in map(str.lstrip, lines)) if "•" in text or "-" in text else 0
-    ellipses = (
-        sum(line.endswith(("...", "…")) for line in map(str.rstrip, lines)) if "..." in text or "…" in text else 0
+def line_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share], list[Share], list[Share]]:
+    """Of a text, in this order:
+
+    Gopher quality: shares of lines that start with a bullet, and that end in an ellipsis.
+    Gopher repetition: duplicate paragraphs, their characters, duplicate lines, their characters.
+    FineWeb: punctuated and short lines, characters of duplicate lines, line feeds per token.
+    DOLMa: lines with a bullet, with an ellipsis, duplicate ones, their characters; and unpunctuated ones.
+    """
+    if not text:
+        return [None] * 2, [None] * 4, [None] * 4, [None] * 5
+    lines = text.split("\n")
+    stripped = list(map(str.strip, lines))
+    distinct = len(set(lines)) == len(lines)
+    return (
+        _gopher_quality(text),
+        [0.0] * 4 if distinct and "\n\n" not in text else _gopher_repetition(text),
+        _fineweb(text, [line for line, inside in zip(lines, stripped, strict=True) if inside], tokens, distinct),
+        _dolma(text, lines, stripped, tokens, distinct),
     )
+
+
+def _gopher_quality(text: str) -> list[Share]:
+    bullets = ellipses = 0
+    bulleted, dotted = "•" in text or "-" in text, "…" in text or "..." in text
+    lines = text.splitlines()
+    if bulleted:
+        bullets = sum([line.startswith(("•", "-")) for line in map(str.lstrip, lines)])
+    if dotted:
+        ellipses = sum([line.endswith(("...", "…")) for line in map(str.rstrip, lines)])
     return [bullets / len(lines), ellipses / len(lines)]
 
 
-def duplicate_shares(text: str) -> list[Share]:
-    """Gopher repetition: duplicate paragraphs, their characters, duplicate lines, their characters."""
-    if not text:
-        return [None] * 4
-    paragraphs = _PARAGRAPH_BREAK.split(text.strip()) if "\n\n" in text else [text.strip()]
-    lines = _LINE_BREAK.split(text) if "\n\n" in text else text.split("\n")
+def _gopher_repetition(text: str) -> list[Share]:
     shares: list[Share] = []
-    for parts in (paragraphs, lines):
+    for parts in (_PARAGRAPH_BREAK.split(text.strip()), _LINE_BREAK.split(text)):
         repeats, chars = _later_occurrences(parts)
         shares += [repeats / len(parts), chars / len(text)]
     return shares
 
 
-def fineweb_shares(text: str, tokens: Tokens) -> list[Share]:
-    """FineWeb: punctuated and short lines, characters of duplicate lines, line feeds per token."""
+def _fineweb(text: str, lines: list[str], tokens: Tokens, distinct: bool) -> list[Share]:
     feeds = text.count("\n")
     per_token = feeds / len(tokens) if len(tokens) else None
-    lines = [line for line in text.split("\n") if line and not line.isspace()]
     if not lines:
         return [None, None, None, per_token]
     return [
-        sum(line[-1] in TERMINAL_PUNCTUATION for line in lines) / len(lines),
-        sum(len(line) <= SHORT_LINE_CHARS for line in lines) / len(lines),
-        _later_occurrences(lines)[1] / (len(text) - feeds),
+        sum([line[-1] in TERMINAL_PUNCTUATION for line in lines]) / len(lines),
+        sum([len(line) <= SHORT_LINE_CHARS for line in lines]) / len(lines),
+        0.0 if distinct else _later_occurrences(lines)[1] / (len(text) - feeds),
         per_token,
     ]
 
 
-def dolma_shares(text: str, tokens: Tokens) -> list[Share]:
-    """DOLMa: lines with a bullet, with an ellipsis, duplicate ones, their characters; and unpunctuated ones."""
-    if not text:
-        return [None] * 5
-    lines = text.split("\n")
+def _dolma(text: str, lines: list[str], stripped: list[str], tokens: Tokens, distinct: bool) -> list[Share]:
     repeats = chars = 0
-    if len(set(lines)) < len(lines):
+    if not distinct:
         for line, count in Counter(lines).items():
             if count > 1:
                 repeats += count
                 chars += count * len(line)
     return [
-        sum(line.startswith(("*", "-")) for line in lines) / len(lines),
-        sum(line.endswith("…") for line in lines) / len(lines) if "…" in text else 0.0,
+        sum([line.startswith(("*", "-")) for line in lines]) / len(lines) if "*" in text or "-" in text else 0.0,
+        sum([line.endswith("…") for line in lines]) / len(lines) if "…" in text else 0.0,
         repeats / len(lines),
         chars / tokens.chars if tokens.chars else None,
-        sum(line[-1:] not in _DOLMA_END_MARKS for line in map(str.strip, lines)) / len(lines),
+        sum([line[-1:] not in _DOLMA_END_MARKS for line in stripped]) / len(lines),
     ]
 
 
 def _later_occurrences(parts: Sequence[str]) -> tuple[int, int]:
     """How many parts stood before, and their characters."""
-    if len(set(parts)) == len(parts):
-        return 0, 0
-    return len(parts) - len(set(parts)), sum(map(len, parts)) - sum(map(len, set(parts)))
+    distinct = set(parts)
+    return len(parts) - len(distinct), sum(map(len, parts)) - sum(map(len, distinct))

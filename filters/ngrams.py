@@ -23,7 +23,7 @@ more of them are equal than of the n-grams themselves, the characters are compar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,12 +58,8 @@ class Repeated:
 
 def repeated_ngrams(tokens: Tokens) -> Repeated:
     """Find them, from 2-grams to 10-grams."""
-    count, bounds = len(tokens), tokens.bounds
-
-    def chars_at(place: int, n: int) -> int:
-        return bounds.item(place + n) - bounds.item(place)
-
-    top: list[tuple[int, int] | None] = [(chars_at(0, n), 1) if n <= count else None for n in TOP]
+    count, ends = len(tokens), tokens.ends
+    top: list[tuple[int, int] | None] = [(ends[n], 1) if n <= count else None for n in TOP]
     all_chars, walked_chars = [0] * len(DUPLICATE), [0] * len(DUPLICATE)
     pairs = 0  # occurrences of 5- to 10-grams that are not first ones
     longest, n = 1, 2
@@ -73,10 +69,10 @@ def repeated_ngrams(tokens: Tokens) -> Repeated:
         longest = n
         if n < _LEAST:
             most = max(counts, key=counts.__getitem__)
-            top[n - 2] = chars_at(most, n), counts[most]
+            top[n - 2] = ends[most + n] - ends[most], counts[most]
         else:
-            all_chars[n - _LEAST] = sum(times * chars_at(first, n) for first, times in counts.items())
-            walked_chars[n - _LEAST] = _walk(firsts.items(), n, chars_at)
+            all_chars[n - _LEAST] = sum(ends[place + n] - ends[place] for place in firsts)
+            walked_chars[n - _LEAST] = _walk(firsts.items(), n, ends)
             pairs += len(firsts) - len(counts)
         firsts = _longer(firsts, count)
         n += 1
@@ -116,20 +112,23 @@ def _longer(firsts: Firsts, count: int) -> Firsts:
     return {place: first for place, first in both if counts[first] > 1}
 
 
-def all_ngram_chars(tokens: Tokens, n: int) -> int:
-    """The characters of all n-grams of a text, spaces apart."""
-    bounds = tokens.bounds
-    return int(bounds[n:].sum() - bounds[:-n].sum())
+def all_ngram_chars(tokens: Tokens) -> list[int]:
+    """The characters of all n-grams of a text, spaces apart, for each n of DUPLICATE; 0 where there is none.
+
+    Where n-grams end less where they start: what lies between cancels out.
+    """
+    ends = tokens.ends
+    return [sum(ends[-n:]) - sum(ends[:n]) if len(ends) > n else 0 for n in DUPLICATE]
 
 
-def _walk(places: Iterable[tuple[int, int | str]], n: int, chars_at: Callable[[int, int], int]) -> int:
+def _walk(places: Iterable[tuple[int, int | str]], n: int, ends: Sequence[int]) -> int:
     """datatrove's walk over places and their n-grams; it would step over n-grams that do not repeat one by one."""
     seen: set[int | str] = set()
     chars = free = 0
     for place, gram in places:
         if place >= free:
             if gram in seen:
-                chars += chars_at(place, n)
+                chars += ends[place + n] - ends[place]
                 free = place + n
             else:
                 seen.add(gram)
@@ -138,9 +137,9 @@ def _walk(places: Iterable[tuple[int, int | str]], n: int, chars_at: Callable[[i
 
 def _walk_joined(tokens: Tokens, n: int) -> int:
     """The walk as it is defined, over the joined characters."""
-    joined, bounds = "".join(tokens.strings), tokens.bounds.tolist()
-    grams = ((place, joined[bounds[place] : bounds[place + n]]) for place in range(len(tokens) - n + 1))
-    return _walk(grams, n, lambda place, n: bounds[place + n] - bounds[place])
+    joined, ends = "".join(tokens.strings), tokens.ends
+    grams = ((place, joined[ends[place] : ends[place + n]]) for place in range(len(tokens) - n + 1))
+    return _walk(grams, n, ends)
 
 
 def _joined_pairs(tokens: Tokens) -> int:

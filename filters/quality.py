@@ -12,12 +12,12 @@ tokens are not cut again.
 from __future__ import annotations
 
 from filters.c4 import clean
-from filters.lines import bullet_and_ellipsis_shares, dolma_shares, duplicate_shares, fineweb_shares
-from filters.ngrams import DUPLICATE, all_ngram_chars, repeated_ngrams
+from filters.lines import line_measures
+from filters.ngrams import all_ngram_chars, repeated_ngrams
 from filters.periods import most_repetitions
 from filters.tokenizers import find_tokenizer
 from filters.tokens import Tokens
-from filters.words import dolma_word_measures, gopher_word_measures
+from filters.words import word_measures
 
 TEXTS = ("main", "c4")
 """Texts that are measured: the main text, and what C4's line cleaning leaves of it."""
@@ -99,28 +99,29 @@ def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[
 
 
 def _measure(text: str, tokens: Tokens, c4: list[float]) -> list[float | None]:
-    words, mean, median, hashes, ellipses, alphabetic, stop_words = gopher_word_measures(text, tokens)
+    gopher_words, dolma_words = word_measures(text, tokens)
+    quality_lines, repetition_lines, fineweb, dolma_lines = line_measures(text, tokens)
     repeated = repeated_ngrams(tokens)
-    chars = len(text)
-    dolma_words = dolma_word_measures(tokens)
-    of_lines = dolma_shares(text, tokens)
-    gaps = range(1, 4)
+    chars, word_chars = len(text), tokens.chars
+    top_shares: list[float | None] = [None, None, None]
+    dolma_top_shares = top_shares.copy()
+    for place, top in enumerate(repeated.top):
+        if top:  # n words have n - 1 spaces between them
+            top_shares[place] = (top[0] + place + 1) * top[1] / chars
+            dolma_top_shares[place] = top[0] * top[1] / word_chars
     return [
-        *(words, mean, median, hashes, ellipses),
-        *bullet_and_ellipsis_shares(text),
-        *(alphabetic, stop_words),
-        *duplicate_shares(text),
-        *((top[0] + gap) * top[1] / chars if top else None for top, gap in zip(repeated.top, gaps, strict=True)),
-        *(duplicate / chars if chars else None for duplicate in repeated.walked_chars),
+        *gopher_words[:5],
+        *quality_lines,
+        *gopher_words[5:],
+        *repetition_lines,
+        *top_shares,
+        *([walked / chars if chars else None for walked in repeated.walked_chars]),
         *c4,
-        *fineweb_shares(text, tokens),
+        *fineweb,
         *dolma_words,
-        *of_lines[:4],
-        *(top[0] * top[1] / tokens.chars if top else None for top in repeated.top),
-        *(
-            duplicate / all_ngram_chars(tokens, n) if len(tokens) >= n else None
-            for n, duplicate in zip(DUPLICATE, repeated.all_chars, strict=True)
-        ),
-        of_lines[4],
+        *dolma_lines[:4],
+        *dolma_top_shares,
+        *([some / every if every else None for some, every in zip(repeated.all_chars, all_ngram_chars(tokens))]),  # noqa: B905  # of one length
+        dolma_lines[4],
         float(most_repetitions(tokens, repeated.longest)),
     ]

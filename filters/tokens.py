@@ -93,9 +93,14 @@ class Tokens:
         return bounds
 
     @cached_property
+    def ends(self) -> list[int]:
+        """The bounds as a list."""
+        return self.bounds.tolist()
+
+    @property
     def chars(self) -> int:
         """Characters of all tokens."""
-        return int(self.bounds[-1])
+        return self.ends[-1]
 
     @cached_property
     def strings(self) -> Sequence[str]:

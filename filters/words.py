@@ -26,40 +26,36 @@ STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 _SLOT_BITS = 5
 
 
-def gopher_word_measures(text: str, tokens: Tokens) -> list[Share]:
-    """Words, mean and median length, # per token, ellipses per token, share with a letter, different stop words."""
+def word_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share]]:
+    """Gopher's and DOLMa's.
+
+    Gopher's: words, mean and median length, # per token, ellipses per token, share with a letter, different stop words.
+    DOLMa's: words, share of them with a symbol, stop words.
+    """
     count = len(tokens)
     if not count:
-        return [0.0, None, None, None, None, None, 0.0]
+        return [0.0, None, None, None, None, None, 0.0], [0.0, None, 0.0]
     wordlike = tokens.kinds & WORDLIKE
     words = int(np.count_nonzero(wordlike))
     chars = tokens.chars if words == count else int(tokens.lengths[wordlike != 0].sum())
-    return [
+    hashes, ellipses = text.count("#"), text.count("…")
+    symbols = int(np.count_nonzero(tokens.kinds & SYMBOL)) if hashes or ellipses else 0
+    stop_words = _stop_word_slots(tokens)
+    gopher: list[Share] = [
         float(words),
         chars / words if words else None,
         _median(tokens),
-        text.count("#") / count,
-        (text.count("...") + text.count("…")) / count,
+        hashes / count,
+        (text.count("...") + ellipses) / count,
         int(np.count_nonzero(tokens.kinds & ALPHABETIC)) / count,
-        float(len(set(_stop_word_slots(tokens)))),
+        float(len(set(stop_words))),
     ]
-
-
-def dolma_word_measures(tokens: Tokens) -> list[Share]:
-    """Words, share of them with a symbol, stop words."""
-    count = len(tokens)
-    if not count:
-        return [0.0, None, 0.0]
-    symbols = int(np.count_nonzero(tokens.kinds & SYMBOL))
-    return [float(count), symbols / count, float(len(_stop_word_slots(tokens)))]
+    return gopher, [float(count), symbols / count, float(len(stop_words))]
 
 
 def _median(tokens: Tokens) -> float:
-    middle = len(tokens) // 2
-    if len(tokens) % 2:
-        return float(np.partition(tokens.lengths, middle)[middle])
-    two = np.partition(tokens.lengths, (middle - 1, middle))
-    return float(two[middle - 1] + two[middle]) / 2
+    ordered = np.sort(tokens.lengths)
+    return (ordered.item((len(tokens) - 1) // 2) + ordered.item(len(tokens) // 2)) / 2
 
 
 def _stop_word_slots(tokens: Tokens) -> list[int]:
