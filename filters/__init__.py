@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from filters.epoch import feature_epoch
     from filters.judge_stage import JudgeStage
-    from filters.judging import explain_table, judge
+    from filters.judging import explain_table, judge, judge_and_text, scored_text
     from filters.measure_stage import MeasureStage
     from filters.measurer import Measurer
-    from filters.ruleset import Ruleset, load_ruleset, parse_ruleset, shipped_rulesets
+    from filters.ruleset import Ruleset, load_ruleset, parse_ruleset, read_ruleset, shipped_rulesets
+    from filters.ruleset_diff import Difference, differences
     from filters.settings import JudgeSettings, MeasureSettings
     from filters.workers import ExtractionPool
 
 __all__ = [
+    "Difference",
     "ExtractionPool",
     "JudgeSettings",
     "JudgeStage",
@@ -26,15 +28,20 @@ __all__ = [
     "MeasureStage",
     "Measurer",
     "Ruleset",
+    "differences",
     "explain_table",
     "feature_epoch",
     "judge",
+    "judge_and_text",
     "load_ruleset",
     "parse_ruleset",
+    "read_ruleset",
+    "scored_text",
     "shipped_rulesets",
 ]
 
 _MODULES = {
+    "Difference": "ruleset_diff",
     "ExtractionPool": "workers",
     "JudgeSettings": "settings",
     "JudgeStage": "judge_stage",
@@ -42,11 +49,15 @@ _MODULES = {
     "MeasureStage": "measure_stage",
     "Measurer": "measurer",
     "Ruleset": "ruleset",
+    "differences": "ruleset_diff",
     "explain_table": "judging",
     "feature_epoch": "epoch",
     "judge": "judging",
+    "judge_and_text": "judging",
     "load_ruleset": "ruleset",
     "parse_ruleset": "ruleset",
+    "read_ruleset": "ruleset",
+    "scored_text": "judging",
     "shipped_rulesets": "ruleset",
 }
 
