@@ -38,7 +38,7 @@ class WorkersUnavailable(FiltersError):
 
 
 class BadRuleset(FiltersError):
-    """A ruleset has an unknown rule or field, a value of the wrong kind or an impossible one. Nothing was judged with it.
+    """A ruleset has an unknown rule or field, or a wrong or impossible value. Nothing was judged with it.
 
     The operator mends the file at the line in the message, or names another ruleset.
     """
