@@ -104,7 +104,12 @@ class SiteMemory:
         return likeness
 
     def take_out(self, state: SiteState, partition: int, site: str, page_id: str) -> None:
-        """Forget one page, as if it had never been seen; what had to go to make room for it stays away."""
+        """Forget one page, as if it had never been seen; what had to go to make room for it stays away.
+
+        Put in again, it is the site's newest page. If it was that before, all rows are as they were, provided that the
+        page before it is still there, from which orders count on. If not, its row differs in the order alone and the
+        other rows not at all, provided that it had lost nothing to a cap.
+        """
         memory = self._site(state, partition, site)
         if page_id in memory.pages:
             before = memory.size_bytes

@@ -118,6 +118,9 @@ class SitePages:
 
         What of `row` is to be put in, as its page may be one of the oldest; and indexes of the others that lost theirs.
         """
+        held = self.chunks if kind == "chunks" else self.shingles
+        if len(held.ids) + int(row.head[kind][0]) <= cap:
+            return row, set()
         counts = np.zeros(max(len(self.heads), index + 1), np.int64)
         counts[: len(self.heads)] = self.heads[kind]
         counts[index] = row.head[kind][0]
@@ -126,7 +129,6 @@ class SitePages:
         if excess <= 0:
             return row, set()
         last = int(sums.searchsorted(excess))
-        held = self.chunks if kind == "chunks" else self.shingles
         held.keep(held.orders > self.heads["order"][last])
         self.heads[kind][: last + 1] = 0
         lost = set(counts[: last + 1].nonzero()[0].tolist())

@@ -95,6 +95,26 @@ def test_duplicate_share_is_of_bytes(new_state: NewState) -> None:
     assert site.memory.compare(site.state, 0, SITE, "p2", mixed, outline("a", 1)).duplicate_share == 0.75
 
 
+@settings(max_examples=80, deadline=None)
+@given(VISITS)
+def test_measures_follow_their_definitions(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
+    """Below the caps all three are what sets of chunks and of shingles and a list of simhashes give."""
+    site = Site(new_state())
+    pages: dict[str, tuple[set[int], set[int], int]] = {}
+    for page, ids in visits:
+        found = outline(text_of(ids), 100)
+        own = set(memoryview(found.shingles).cast("I"))
+        before = list(pages.values())[: list(pages).index(page) if page in pages else None]
+        known = set().union(*(chunk_ids for chunk_ids, _, _ in before))
+        shingles = set().union(*(held for _, held, _ in before))
+        assert site.see(page, ids) == Likeness(
+            sum(number in known for number in ids) / len(ids),
+            len(own & shingles) / len(own),
+            min(((found.simhash ^ other).bit_count() for _, _, other in before), default=None),
+        )
+        pages[page] = set(ids), own, found.simhash
+
+
 def test_template_share_is_containment_in_all_earlier_pages(new_state: NewState) -> None:
     """Shingles that are held count exactly, from whichever page they are; a longer page does not dilute them."""
     site = Site(new_state())
