@@ -47,7 +47,7 @@ def line_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share], 
     distinct = len(set(lines)) == len(lines)
     return (
         _gopher_quality(text),
-        [0.0] * 4 if distinct and "\n\n" not in text else _gopher_repetition(text),
+        [0.0] * 4 if distinct and "\n\n" not in text else _gopher_repetition(text, lines),
         _fineweb(text, [line for line, inside in zip(lines, stripped, strict=True) if inside], tokens, distinct),
         _dolma(text, lines, stripped, tokens, distinct),
     )
@@ -64,9 +64,12 @@ def _gopher_quality(text: str) -> list[Share]:
     return [bullets / len(lines), ellipses / len(lines)]
 
 
-def _gopher_repetition(text: str) -> list[Share]:
+def _gopher_repetition(text: str, lines: list[str]) -> list[Share]:
+    paragraphs = [""]
+    if "\n\n" in text:
+        paragraphs, lines = _PARAGRAPH_BREAK.split(text.strip()), _LINE_BREAK.split(text)
     shares: list[Share] = []
-    for parts in (_PARAGRAPH_BREAK.split(text.strip()), _LINE_BREAK.split(text)):
+    for parts in (paragraphs, lines):
         repeats, chars = _later_occurrences(parts)
         shares += [repeats / len(parts), chars / len(text)]
     return shares

@@ -14,8 +14,8 @@ The top n-gram is the most frequent one, of several the one first seen. Its occu
 counted with the spaces between its words over the text by datatrove, without them over the words by DOLMa, and both
 count it when it occurs once. RedPajama does not; NeMo takes it out of the text and measures what that leaves.
 
-How: words are compared by their 64-bit hashes (`filters.tokens`). Repeating 2-grams are found by sorting; longer ones
-are looked for only where both shorter ones inside repeat, which in most texts is next to nowhere after 4 words. Joined
+How: words are compared by their 64-bit hashes (`filters.tokens`). Repeating 2-grams and 3-grams are found by sorting;
+longer ones are looked for only where both shorter ones inside repeat, which in most texts is next to nowhere. Joined
 words are another matter (`a ab` = `aa b`): hashes of the joined characters of all n-grams are sorted as well, and where
 more of them are equal than of the n-grams themselves, the characters are compared.
 """
@@ -28,13 +28,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from filters.tokens import Tokens, inverse_powers
+from filters.tokens import Counts, Hashes, Tokens, inverse_powers
 
 TOP = (2, 3, 4)
 DUPLICATE = (5, 6, 7, 8, 9, 10)
 
 _MIX = np.uint64(0xD6E8FEB86659FD93)  # any odd number unrelated to the hashes' base
 _LEAST, _MOST = DUPLICATE[0], DUPLICATE[-1]
+_FEW = 48  # below, a dictionary is faster than arrays
 
 Firsts = dict[int, int]
 """Place of each n-gram that occurs twice or more -> place where that n-gram occurs first; in the order of the text."""
@@ -63,39 +64,63 @@ def repeated_ngrams(tokens: Tokens) -> Repeated:
     all_chars, walked_chars = [0] * len(DUPLICATE), [0] * len(DUPLICATE)
     pairs = 0  # occurrences of 5- to 10-grams that are not first ones
     longest, n = 1, 2
-    firsts = _repeated_2grams(tokens)
-    while firsts and n <= _MOST:
+    places, grams = np.arange(count - 1), tokens.hashes[:-1]
+    firsts: Firsts = {}
+    while n <= min(_MOST, count) and not firsts:  # many n-grams: arrays
+        grams = grams * _MIX + tokens.hashes[places + (n - 1)]
+        repeats, most, times, later = _repeats(grams, places)
+        if not times:
+            break
+        longest = n
+        places, grams = places[repeats], grams[repeats]
+        if n < _LEAST:
+            top[n - 2] = ends[most + n] - ends[most], times
+        else:
+            all_chars[n - _LEAST] = int((tokens.bounds[places + n] - tokens.bounds[places]).sum())
+            walked_chars[n - _LEAST] = _walk(zip(places.tolist(), grams.tolist(), strict=True), n, ends)
+            pairs += later
+        n += 1
+        if n > _LEAST - 2 and len(places) <= _FEW:
+            seen: dict[int, int] = {}
+            found = zip(places.tolist(), grams.tolist(), strict=True)
+            firsts = {place: seen.setdefault(gram, place) for place, gram in found}
+        else:
+            both = (places[1:] - places[:-1] == 1).nonzero()[0]
+            places, grams = places[both], grams[both]
+    while n <= _MOST and (firsts := _longer(firsts, count)):  # few: a dictionary
         counts = Counter(firsts.values())
         longest = n
         if n < _LEAST:
             most = max(counts, key=counts.__getitem__)
             top[n - 2] = ends[most + n] - ends[most], counts[most]
         else:
-            all_chars[n - _LEAST] = sum(ends[place + n] - ends[place] for place in firsts)
+            all_chars[n - _LEAST] = sum([ends[place + n] - ends[place] for place in firsts])
             walked_chars[n - _LEAST] = _walk(firsts.items(), n, ends)
             pairs += len(firsts) - len(counts)
-        firsts = _longer(firsts, count)
         n += 1
     if count > _LEAST and pairs != _joined_pairs(tokens):
         walked_chars = [_walk_joined(tokens, n) for n in DUPLICATE]
     return Repeated(top, all_chars, walked_chars, longest)
 
 
-def _repeated_2grams(tokens: Tokens) -> Firsts:
-    hashes = tokens.hashes
-    grams = hashes[:-1] * _MIX + hashes[1:]
+def _repeats(grams: Hashes, places: Counts) -> tuple[Counts, int, int, int]:
+    """Which n-grams (of those at `places`) occur twice: where in `grams`, in order; the place of the most frequent one,
+    the first of several, and how often it occurs; and how many are no first occurrences. All 0 where none repeats.
+    """
     order = grams.argsort()
     ordered = grams[order]
     equal = (ordered[1:] == ordered[:-1]).nonzero()[0]
     if not len(equal):
-        return {}
+        return equal, 0, 0, 0
     repeats = np.zeros(len(order), bool)
-    repeats[equal] = repeats[equal + 1] = True
-    places = np.sort(order[repeats])
-    seen: dict[int, int] = {}
-    return {
-        place: seen.setdefault(gram, place) for place, gram in zip(places.tolist(), grams[places].tolist(), strict=True)
-    }
+    repeats[order[equal]] = repeats[order[equal + 1]] = True
+    lasts = np.append((equal[1:] - equal[:-1] != 1).nonzero()[0], len(equal) - 1)
+    sizes = lasts.copy()
+    sizes[0] += 1
+    sizes[1:] -= lasts[:-1]
+    most = int(sizes.max())
+    members = equal[lasts[sizes == most]][:, None] - np.arange(-1, most)
+    return repeats.nonzero()[0], places.item(int(order[members].min())), most + 1, len(equal)
 
 
 def _longer(firsts: Firsts, count: int) -> Firsts:
