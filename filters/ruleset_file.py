@@ -19,7 +19,6 @@ from filters.toml_lines import line_of, line_of_error
 _FIELDS = ("description", "blocks", "reads", "scores", "rules")
 _COMMON = ("threshold", "on_unknown")
 _POLICIES = ("pass", "drop")
-_FROM_BELOW = (">=", ">")
 _FEW = 10  # names that a message can list
 _LONG = 100  # characters: no name is longer
 
@@ -171,12 +170,8 @@ def near(name: object, names: Iterable[str]) -> str:
 
 
 def _exclude(one: Rule, other: Rule) -> bool:
-    """Whether no value passes both rules, which are of one measure."""
-    from_below = [rule for rule in (one, other) if RULES[rule.name].op in _FROM_BELOW]
-    if len(from_below) != 1:
+    """Whether no value passes both rules, which are of one measure; where two meet, both bounds are inclusive."""
+    low, high = sorted((one, other), key=lambda rule: RULES[rule.name].op, reverse=True)
+    if (RULES[low.name].op, RULES[high.name].op) != (">=", "<="):
         return False  # both on one side
-    low = from_below[0]
-    high = other if low is one else one
-    least, most = cast("float", low.threshold), cast("float", high.threshold)
-    either_strict = RULES[low.name].op == ">" or RULES[high.name].op == "<"
-    return least > most or (least == most and either_strict)
+    return cast("float", low.threshold) > cast("float", high.threshold)

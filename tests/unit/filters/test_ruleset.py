@@ -193,6 +193,13 @@ def test_mistakes_are_named_with_their_line(wrong: str) -> None:
     assert "\n" not in said
 
 
+def test_one_measure_may_be_bounded_to_one_value() -> None:
+    """Bounds from both sides that meet, and two from one side, leave something between: they are no mistake."""
+    meeting = "[rules.gopher_max_words]\nthreshold = 50\n[rules.gopher_min_words]\nthreshold = 50\n"
+    beside = "[rules.dolma_max_median_word_chars]\nthreshold = 9\n[rules.gopher_max_median_word_chars]\nthreshold = 8\n"
+    assert parse_ruleset(MINIMAL + meeting + beside, "mine").in_force == 5
+
+
 def test_unknown_name_lists_the_shipped_ones() -> None:
     """A misspelt name is answered with the nearest; a missing file with its path."""
     with pytest.raises(BadRuleset, match=r"'defualt' is not shipped; known: .*; did you mean 'default'"):
