@@ -52,7 +52,8 @@ PUNCTUATION = TERMINAL_PUNCTUATION | _characters(
 def table() -> npt.NDArray[np.uint32]:
     """Number of each code point: the code shifted by CODE_SHIFT, and its kind; 0 for white space. Made once (.2 s)."""
     everything = [chr(code) for code in range(0x110000)]
-    numbers = np.arange(0x110000, dtype=np.uint32) << CODE_SHIFT | (VISIBLE | WORDLIKE)
+    numbers: npt.NDArray[np.uint32] = np.arange(0x110000, dtype=np.uint32) << np.uint32(CODE_SHIFT)
+    numbers |= VISIBLE | WORDLIKE
     numbers |= np.fromiter(map(str.isalpha, everything), bool, len(everything)) * np.uint32(ALPHABETIC)
     numbers[[ord(character) for character in PUNCTUATION]] &= ~np.uint32(WORDLIKE)
     numbers[[ord(character) for character in "#…"]] |= SYMBOL

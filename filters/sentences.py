@@ -64,7 +64,8 @@ def _ends(text: str) -> Iterator[int]:
         follows = found[1]
         if not follows.islower():
             stop = found.start()
-            if text[stop] != "." or not _abbreviated(text[max(0, stop - _LONGEST - 1) : stop], follows):
+            before = text[max(0, stop - _LONGEST - 1) : stop]
+            if text[stop] != "." or (before.isalpha() and len(before) > _LONGEST) or not _abbreviated(before, follows):
                 yield found.end()
 
 

@@ -95,7 +95,8 @@ class Tokens:
     @cached_property
     def ends(self) -> list[int]:
         """The bounds as a list."""
-        return self.bounds.tolist()
+        ends: list[int] = self.bounds.tolist()
+        return ends
 
     @property
     def chars(self) -> int:
