@@ -32,8 +32,10 @@ def chunks(*ids: int, length: int = 100) -> Chunks:
 
 
 def text_of(ids: Sequence[int]) -> str:
-    """A text in which each id is a sentence of nine words."""
-    return " ".join(f"sentence number s{number} tells us what w{number} did to m{number}" for number in ids)
+    """A text in which each id is a sentence of eight words, four of them its own."""
+    return " ".join(
+        f"subject{number} tells us what object{number} did to place{number} reason{number}" for number in ids
+    )
 
 
 class Site:
