@@ -138,6 +138,46 @@ def test_worker_that_dies_or_runs_out_of_memory_costs_its_page_only() -> None:
         pool.close()
 
 
+@pytest.mark.parametrize(("bad", "error"), [("hang", "timeout"), ("die", "worker_died"), ("greedy", "out_of_memory")])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_pages_that_wait_behind_a_bad_one_are_measured(workers: int, bad: str, error: str) -> None:
+    """A page costs its own result only: what waited in the pipe of its worker is measured, in its place."""
+    pool = ExtractionPool(MeasureSettings(workers=workers, time_limit_s=0.7), command=OBEDIENT_COMMAND)
+    htmls = ["one", bad, *(f"p{number}" for number in range(10)), bad, "two"]
+    try:
+        results = pool.map([raw(html) for html in htmls])
+        assert [result.error for result in results] == [error if html == bad else "" for html in htmls]
+        assert [result.text.split()[1] for result in results if result.text] == [html for html in htmls if html != bad]
+    finally:
+        pool.close()
+
+
+def test_page_that_waits_has_its_whole_time() -> None:
+    """The limit of a page counts from when its worker takes it, not from when it is sent."""
+    slow = OBEDIENT.replace("600", "0.5")
+    pool = ExtractionPool(MeasureSettings(workers=1, time_limit_s=0.8), command=(sys.executable, "-c", slow))
+    try:
+        assert [result.error for result in pool.map([raw("hang")] * 4)] == [""] * 4
+    finally:
+        pool.close()
+
+
+def test_worker_has_its_next_page_before_it_answers() -> None:
+    """While there are plenty of pages one waits for each worker; the last ones are kept for whoever is idle first."""
+    counting = OBEDIENT.replace(
+        'if html.startswith("hang"):', "import select\n    if html.startswith('look'):"
+    ).replace(
+        "time.sleep(600)",
+        "return extraction.Extraction(text=f'0 {bool(select.select([0], [], [], 0.5)[0])}', path='recall', tried=())",
+    )
+    pool = ExtractionPool(MeasureSettings(workers=1), command=(sys.executable, "-c", counting))
+    try:
+        first, *_, last = pool.map([raw("look" + os.urandom(20_000).hex()) for _ in range(4)])
+        assert (first.text, last.text) == ("0 True", "0 False")
+    finally:
+        pool.close()
+
+
 def test_worker_is_recycled_after_its_pages() -> None:
     """After the configured number of pages another process serves."""
     pool = ExtractionPool(MeasureSettings(workers=1, recycle_pages=2), command=OBEDIENT_COMMAND)
