@@ -24,7 +24,9 @@ def most_repetitions(tokens: Tokens, repeating: int) -> int:
     for period in range(1, min(LONGEST_PERIOD, len(tokens) // LEAST_TIMES) + 1):
         if repeating < min(2 * period, 10):
             break
-        differs = (tokens.hashes[period:] != tokens.hashes[:-period]).nonzero()[0]
-        edges = np.concatenate(([-1], differs, [len(tokens) - period]))
+        differ = tokens.hashes[period:] != tokens.hashes[:-period]
+        if len(differ) - np.count_nonzero(differ) < (LEAST_TIMES - 1) * period:
+            continue
+        edges = np.concatenate(([-1], differ.nonzero()[0], [len(differ)]))
         times = max(times, (int((edges[1:] - edges[:-1]).max()) - 1) // period + 1)
     return times if times >= LEAST_TIMES else 0
