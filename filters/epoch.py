@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 
 import msgspec
 import xxhash
@@ -16,17 +17,20 @@ _LIBRARIES = ("py3langid", "rensa")
 _OF_EXTRACTOR = {"trafilatura": ("trafilatura", "justext", "lxml"), "resiliparse": ("resiliparse",)}
 
 
-def feature_epoch(settings: MeasureSettings) -> str:
+def feature_epoch(settings: MeasureSettings, *, version_of: Callable[[str], str] = version) -> str:
     """Digest (12 hex digits) of everything that changes the meaning of features; imports none of the libraries.
 
     In it: the versions of the libraries in use and of this package's measures, the extractor, its guards and its retry,
     what counts as a token, how chunks are cut and how much is remembered of a site. Not in it: numbers of processes,
     time and memory limits, cache sizes.
+
+    `version_of` tells a package's version, and raises PackageNotFoundError where it is not installed: that an extractor
+    is missing is for the workers to say, see `filters.extraction.extractor`.
     """
     libraries = (*_LIBRARIES, *_OF_EXTRACTOR.get(settings.extractor, ()))
     meaning = {
         "measures": MEASURES_VERSION,
-        "libraries": {name: version(name) for name in libraries},
+        "libraries": {name: _version(name, version_of) for name in libraries},
         "extractor": settings.extractor,
         "retry_link_code_share": settings.retry_link_code_share,
         "max_html_bytes": settings.max_html_bytes,
@@ -39,3 +43,10 @@ def feature_epoch(settings: MeasureSettings) -> str:
         "pages_per_site": settings.pages_per_site,
     }
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(meaning, order="deterministic"))[:12]
+
+
+def _version(name: str, version_of: Callable[[str], str]) -> str:
+    try:
+        return version_of(name)
+    except PackageNotFoundError:
+        return ""

@@ -34,7 +34,8 @@ class Measurer:
     ) -> Features:
         """Features of a page. `html` is text, or bytes in the charset `encoding`.
 
-        `page_id` defaults to a digest of the URL; `id` of the features is the page id. Raises UnknownExtractor.
+        `page_id` defaults to a digest of the URL; `id` of the features is the page id. Raises UnknownExtractor and
+        MissingExtractor.
         """
         page_id = page_id or xxhash.xxh3_128_hexdigest(url.encode())
         if self._pool is None:

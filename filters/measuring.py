@@ -78,7 +78,10 @@ def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
 
 
 def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> Measured:
-    """Measure a page: extraction, block table, words, language, quality, chunks, outline. Raises UnknownExtractor."""
+    """Measure a page: extraction, block table, words, language, quality, chunks, outline.
+
+    Raises UnknownExtractor and MissingExtractor only.
+    """
     found = extract(page, encoding, settings)
     if found.error:
         return failed(url, found.error, found.tried)

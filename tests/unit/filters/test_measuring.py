@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from filters.settings import MeasureSettings
 from filters.shingles import outline
 
 SETTINGS = MeasureSettings()
+LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True, False], "resiliparse": [False, True]}
 GERMAN = "Der Fluss stieg in der Nacht langsam an, und die Leute im Dorf brachten ihre Boote auf höheren Grund. "
 
 
@@ -117,11 +119,33 @@ def test_epoch_changes_with_what_features_mean() -> None:
         assert feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) == epoch
 
 
+def test_epoch_has_the_libraries_in_use() -> None:
+    """A new version of a library changes the epoch where it is used: of an extractor only where it is the extractor.
+
+    An extractor whose package is not installed has an epoch all the same.
+    """
+    other = msgspec.structs.replace(SETTINGS, extractor="resiliparse")
+
+    def epochs(**versions: str) -> tuple[str, str]:
+        def version_of(name: str) -> str:
+            if versions.get(name) == "missing":
+                raise PackageNotFoundError(name)
+            return versions.get(name, "1")
+
+        return feature_epoch(SETTINGS, version_of=version_of), feature_epoch(other, version_of=version_of)
+
+    before = epochs()
+    for names, changed in LIBRARIES.items():
+        for name in names.split():
+            assert [a != b for a, b in zip(before, epochs(**{name: "2"}), strict=True)] == changed
+    assert epochs(resiliparse="missing")[0] == before[0]
+
+
 def test_importing_the_package_loads_no_extractor() -> None:
     """Judging, the epoch and the pool are there without Trafilatura, lxml or the language model being imported."""
     code = (
         "import sys, filters; filters.feature_epoch(filters.MeasureSettings()); filters.judge; filters.ExtractionPool;"
-        "print([name for name in ('trafilatura', 'lxml', 'py3langid') if name in sys.modules])"
+        "print([name for name in ('trafilatura', 'lxml', 'py3langid', 'resiliparse') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
