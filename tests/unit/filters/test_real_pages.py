@@ -13,6 +13,7 @@ from filters.judging import judge
 from filters.measure_stage import features_of
 from filters.measuring import RawPage
 from filters.ruleset import load_ruleset
+from filters.site_memory import Likeness
 from filters.workers import ExtractionPool
 from stream.records import Page
 
@@ -63,7 +64,7 @@ def test_default_ruleset_keeps_more_articles_than_the_notes(pool: ExtractionPool
         measured = pool.map([RawPage(page.url, "utf-8", body) for page, body in zip(pages, bodies, strict=True)])
         for name in ("notes", "default"):
             verdicts = [
-                judge(features_of(page, found, 0.0, "e", 0), load_ruleset(name)).verdict
+                judge(features_of(page, found, Likeness(0.0), "e", 0), load_ruleset(name)).verdict
                 for page, found in zip(pages, measured, strict=True)
             ]
             kept[kind, name] = verdicts.count("article") / len(verdicts)
