@@ -11,10 +11,9 @@ What stays is stripped and without citations. The document rules drop a page tha
 line that came as far as step 3 (`{`: as far as `javascript`), or with fewer than 5 sentences in its lines. datatrove
 stops at the first such line; here all of them are counted, and the text is cleaned whatever was found.
 
-Where others differ: the paper and TensorFlow's code have no `'` among the end marks, and TensorFlow's cuts lines at
-`\\n` alone. DOLMa marks the lines that would go and judges by their share (`filters.quality`). NeMo Curator has the
-phrases as a share of paragraphs (40%), and RedPajama publishes counts a line and leaves thresholds to the reader.
-C4's list of bad words is left out everywhere here.
+Where others differ: the paper has no `'` among the end marks. DOLMa marks the lines that would go and judges by their
+share (`filters.lines`). NeMo Curator has the phrases as a share of paragraphs (40%), and RedPajama publishes counts a
+line and leaves thresholds to the reader. C4's list of bad words is left out everywhere here.
 """
 
 from __future__ import annotations

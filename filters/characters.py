@@ -38,14 +38,14 @@ TERMINAL_PUNCTUATION = _characters(
     " 1173c-1173e 11944 11946 11a42-11a43 11a9b-11a9c 11c41-11c42 11ef7-11ef8 11f43-11f44 16a6e-16a6f 16af5"
     " 16b37-16b38 16b44 16e98 1bc9f 1da88"
 )
-"""What ends a sentence in any script: the property Sentence_Terminal of Unicode 15.0's PropList.txt without the seven
-of its characters that FineWeb leaves out, and with three Khmer signs that it adds; as datatrove 0.10 has it."""
+"""What ends a sentence in any script, as datatrove 0.10 has it: 156 characters of Unicode's property Sentence_Terminal
+(PropList.txt; later versions have more), and three Khmer signs."""
 
 PUNCTUATION = TERMINAL_PUNCTUATION | _characters(
     "0-8 b-1f 22-2d 2f 3a-3e 40 5b-60 7b-9f ab b4 bb 2013-2014 2019 201c-201e 2026 2236 2501 25ba 3001 3008-300d"
     " 3010-3011 ff05 ff08-ff09 ff0c ff11 ff1a-ff1b ff5e"
 )
-"""Characters that make no word of a token: those, ASCII's, the common ones of CC-Net, and control characters."""
+"""Characters that make no word of a token: those, ASCII's, some of other scripts, and control characters."""
 
 
 @lru_cache(maxsize=1)
