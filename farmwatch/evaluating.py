@@ -11,7 +11,7 @@ from farmwatch.errors import FarmwatchError, UsageError
 from farmwatch.messages import put, put_json, put_table
 from farmwatch.options import AsJson, Common
 
-_COMMAND = "farmwatch rulesets evaluate"
+COMMAND = "farmwatch rulesets evaluate"
 
 
 def evaluate_rulesets(
@@ -58,7 +58,7 @@ def evaluate_rulesets(
     settings = msgspec.structs.replace(Common(config=config).load().config.measure, workers=jobs)
     old = _read(card) if card else ""
     if card:
-        section(old, _COMMAND)
+        section(old, COMMAND)
     pages = LabelledPages(labels, source or ())
     judged: list[list[Judged]] = [[] for _ in loaded]
     with counting(len(pages.labels), "pages") as advance:
@@ -77,7 +77,7 @@ def evaluate_rulesets(
                 put("")
             put_table(table.headings, table.rows, table.title)
     if card:
-        card.write_text(renewed(old, _COMMAND, document(tables)), encoding="utf-8")
+        card.write_text(renewed(old, COMMAND, document(tables)), encoding="utf-8")
     return pages.exit
 
 

@@ -1,4 +1,4 @@
-"""The reference pages docs/configuration.md, docs/metrics.md and docs/cli.md, made from the code they describe.
+"""Reference pages made from the code they describe: configuration.md, metrics.md, cli.md, and a section of rules.md.
 
 `python -m farmwatch.reference docs` writes them anew; a test fails when a page and the code differ.
 """
@@ -19,10 +19,23 @@ from cyclopts import App, Argument
 
 from farmwatch.config import Config
 from farmwatch.errors import Exit
+from farmwatch.generated import renewed
 from farmwatch.layers import encode, settings_of
+from filters.rule_kinds import MOST, RuleKind
+from filters.rules import RULES
 from stream.metrics import SPECS
 
-_MADE = "<!-- Made by `python -m farmwatch.reference docs`; change the code, not this page. -->\n"
+COMMAND = "python -m farmwatch.reference docs"
+_MADE = f"<!-- Made by `{COMMAND}`; change the code, not this page. -->\n"
+_CONDITIONS = {
+    "==": "equal to",
+    ">=": "at least",
+    "<=": "at most",
+    ">": "more than",
+    "<": "less than",
+    "in": "in the list",
+    "not in": "not in the list",
+}
 _UNITS = {"s": "seconds", "ms": "milliseconds", "bytes": "bytes"}
 _EXITS = {
     Exit.OK: "done, nothing wrong",
@@ -93,6 +106,16 @@ def commands_page() -> str:
     return "\n".join(lines)
 
 
+def rules_table() -> str:
+    """Every rule: what it measures, when a page passes, which thresholds are possible, where it comes from."""
+    lines = ["| rule | what is measured | a page passes when it is | threshold | source |", "|---|---|---|---|---|"]
+    for name, kind in RULES.items():
+        fields = "".join(f", `{field}`" for field in sorted(kind.fields))
+        condition = _CONDITIONS[kind.op]
+        lines.append(f"| `{name}` | {_cell(kind.what)} | {condition} | {_thresholds(kind)}{fields} | {kind.source} |")
+    return "\n".join(lines)
+
+
 def commands(app: App, prefix: str = "") -> dict[str, App]:
     """Full name -> command, those of groups included."""
     found: dict[str, App] = {}
@@ -146,6 +169,20 @@ def pages() -> dict[str, str]:
     return {"configuration.md": configuration_page(), "metrics.md": metrics_page(), "cli.md": commands_page()}
 
 
+def sections() -> dict[str, str]:
+    """File name -> content of the section made here on a page that is written by hand."""
+    return {"rules.md": rules_table()}
+
+
+def _thresholds(kind: RuleKind) -> str:
+    if kind.threshold is str:
+        return "`ok`"
+    if kind.threshold is list:
+        return "a list"
+    number = "whole number" if kind.whole else "number"
+    return f"{number} from {kind.low:g}" + (f" to {kind.high:g}" if kind.high < MOST else "")
+
+
 def _command_lines(name: str, command: App) -> list[str]:
     doc = inspect.getdoc(command.default_command) or ""
     options = []
@@ -185,5 +222,9 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
     for file_name, content in pages().items():
-        (Path(sys.argv[1] if len(sys.argv) > 1 else "docs") / file_name).write_text(content, encoding="utf-8")
+        (folder / file_name).write_text(content, encoding="utf-8")
+    for file_name, content in sections().items():
+        page = (folder / file_name).read_text(encoding="utf-8")
+        (folder / file_name).write_text(renewed(page, COMMAND, content), encoding="utf-8")

@@ -1,11 +1,11 @@
-"""How the ruleset `default` was chosen: `python -m tests.bench.choose_default`, with FARMWATCH_TEST_DATA set.
+"""How the ruleset `default` was chosen: `python -m tests.bench.choose_default [docs/rules.md]`.
 
 Highest F1 of article against the rest on wcxb, seven page types. Its sites are split in two halves by a hash (no site
 is in both, or a template seen while choosing would help in the report). On the first half, for m = 0, 1, 2, … optional
 rules, the best set of m is searched greedily: add the rule that helps most, then move single thresholds, block
 definition or rules while that helps. How many rules the data can carry is decided by cross-validation within the first
 half, the whole search repeated in every fold: the fewest rules whose F1 out of fold is within one standard error
-(paired bootstrap) of the best. The second half is looked at once, for the report.
+(bootstrap) of the best, as Breiman et al. prune trees (1984). The second half is looked at once, for the report.
 
 Articles of wcxb are long (one in twenty is under 330 words), so that its F1 alone asks for 400 words and would drop
 every second page of a news collection. So a choice must also keep, of the English pages of each of three sources that
@@ -30,6 +30,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from farmwatch.evaluation_tables import Table, document
+from farmwatch.generated import renewed
 from farmwatch.labelled import LabelledPage, LabelledPages
 from filters.blocks import Definition
 from filters.judging import judge
@@ -38,6 +40,8 @@ from filters.ruleset import Ruleset, load_ruleset
 from filters.settings import MeasureSettings
 
 Flags = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int_]
+COMMAND = "python -m tests.bench.choose_default docs/rules.md"
 FOLDS, REPEATS, RESAMPLES, MOST_RULES = 8, 5, 2000, 8
 
 GUARDED = ("aeb", "dragnet", "trafilatura_eval")
@@ -49,7 +53,7 @@ URL_KINDS = {
     "product": r"/(?:products?|item|dp|sku|store)/|^/app/",
     "documentation": r"/(?:docs?|documentation|reference|api|manual)/",
     "collection": r"/(?:collections?|c|b|browse|catalog|shop|jobs|listings?)/",
-    "service": r"/(?:services?|solutions?|pricing|plans|about|contact)(?:/|$)",
+    "service": r"/(?:services?|solutions?|pricing|plans|about|contact)(?:[/?]|$)",
 }
 """Kinds of URL that may be added to the users' five, as such sites commonly name their paths.
 
@@ -191,7 +195,7 @@ def f1(articles: Flags, kept: Flags) -> float:
     return 2 * float((articles & kept).sum()) / max(1, int(articles.sum() + kept.sum()))
 
 
-def search(pages: Pages, guard: Guard, places: npt.NDArray[np.int_]) -> list[Choice]:
+def search(pages: Pages, guard: Guard, places: Places) -> list[Choice]:
     """The best choice found with m optional rules, for m = 0 … MOST_RULES, judged on some of the pages."""
 
     def value(choice: Choice) -> float:
@@ -233,8 +237,16 @@ def moves(choice: Choice) -> Iterator[Choice]:
         yield from larger(replace(choice, chosen=tuple(pair for pair in choice.chosen if pair[0] != group)))
 
 
-def how_many(pages: Pages, guard: Guard, places: npt.NDArray[np.int_]) -> int:
-    """The fewest rules whose F1 out of fold is within one standard error of the best number's."""
+@dataclass(frozen=True)
+class Step:
+    """What cross-validation says of a number of optional rules."""
+
+    f1: float  # out of fold
+    error: float  # its standard error
+
+
+def cross_validated(pages: Pages, guard: Guard, places: Places) -> list[Step]:
+    """F1 out of fold for m = 0 … MOST_RULES optional rules, the whole search repeated in every fold."""
     random = np.random.default_rng(0)
     kept = np.zeros((REPEATS, MOST_RULES + 1, len(places)), bool)
     for repeat in range(REPEATS):
@@ -244,27 +256,27 @@ def how_many(pages: Pages, guard: Guard, places: npt.NDArray[np.int_]) -> int:
                 kept[repeat, m, folds == fold] = pages.kept(choice)[places[folds == fold]]
     articles = pages.articles[places]
 
-    def mean_f1(m: int, sample: npt.NDArray[np.int_]) -> float:
+    def mean_f1(m: int, sample: Places) -> float:
         return float(np.mean([f1(articles[sample], kept[repeat, m, sample]) for repeat in range(REPEATS)]))
 
-    everything = np.arange(len(places))
-    scores = [mean_f1(m, everything) for m in range(MOST_RULES + 1)]
-    best = int(np.argmax(scores))
     samples = [random.integers(0, len(places), len(places)) for _ in range(RESAMPLES // 10)]
-    errors = [
-        float(np.std([mean_f1(best, sample) - mean_f1(m, sample) for sample in samples])) for m in range(MOST_RULES + 1)
+    return [
+        Step(mean_f1(m, np.arange(len(places))), float(np.std([mean_f1(m, sample) for sample in samples])))
+        for m in range(MOST_RULES + 1)
     ]
-    for m, score in enumerate(scores):
-        print(f"  {m} optional rules: F1 out of fold {score:.3f}, below the best by {scores[best] - score:.3f}", end="")
-        print(f" (standard error {errors[m]:.3f})")
-    return next(m for m in range(MOST_RULES + 1) if scores[best] - scores[m] <= errors[m])
 
 
-def report(pages: Pages, places: npt.NDArray[np.int_], kept: Mapping[str, Flags]) -> None:
+def fewest(steps: Sequence[Step]) -> int:
+    """The fewest rules within one standard error of the best number."""
+    best = max(steps, key=lambda step: step.f1)
+    return next(m for m, step in enumerate(steps) if step.f1 >= best.f1 - best.error)
+
+
+def report(pages: Pages, places: Places, kept: Mapping[str, Flags]) -> Table:
     """F1, precision and recall with 95 % bootstrap intervals over pages."""
     random = np.random.default_rng(1)
     samples = [random.choice(places, len(places)) for _ in range(RESAMPLES)]
-    print(f"  {'ruleset':24s} {'F1':>20s} {'precision':>20s} {'recall':>20s}")
+    rows = []
     for name, flags in kept.items():
         shown = []
         for divisor in (None, flags, pages.articles):
@@ -272,7 +284,9 @@ def report(pages: Pages, places: npt.NDArray[np.int_], kept: Mapping[str, Flags]
             value = _ratio(pages.articles[places], flags[places], None if divisor is None else divisor[places])
             low, high = np.quantile(values, [0.025, 0.975])
             shown.append(f"{value:.3f} ({low:.3f}-{high:.3f})")
-        print(f"  {name:24s} {shown[0]:>20s} {shown[1]:>20s} {shown[2]:>20s}")
+        rows.append([name, *shown])
+    title = f"The second half, {len(places)} pages, {pages.articles[places].sum()} of them articles"
+    return Table(f"{title} (95% intervals, bootstrap)", ["ruleset", "F1", "precision", "recall"], rows)
 
 
 def _ratio(articles: Flags, kept: Flags, divisor: Flags | None) -> float:
@@ -286,42 +300,64 @@ def first_half(site: str) -> bool:
     return hashlib.sha256(site.encode()).digest()[0] % 2 == 0
 
 
+def chosen(measured: Sequence[LabelledPage]) -> list[Table]:
+    """The choice, from all labelled pages: what was searched on the first half, and the report on the second."""
+    wcxb = [page for page in measured if page.label.page_type]
+    pages, guard = Pages(wcxb), Guard(measured)
+    half = np.array([first_half(page.features.site) for page in wcxb])
+    first, second = np.flatnonzero(half), np.flatnonzero(~half)
+    found = search(pages, guard, first)
+    steps = cross_validated(pages, guard, first)
+    m = fewest(steps)
+    searched = [
+        [
+            f"{number}{', the choice' if number == m else ''}",
+            f"{f1(pages.articles[first], pages.kept(choice)[first]):.3f}",
+            f"{step.f1:.3f} ({step.error:.3f})",
+            str(choice),
+        ]
+        for number, (choice, step) in enumerate(zip(found, steps, strict=True))
+    ]
+    title = f"The first half, {len(first)} pages, {pages.articles[first].sum()} of them articles"
+    headings = ["optional rules", "F1", "F1 out of fold (standard error)", "best ruleset found"]
+    notes = load_ruleset("notes")
+    kept = {
+        "every page with a text": pages.kept_by(replace(notes, rules=(notes.rules[0],))),
+        **{name: pages.kept_by(load_ruleset(name)) for name in ("c4", "gopher", "dolma", "fineweb", "notes")},
+        "notes with run blocks": pages.kept_by(replace(notes, blocks=Definition.RUN)),
+        "the choice": pages.kept(found[m]),
+        "default": pages.kept_by(load_ruleset("default")),
+    }
+    return [
+        Table(title, headings, searched),
+        report(pages, second, kept),
+        left_out(pages, kept["the choice"]),
+    ]
+
+
+def left_out(pages: Pages, kept: Flags) -> Table:
+    """What the users' rules that are not in the choice would drop of the pages that it keeps."""
+    notes = load_ruleset("notes")
+    rows = []
+    for rule in notes.rules:
+        if rule.name not in (*FIXED, "min_tokens"):
+            dropped = kept & ~pages.kept_by(replace(notes, blocks=Definition.RUN, rules=(notes.rules[0], rule)))
+            articles = int((dropped & pages.articles).sum())
+            rows.append([f"{rule.name} {rule.threshold}", str(articles), str(int(dropped.sum()) - articles)])
+    return Table("What the users' other rules, with run blocks, would drop of it", ["rule", "articles", "others"], rows)
+
+
 def main() -> None:
-    """Choose, print the choice and the report."""
+    """Print the choice and the report, and renew the section of the page that is named."""
     root = Path(os.environ.get("FARMWATCH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared"))
     labelled = LabelledPages(root / "data" / "pages")
     measured = list(labelled.measured(MeasureSettings(workers=2, time_limit_s=60)))
     if labelled.skipped:
         sys.exit("the labelled pages are damaged")
-    wcxb = [page for page in measured if page.label.page_type]
-    pages, guard = Pages(wcxb), Guard(measured)
-    half = np.array([first_half(page.features.site) for page in wcxb])
-    first, second = np.flatnonzero(half), np.flatnonzero(~half)
-    for name, places in (("first", first), ("second", second)):
-        print(f"{name} half: {len(places)} pages, {int(pages.articles[places].sum())} articles")
-    m = how_many(pages, guard, first)
-    found = search(pages, guard, first)
-    for number, choice in enumerate(found):
-        print(f"  {number}: F1 {f1(pages.articles[first], pages.kept(choice)[first]):.3f}  {choice}")
-    print(f"chosen: {found[m]}")
-    notes = load_ruleset("notes")
-    everything = replace(notes, rules=(notes.rules[0],))
-    kept = {
-        "every page with a text": pages.kept_by(everything),
-        "notes, run blocks": pages.kept_by(replace(notes, blocks=Definition.RUN)),
-        **{
-            name: pages.kept_by(load_ruleset(name)) for name in ("notes", "c4", "gopher", "dolma", "fineweb", "default")
-        },
-        "the choice": pages.kept(found[m]),
-    }
-    for name, places in (("first", first), ("second", second)):
-        print(f"\n{name} half")
-        report(pages, places, kept)
-    print("\npages kept by source, the choice")
-    everywhere = Pages(measured).kept(found[m])
-    for source in labelled.sources:
-        of_source = np.array([page.label.source == source for page in measured])
-        print(f"  {source:18s} {everywhere[of_source].mean():.3f} of {of_source.sum()}")
+    text = document(chosen(measured))
+    print(text)
+    for page in map(Path, sys.argv[1:]):
+        page.write_text(renewed(page.read_text(encoding="utf-8"), COMMAND, text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.blocks import JOINED, Block, Kind, pack
+from filters.blocks import JOINED, Block, Definition, Kind, pack
 from filters.judging import explain_table, judge
 from filters.language_codes import LANGUAGES
 from filters.quality import MEASURES
@@ -19,7 +20,8 @@ from filters.rules import RULES
 from filters.ruleset import Ruleset, load_ruleset, parse_ruleset
 from stream.records import Features, Verdict, decode, encode
 
-NOTES, DEFAULT = load_ruleset("notes"), load_ruleset("default")
+NOTES = load_ruleset("notes")
+RUNS = replace(NOTES, name="runs", blocks=Definition.RUN)
 GOOD: dict[str, Any] = {
     "tokens": 400,
     "chars": 2000,
@@ -68,7 +70,7 @@ def outcome(verdict: Verdict, rule: str) -> tuple[Any, str]:
 
 def test_good_article_passes_every_rule() -> None:
     """An article is kept, every rule that is in force says pass, in the file's order, and the others nothing."""
-    for ruleset in (NOTES, DEFAULT):
+    for ruleset in (NOTES, RUNS):
         verdict = judge(features(), ruleset, now_ms=9, run="r1")
         assert (verdict.verdict, verdict.first_failed, verdict.failed) == ("article", "", [])
         assert [(rule.name, rule.outcome) for rule in verdict.rules] == [
@@ -130,10 +132,10 @@ def test_list_table_share_counts_short_items_and_cells() -> None:
 
 
 def test_short_paragraphs_pass_as_runs_only() -> None:
-    """News with paragraphs of 150 characters is dropped by the notes and kept by the default ruleset."""
+    """News with paragraphs of 150 characters is dropped by the notes, and kept where runs are blocks."""
     news = features(*[Block(0, 150, 0, 0)] * 10)
     assert judge(news, NOTES).failed == ["longest_block", "large_block_share"]
-    verdict = judge(news, DEFAULT)
+    verdict = judge(news, RUNS)
     assert verdict.verdict == "article"
     assert outcome(verdict, "longest_block") == (1500, "pass")
 
@@ -142,7 +144,7 @@ def test_code_in_a_line_splits_blocks_of_the_notes_only() -> None:
     """Inline code ends a block where paragraphs are blocks, and none where runs are."""
     line = [Block(0, 180, 0, 0), Block(JOINED, 10, 0, 10), Block(JOINED, 180, 0, 0)]
     assert outcome(judge(features(*line), NOTES), "longest_block") == (180, "fail")
-    assert outcome(judge(features(*line), DEFAULT), "longest_block") == (370, "pass")
+    assert outcome(judge(features(*line), RUNS), "longest_block") == (370, "pass")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_code_in_a_line_splits_blocks_of_the_notes_only() -> None:
 )
 def test_url_kinds(path: str, kind: str) -> None:
     """URLs of index, tag, category, search and paging pages are told from those of articles."""
-    for ruleset in (NOTES, DEFAULT):
+    for ruleset in (NOTES, RUNS):
         assert outcome(judge(features(url_path=path), ruleset), "url_kind") == (
             kind,
             "pass" if kind == "other" else "fail",
@@ -332,7 +334,7 @@ def test_judging_is_pure_and_survives_the_log(rows: list[tuple[int, int]], share
     """The same features give the same verdict twice, from a record too; features are untouched; every rule speaks."""
     page = features(*[Block(kind, chars, 0, 0) for kind, chars in rows], path=path, error=error, duplicate_share=share)
     packed = encode(page)
-    for ruleset in (NOTES, DEFAULT):
+    for ruleset in (NOTES, RUNS):
         verdict = judge(page, ruleset)
         assert judge(decode(Features, packed), ruleset) == verdict
         assert encode(page) == packed

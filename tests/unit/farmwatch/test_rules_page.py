@@ -1,0 +1,59 @@
+"""docs/rules.md says what the rules, the shipped rulesets and the labelled pages say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from farmwatch.evaluating import COMMAND
+from farmwatch.evaluation_tables import document, report, tables_of
+from farmwatch.generated import section
+from farmwatch.labelled import LabelledPage
+from farmwatch.reference import COMMAND as REFERENCE
+from farmwatch.reference import sections
+from filters.evaluation import Judged, evaluate
+from filters.judging import judge
+from filters.rules import RULES
+from filters.ruleset import load_ruleset, shipped_rulesets
+from tests.bench import choose_default
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "rules.md").read_text(encoding="utf-8")
+
+
+def test_the_reference_is_as_the_code_makes_it() -> None:
+    """A rule that changed without its row fails here: `python -m farmwatch.reference docs`."""
+    assert section(PAGE, REFERENCE) == sections()["rules.md"]
+
+
+def test_every_rule_and_every_shipped_ruleset_is_described() -> None:
+    """Each rule has a row that says what it measures and when a page passes; each ruleset says what it is."""
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in section(PAGE, REFERENCE).splitlines()]
+    described = {row[0].strip("| `"): row for row in rows[2:]}
+    assert set(described) == set(RULES)
+    assert all(row[1] and row[2] and row[3] for row in described.values())
+    for name in shipped_rulesets():
+        assert f"\n| `{name}` | " in PAGE
+
+
+@pytest.mark.data
+def test_the_tables_are_those_of_a_fresh_evaluation(labelled: list[LabelledPage]) -> None:
+    """A changed rule, ruleset or measure shows here: `rulesets evaluate --labels DIR --card docs/rules.md`."""
+    names = shipped_rulesets()
+    rulesets = [load_ruleset(name) for name in names]
+    evaluations = [
+        evaluate([Judged(page.label.page_type, page.label.source, judge(page.features, ruleset)) for page in labelled])
+        for ruleset in rulesets
+    ]
+    tables = tables_of(report(names, rulesets, evaluations), details=True)
+    assert section(PAGE, COMMAND) == document(tables)
+
+
+@pytest.mark.data
+def test_default_is_what_the_labels_favour(labelled: list[LabelledPage]) -> None:
+    """The choice made anew is the one on the page, and `default` keeps the same pages of the second half as it does."""
+    tables = choose_default.chosen(labelled)
+    assert section(PAGE, choose_default.COMMAND) == document(tables)
+    rows = {row[0]: row[1:] for row in tables[1].rows}
+    assert rows["default"] == rows["the choice"]
+    assert all(row[0] <= rows["default"][0] for name, row in rows.items())
