@@ -16,7 +16,7 @@ from farmwatch.errors import Exit
 from farmwatch.jsonl import JsonLines, batches, write_line
 from filters.blocks import Block, pack, unpack
 from filters.epoch import feature_epoch
-from filters.judging import ARTICLE, judge
+from filters.judging import ARTICLE, judge_and_text
 from filters.measuring import Measured, RawPage
 from filters.quality import MEASURES, TEXTS
 from filters.ruleset import load_ruleset
@@ -108,14 +108,14 @@ def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exi
     lines = JsonLines(files, FeaturesLine)
     for place, line in lines:
         try:
-            verdict = judge(features_of(line), ruleset)
+            verdict, text = judge_and_text(features_of(line), ruleset)
         except (ValueError, TypeError, OverflowError) as error:
             lines.bad(place, f"features that cannot be judged: {error}")
             continue
         if not articles:
             write_line(verdict_line(verdict))
         elif verdict.verdict == ARTICLE:
-            write_line({"id": line.page_id or line.url, "url": line.url, "site": line.site, "text": line.text})
+            write_line({"id": line.page_id or line.url, "url": line.url, "site": line.site, "text": text})
     return lines.exit
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from filters.epoch import feature_epoch
     from filters.judge_stage import JudgeStage
-    from filters.judging import explain_table, judge, judge_and_text, scored_text
+    from filters.judging import judge, judge_and_text, scored_text
     from filters.measure_stage import MeasureStage
     from filters.measurer import Measurer
     from filters.ruleset import Ruleset, load_ruleset, parse_ruleset, read_ruleset, shipped_rulesets
@@ -29,7 +29,6 @@ __all__ = [
     "Measurer",
     "Ruleset",
     "differences",
-    "explain_table",
     "feature_epoch",
     "judge",
     "judge_and_text",
@@ -50,7 +49,6 @@ _MODULES = {
     "Measurer": "measurer",
     "Ruleset": "ruleset",
     "differences": "ruleset_diff",
-    "explain_table": "judging",
     "feature_epoch": "epoch",
     "judge": "judging",
     "judge_and_text": "judging",

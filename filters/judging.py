@@ -68,7 +68,7 @@ def scored_text(features: Features, ruleset: Ruleset) -> tuple[str, str]:
     from filters.c4 import clean  # few rulesets need it
 
     text = clean(features.text).text
-    return text, xxhash.xxh3_128_hexdigest(text.encode())
+    return text, xxhash.xxh3_128_hexdigest(text.encode("utf-8", "replace"))
 
 
 def _outcome(rule: Rule, facts: Facts) -> RuleOutcome:
@@ -79,24 +79,3 @@ def _outcome(rule: Rule, facts: Facts) -> RuleOutcome:
     else:
         outcome = PASS if PASSES[kind.op](value, rule.threshold) else FAIL
     return RuleOutcome(rule.name, value, kind.op, rule.threshold, outcome)
-
-
-def explain_table(verdict: Verdict) -> list[tuple[str, str, str, str]]:
-    """A verdict as rows of text: rule, value, condition that passes, outcome ("n/a, drops" where the policy drops)."""
-    return [
-        (
-            outcome.name,
-            _shown(outcome.value),
-            f"{outcome.op} {_shown(outcome.threshold)}" if outcome.threshold is not None else "disabled",
-            f"{UNKNOWN}, drops" if outcome.outcome == UNKNOWN and outcome.name in verdict.failed else outcome.outcome,
-        )
-        for outcome in verdict.rules
-    ]
-
-
-def _shown(value: float | str | list[str] | None) -> str:
-    if value is None:
-        return "unknown"
-    if isinstance(value, list):
-        return ", ".join(value)
-    return f"{value:.3g}" if isinstance(value, float) and not value.is_integer() else str(value)

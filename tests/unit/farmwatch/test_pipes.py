@@ -87,6 +87,15 @@ def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> N
     assert article["text"].startswith("A garden")
 
 
+def test_articles_carry_the_text_that_their_ruleset_scores(farmwatch: Runner, tmp_path: Path) -> None:
+    """A ruleset with scores = "c4" hands on C4's lines: the title, without a full stop, is not among them."""
+    (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"))).out)
+    (article,) = _lines(farmwatch("judge", "--ruleset", "c4", "--articles", _write(tmp_path, line)).out)
+    title, *rest = line["text"].split("\n")
+    assert not title.endswith(".")
+    assert article["text"] == "\n".join(rest)
+
+
 def test_quality_goes_by_name_and_comes_back_in_order() -> None:
     """A line's quality measures stand in the record in the order of MEASURES, whatever the line's; absent = unknown."""
     last, first = MEASURES[-1], MEASURES[0]
