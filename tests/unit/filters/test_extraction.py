@@ -232,7 +232,7 @@ def test_unknown_extractor_is_named_with_the_known_ones() -> None:
 def test_extractor_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """An extractor whose package is absent is an error of the configuration, before a page is seen or a worker runs."""
     monkeypatch.setattr(extraction, "_installed", lambda name: name != "resiliparse")
-    assert extractor("trafilatura")
+    assert extractor("trafilatura") is extraction.EXTRACTORS["trafilatura"]
     for look_up in (extractor, lambda name: ExtractionPool(MeasureSettings(extractor=name))):
         with pytest.raises(MissingExtractor, match=r"'resiliparse' needs .* pip install 'farmwatch\[resiliparse\]'"):
             look_up("resiliparse")
