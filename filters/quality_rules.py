@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from filters.quality import MEASURES
+from filters.quality_names import MEASURES
 from filters.rule_kinds import MOST, Facts, Rule, RuleKind, Value
 
 

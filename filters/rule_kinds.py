@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from filters.blocks import Definition, measured
-from filters.quality import MEASURES
+from filters.quality_names import MEASURES
 from stream.records import Features
 
 Value = float | str | None

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, cast
 
 from filters.blocks import Definition
 from filters.errors import BadRuleset
-from filters.quality import TEXTS
+from filters.quality_names import TEXTS
 from filters.rule_kinds import MOST, Rule, number_refusal
 from filters.rules import RULES
 from filters.toml_lines import line_of, line_of_error
