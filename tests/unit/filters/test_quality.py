@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -173,3 +176,19 @@ def test_joined_words_are_told_from_other_words_in_long_texts_too(distinct: int)
     found = repeated_ngrams(Tokens.of(" ".join(words)))
     assert found.walked_chars == [walked(words, n) for n in DUPLICATE]
     assert found.walked_chars[5] > found.all_chars[5] == 0
+
+
+@pytest.mark.parametrize("count", [200, 2_000, 17_000])
+def test_many_repeated_ngrams_are_counted_as_few_are(count: int) -> None:
+    """In short texts and in long ones, whose n-grams are sorted otherwise: the definitions' numbers."""
+    random = Random(4)
+    words = [random.choice(["a", "b", "ab", "long", "words"]) for _ in range(count)]
+    found = repeated_ngrams(Tokens.of(" ".join(words)))
+    assert found.walked_chars == [walked(words, n) for n in DUPLICATE]
+    for n, top in zip((2, 3, 4), found.top, strict=True):
+        counts = Counter(zip(*(words[i:] for i in range(n)), strict=False))
+        first, times = counts.most_common(1)[0]
+        assert top == (sum(map(len, first)), times)
+    for n, chars in zip(DUPLICATE, found.all_chars, strict=True):
+        counts = Counter(zip(*(words[i:] for i in range(n)), strict=False))
+        assert chars == sum(times * sum(map(len, gram)) for gram, times in counts.items() if times > 1)
