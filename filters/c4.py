@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from filters.sentences import Splitter, count_sentences, split_sentences
 
@@ -44,15 +45,22 @@ _KELVIN = "\u212a"
 class Cleaned:
     """A text after C4's line cleaning.
 
-    `lorem_ipsum_lines` and `curly_bracket_lines` are lines that would have dropped the page; `sentences` are those of
-    the lines kept. `kept` says of each line of the text whether it stands in `text` as it was; None where one does not.
+    `lorem_ipsum_lines` and `curly_bracket_lines` are lines that would have dropped the page. `kept` says of each line
+    of the text whether it stands in `text` as it was; None where one does not.
     """
 
     text: str
     lorem_ipsum_lines: int
     curly_bracket_lines: int
-    sentences: int
     kept: list[bool] | None = field(repr=False)
+    split: Splitter = field(repr=False)
+
+    @cached_property
+    def sentences(self) -> int:
+        """Sentences of the lines kept; counted when they are asked for."""
+        if self.split is split_sentences:
+            return count_sentences(self.text)
+        return sum([len(self.split(line)) for line in self.text.split("\n") if line])
 
 
 def clean(text: str, split: Splitter = split_sentences) -> Cleaned:
@@ -86,11 +94,10 @@ def clean(text: str, split: Splitter = split_sentences) -> Cleaned:
         whole = whole and len(short) == len(original)
         kept[-1] = True
         lines.append(short)
-    cleaned = "\n".join(lines)
     return Cleaned(
-        text=cleaned.strip(),
+        text="\n".join(lines).strip(),
         lorem_ipsum_lines=lorem_ipsum,
         curly_bracket_lines=curly_bracket,
-        sentences=count_sentences(cleaned) if split is split_sentences else sum(len(split(line)) for line in lines),
         kept=kept if whole else None,
+        split=split,
     )

@@ -27,13 +27,14 @@ Share = float | None
 SHORT_LINE_CHARS = 30
 """FineWeb's longest short line."""
 
-_DOLMA_END_MARKS = frozenset('.?!"')
 _PARAGRAPH_BREAK = re.compile(r"\n{2,}")
 _LINE_BREAK = re.compile(r"\n+")
 
 
-def line_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share], list[Share], list[Share]]:
-    """Of a text, in this order:
+def line_measures(
+    text: str, tokens: Tokens, ellipses: bool
+) -> tuple[list[Share], list[Share], list[Share], list[Share]]:
+    """Of a text, in this order; `ellipses` says whether it has any.
 
     Gopher quality: shares of lines that start with a bullet, and that end in an ellipsis.
     Gopher repetition: duplicate paragraphs, their characters, duplicate lines, their characters.
@@ -43,30 +44,33 @@ def line_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share], 
     if not text:
         return [None] * 2, [None] * 4, [None] * 4, [None] * 5
     lines = text.split("\n")
-    stripped = list(map(str.strip, lines))
     distinct = len(set(lines)) == len(lines)
+    lasts = [line[-1:] for line in lines]
+    visible = lines
+    if not all(lasts) or any(map(str.isspace, lasts)):  # rare
+        visible = [line for line in lines if line and not line.isspace()]
+        lasts = [line[-1:] for line in map(str.rstrip, lines)]
     return (
-        _gopher_quality(text),
-        [0.0] * 4 if distinct and "\n\n" not in text else _gopher_repetition(text, lines),
-        _fineweb(text, [line for line, inside in zip(lines, stripped, strict=True) if inside], tokens, distinct),
-        _dolma(text, lines, stripped, tokens, distinct),
+        _gopher_quality(text, ellipses),
+        [0.0] * 4 if distinct and "" not in lines[1:-1] else _gopher_repetition(text, lines),
+        _fineweb(text, visible, len(lines) - 1, tokens, distinct),
+        _dolma(text, lines, lasts, tokens, distinct),
     )
 
 
-def _gopher_quality(text: str) -> list[Share]:
-    bullets = ellipses = 0
-    bulleted, dotted = "•" in text or "-" in text, "…" in text or "..." in text
+def _gopher_quality(text: str, ellipses: bool) -> list[Share]:
+    bullets = dotted = 0
     lines = text.splitlines()
-    if bulleted:
-        bullets = sum([line.startswith(("•", "-")) for line in map(str.lstrip, lines)])
-    if dotted:
-        ellipses = sum([line.endswith(("...", "…")) for line in map(str.rstrip, lines)])
-    return [bullets / len(lines), ellipses / len(lines)]
+    if "•" in text or "-" in text:
+        bullets = _of_any([line[:1] for line in map(str.lstrip, lines)], "•-")
+    if ellipses:
+        dotted = sum([line.endswith(("...", "…")) for line in map(str.rstrip, lines)])
+    return [bullets / len(lines), dotted / len(lines)]
 
 
 def _gopher_repetition(text: str, lines: list[str]) -> list[Share]:
     paragraphs = [""]
-    if "\n\n" in text:
+    if "" in lines[1:-1]:
         paragraphs, lines = _PARAGRAPH_BREAK.split(text.strip()), _LINE_BREAK.split(text)
     shares: list[Share] = []
     for parts in (paragraphs, lines):
@@ -75,20 +79,19 @@ def _gopher_repetition(text: str, lines: list[str]) -> list[Share]:
     return shares
 
 
-def _fineweb(text: str, lines: list[str], tokens: Tokens, distinct: bool) -> list[Share]:
-    feeds = text.count("\n")
+def _fineweb(text: str, lines: list[str], feeds: int, tokens: Tokens, distinct: bool) -> list[Share]:
     per_token = feeds / len(tokens) if len(tokens) else None
     if not lines:
         return [None, None, None, per_token]
     return [
-        sum([line[-1] in TERMINAL_PUNCTUATION for line in lines]) / len(lines),
-        sum([len(line) <= SHORT_LINE_CHARS for line in lines]) / len(lines),
+        sum(map(TERMINAL_PUNCTUATION.__contains__, [line[-1] for line in lines])) / len(lines),
+        sum(map(SHORT_LINE_CHARS.__ge__, map(len, lines))) / len(lines),
         0.0 if distinct else _later_occurrences(lines)[1] / (len(text) - feeds),
         per_token,
     ]
 
 
-def _dolma(text: str, lines: list[str], stripped: list[str], tokens: Tokens, distinct: bool) -> list[Share]:
+def _dolma(text: str, lines: list[str], lasts: list[str], tokens: Tokens, distinct: bool) -> list[Share]:
     repeats = chars = 0
     if not distinct:
         for line, count in Counter(lines).items():
@@ -96,12 +99,17 @@ def _dolma(text: str, lines: list[str], stripped: list[str], tokens: Tokens, dis
                 repeats += count
                 chars += count * len(line)
     return [
-        sum([line.startswith(("*", "-")) for line in lines]) / len(lines) if "*" in text or "-" in text else 0.0,
-        sum([line.endswith("…") for line in lines]) / len(lines) if "…" in text else 0.0,
+        _of_any([line[:1] for line in lines], "*-") / len(lines) if "*" in text or "-" in text else 0.0,
+        _of_any([line[-1:] for line in lines], "…") / len(lines) if "…" in text else 0.0,
         repeats / len(lines),
         chars / tokens.chars if tokens.chars else None,
-        sum([line[-1:] not in _DOLMA_END_MARKS for line in stripped]) / len(lines),
+        (len(lines) - _of_any(lasts, '.?!"')) / len(lines),
     ]
+
+
+def _of_any(characters: list[str], some: str) -> int:
+    """How many characters are one of a few."""
+    return sum(map(characters.count, some))
 
 
 def _later_occurrences(parts: Sequence[str]) -> tuple[int, int]:

@@ -44,7 +44,7 @@ def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[
 
 def _measure(text: str, tokens: Tokens, c4: list[float]) -> list[float | None]:
     gopher_words, dolma_words = word_measures(text, tokens)
-    quality_lines, repetition_lines, fineweb, dolma_lines = line_measures(text, tokens)
+    quality_lines, repetition_lines, fineweb, dolma_lines = line_measures(text, tokens, bool(gopher_words[4]))
     repeated = repeated_ngrams(tokens)
     chars, word_chars = len(text), tokens.chars
     top_shares: list[float | None] = [None, None, None]

@@ -38,7 +38,8 @@ def word_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share]]:
     wordlike = tokens.kinds & WORDLIKE
     words = int(np.count_nonzero(wordlike))
     chars = tokens.chars if words == count else int(tokens.lengths[wordlike != 0].sum())
-    hashes, ellipses = text.count("#"), text.count("…")
+    hashes = text.count("#") if "#" in text else 0
+    ellipses = text.count("…") if "…" in text else 0
     symbols = int(np.count_nonzero(tokens.kinds & SYMBOL)) if hashes or ellipses else 0
     stop_words = _stop_word_slots(tokens)
     gopher: list[Share] = [
