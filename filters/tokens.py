@@ -7,6 +7,8 @@ BASE is odd, so it can be divided by. That is Rabin and Karp's rolling hash (198
 costs one subtraction and one multiplication.
 
 Equal strings have equal hashes. Of a million different strings, two have the same by chance with a probability of 3e-8.
+On purpose they are easily found (Thue-Morse sequences of two letters and some 2,000 characters): a page may so seem to
+repeat a word that it does not.
 """
 
 from __future__ import annotations
@@ -79,8 +81,8 @@ class Tokens:
         if self.starts is None:
             return Tokens.of(text, self.tokenize)
         lines = self.text.split("\n")
-        ends = np.fromiter(map(len, lines), np.int64, len(lines)).cumsum() + np.arange(len(lines))
-        last = self.starts.searchsorted(ends)
+        next_lines = (np.fromiter(map(len, lines), np.int64, len(lines)) + 1).cumsum()
+        last = self.starts.searchsorted(next_lines)
         last[1:] -= last[:-1]
         here = np.array(kept).repeat(last)
         return Tokens(text, self.tokenize, self.lengths[here], self.hashes[here], self.kinds[here])
