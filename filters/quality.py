@@ -11,7 +11,7 @@ tokens are not cut again.
 
 from __future__ import annotations
 
-from filters.c4 import clean
+from filters.c4 import Cleaned, clean
 from filters.lines import line_measures
 from filters.ngrams import all_ngram_chars, repeated_ngrams
 from filters.periods import most_repetitions
@@ -20,7 +20,7 @@ from filters.tokenizers import find_tokenizer
 from filters.tokens import Tokens
 from filters.words import word_measures
 
-__all__ = ["MEASURES", "TEXTS", "measure_quality"]
+__all__ = ["MEASURES", "TEXTS", "measure_quality", "measure_text"]
 
 
 def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[float | None]]:
@@ -31,18 +31,18 @@ def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[
     """
     tokens = Tokens.of(text, find_tokenizer(tokenizer))
     cleaned = clean(text)
-    c4 = [float(cleaned.lorem_ipsum_lines), float(cleaned.curly_bracket_lines), float(cleaned.sentences)]
-    main = _measure(text, tokens, c4)
+    main = measure_text(text, tokens, cleaned)
     if cleaned.text == text:
         return {"main": main, "c4": main}
     if cleaned.kept is not None and len(cleaned.kept) == text.count("\n") + 1:
         kept = tokens.of_lines(cleaned.kept, cleaned.text)
     else:
         kept = Tokens.of(cleaned.text, tokens.tokenize)
-    return {"main": main, "c4": _measure(cleaned.text, kept, c4)}
+    return {"main": main, "c4": measure_text(cleaned.text, kept, cleaned)}
 
 
-def _measure(text: str, tokens: Tokens, c4: list[float]) -> list[float | None]:
+def measure_text(text: str, tokens: Tokens, cleaned: Cleaned) -> list[float | None]:
+    """The measures of one text and its tokens, in the order of MEASURES; what C4 counts is what `cleaned` has."""
     gopher_words, dolma_words = word_measures(text, tokens)
     quality_lines, repetition_lines, fineweb, dolma_lines = line_measures(text, tokens, bool(gopher_words[4]))
     repeated = repeated_ngrams(tokens)
@@ -60,7 +60,9 @@ def _measure(text: str, tokens: Tokens, c4: list[float]) -> list[float | None]:
         *repetition_lines,
         *top_shares,
         *([walked / chars if chars else None for walked in repeated.walked_chars]),
-        *c4,
+        float(cleaned.lorem_ipsum_lines),
+        float(cleaned.curly_bracket_lines),
+        float(cleaned.sentences),
         *fineweb,
         *dolma_words,
         *dolma_lines[:4],

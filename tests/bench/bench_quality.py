@@ -1,9 +1,15 @@
 """What the quality measures cost beside datatrove's filters, on the main texts of the labelled pages.
 
-Needs the labelled pages (FARMWATCH_TEST_DATA). CPU seconds of one core. Ours are all measures (Gopher, C4, FineWeb,
-DOLMa) of the main text and of the C4-cleaned text; theirs are the four filters (C4, Gopher quality, Gopher repetition,
-FineWeb) with the same tokens and sentences, once on the main text alone and once on both texts. A filter stops at the
-first rule that fails, ours never.
+Needs the labelled pages (FARMWATCH_TEST_DATA). CPU seconds of one core, every row on every text in turn, so that a busy
+machine slows all of them. Ours are all measures (Gopher, C4, FineWeb, DOLMa), of the main text alone and of it and the
+C4-cleaned text. Theirs are the four filters (C4, Gopher quality, Gopher repetition, FineWeb; DOLMa's are not among
+them), each on the text as it is:
+
+- with our tokens and sentences, on the main text alone and on both texts;
+- as datatrove ships, on the main text: English words and sentences by spaCy, which is not among our dependencies (`pip
+  install spacy`; without it the row is left out).
+
+A filter stops at the first rule that fails, ours never does.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +36,16 @@ from datatrove.utils import word_tokenizers
 
 from filters.c4 import clean
 from filters.measuring import RawPage
-from filters.quality import measure_quality
+from filters.quality import measure_quality, measure_text
 from filters.sentences import split_sentences
 from filters.settings import MeasureSettings
 from filters.tokenizers import find_tokenizer
+from filters.tokens import Tokens
 from filters.workers import ExtractionPool
 
-ROUNDS = 3
-PAGES = 600
+ROUNDS = 2
+PAGES = 300
+OURS = ("ours, main text", "ours, main and cleaned text")
 
 
 class SameTokens:
@@ -56,6 +65,26 @@ class SameTokens:
         return ends
 
 
+class Filters:
+    """datatrove's four filters, with a tokenizer of ours or, without one, with its own."""
+
+    def __init__(self, tokenizer: str = "") -> None:
+        theirs = word_tokenizers.load_word_tokenizer
+        same = SameTokens(tokenizer) if tokenizer else None
+        self._load = (lambda _language: same) if same else theirs
+        self._filters = [C4QualityFilter(), GopherQualityFilter(), GopherRepetitionFilter(), FineWebQualityFilter()]
+
+    def __call__(self, *texts: str) -> None:
+        datatrove_text.split_into_parts.cache_clear()  # it keeps the last five texts' words
+        word_tokenizers.load_word_tokenizer, before = self._load, word_tokenizers.load_word_tokenizer
+        try:
+            for text in texts:
+                for one in self._filters:
+                    one.filter(Document(text=text, id=""))
+        finally:
+            word_tokenizers.load_word_tokenizer = before
+
+
 def main() -> None:
     """Print the tables."""
     root = (
@@ -65,11 +94,15 @@ def main() -> None:
         sys.exit(f"the labelled pages are not at {root}: set FARMWATCH_TEST_DATA")
     texts = main_texts(sorted(root.glob("*/html/*.zst")))
     chars = statistics.median(map(len, texts))
-    print(f"quality measures, {len(texts)} main texts, median {chars:.0f} characters; best of {ROUNDS} for each text")
+    print(
+        f"quality measures, {len(texts)} main texts, median {chars:.0f} characters; best of {2 * ROUNDS} for each text"
+    )
     gc.collect()
     gc.freeze()
     for tokenizer in ("whitespace", "words"):
-        beside_datatrove(texts, tokenizer)
+        show(tokenizer, measured(texts, rows(tokenizer)))
+    if not find_spec("spacy"):
+        print("\nno row for datatrove as it ships: that needs `pip install spacy`")
 
 
 def main_texts(files: Sequence[Path]) -> list[str]:
@@ -77,48 +110,51 @@ def main_texts(files: Sequence[Path]) -> list[str]:
     chosen = files[:: max(1, len(files) // PAGES)]
     pool = ExtractionPool(MeasureSettings())
     try:
-        measured = pool.map([RawPage("https://x.example/a", "utf-8", file.read_bytes()) for file in chosen])
+        pages = pool.map([RawPage("https://x.example/a", "utf-8", file.read_bytes()) for file in chosen])
     finally:
         pool.close()
-    return [page.text for page in measured if page.text]
+    return [page.text for page in pages if page.text]
 
 
-def beside_datatrove(texts: list[str], tokenizer: str) -> None:
-    """Ours beside theirs, text by text in turn, so that a busy machine slows all of them."""
-    word_tokenizers.load_word_tokenizer = lambda _language: SameTokens(tokenizer)
-    filters = [C4QualityFilter(), GopherQualityFilter(), GopherRepetitionFilter(), FineWebQualityFilter()]
+def rows(tokenizer: str) -> dict[str, Callable[[str, str], Any]]:
+    """Name of a row -> what it does with a main text and its cleaned text."""
+    tokenize, same = find_tokenizer(tokenizer), Filters(tokenizer)
+    found: dict[str, Callable[[str, str], Any]] = {
+        OURS[0]: lambda text, _: measure_text(text, Tokens.of(text, tokenize), clean(text)),
+        OURS[1]: lambda text, _: measure_quality(text, tokenizer),
+        "datatrove, same tokens, main text": lambda text, _: same(text),
+        "datatrove, same tokens, both texts": lambda text, cleaned: same(*dict.fromkeys((text, cleaned))),
+    }
+    if tokenizer == "whitespace" and find_spec("spacy"):
+        shipped = Filters()
+        found["datatrove as it ships, main text"] = lambda text, _: shipped(text)
+    return found
 
-    def theirs(text: str) -> None:
-        datatrove_text.split_into_parts.cache_clear()  # it keeps the last five texts' words
-        for one in filters:
-            one.filter(Document(text=text, id=""))
 
-    cleaned = [clean(text).text for text in texts]
-    best = [[9e9] * len(texts) for _ in range(3)]
+def measured(texts: list[str], work: dict[str, Callable[[str, str], Any]]) -> dict[str, list[float]]:
+    """Row -> least CPU seconds for each text."""
+    best = {name: [9e9] * len(texts) for name in work}
     for _ in range(ROUNDS):
         for place, text in enumerate(texts):
-            runs: list[Callable[[], Any]] = [
-                lambda: measure_quality(text, tokenizer),  # noqa: B023  # called at once
-                lambda: theirs(text),  # noqa: B023
-                lambda: theirs(cleaned[place]) if cleaned[place] != text else None,  # noqa: B023
-            ]
-            for times, work in zip(best, runs, strict=True):
-                started = time.process_time()
-                work()
-                times[place] = min(times[place], time.process_time() - started)
-    ours, once, again = best
-    both = [first + second for first, second in zip(once, again, strict=True)]
-    print(f"\ntokenizer {tokenizer}: ms CPU a page   {'median':>8s} {'mean':>8s}")
-    for name, times in (
-        ("ours, main and cleaned text", ours),
-        ("datatrove, main text", once),
-        ("datatrove, both texts", both),
-    ):
-        print(f"  {name:30s}        {statistics.median(times) * 1e3:8.3f} {sum(times) / len(times) * 1e3:8.3f}")
-    for name, times in (("datatrove, main text", once), ("datatrove, both texts", both)):
-        ratios = [their / our for our, their in zip(ours, times, strict=True)]
-        total = sum(times) / sum(ours)
-        print(f"  {name} : ours   {statistics.median(ratios):5.1f} median of pages   {total:5.1f} in all")
+            cleaned = clean(text).text
+            for name, run in work.items():
+                for _ in range(2):  # the first finds the processor's caches full of the row before
+                    started = time.process_time()
+                    run(text, cleaned)
+                    best[name][place] = min(best[name][place], time.process_time() - started)
+    return best
+
+
+def show(tokenizer: str, seconds: dict[str, list[float]]) -> None:
+    """One row each: milliseconds a page, and how often ours fit into it, in all and in the median of pages."""
+    print(f"\ntokenizer {tokenizer}: ms CPU a page    median     mean   x {OURS[0]:16s}   x {OURS[1]}")
+    print(f"{'':58s}in all  median          in all  median")
+    for name, times in seconds.items():
+        line = f"  {name:36s} {statistics.median(times) * 1e3:8.3f} {sum(times) / len(times) * 1e3:8.3f}"
+        for our in OURS if name not in OURS else ():
+            ratios = [their / mine for their, mine in zip(times, seconds[our], strict=True)]
+            line += f"   {sum(times) / sum(seconds[our]):12.1f} {statistics.median(ratios):7.1f}"
+        print(line)
 
 
 if __name__ == "__main__":
