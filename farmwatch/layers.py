@@ -14,7 +14,8 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -162,13 +163,28 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
     try:
         return msgspec.convert(value, setting.type, strict=not text, dec_hook=_decode)
     except (msgspec.ValidationError, ValueError, TypeError) as error:
-        reason = str(error).replace("Expected", "expected").replace("`", "")
-        shown = (
-            f", the value is {raw!r}"
-            if isinstance(raw, _SHOWN) and not setting.secret and not _is_table(setting)
-            else ""
-        )
+        may_show = isinstance(raw, _SHOWN) and not setting.secret and not _is_table(setting)
+        shown = f", the value is {raw!r}" if may_show else ""
+        allowed = allowed_values(setting.type)
+        if allowed:
+            near = _suggest(str(raw), dict.fromkeys(allowed)) if may_show else ""
+            reason = f"expected {_either(allowed)}{near}"
+        else:
+            reason = str(error).replace("Expected", "expected").replace("`", "")
         raise ConfigError(f"{setting.path}: {reason} (from {origin}{shown})") from error
+
+
+def allowed_values(kind: Any) -> tuple[str, ...]:
+    """The values that a setting of type `kind` may have, in order, where they are few and named; else none."""
+    kind = _bare(kind)
+    if get_origin(kind) in (Union, UnionType):
+        return tuple(value for part in get_args(kind) for value in allowed_values(part))
+    return tuple(map(str, get_args(kind))) if get_origin(kind) is Literal else ()
+
+
+def _either(values: Sequence[str]) -> str:
+    *most, last = values
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _decode(kind: type, value: Any) -> Any:

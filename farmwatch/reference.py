@@ -12,6 +12,7 @@ import json
 import sys
 import textwrap
 import tokenize
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,7 @@ from cyclopts import App, Argument
 from farmwatch.config import Config
 from farmwatch.errors import Exit
 from farmwatch.generated import renewed
-from farmwatch.layers import encode, settings_of
+from farmwatch.layers import allowed_values, encode, settings_of
 from filters.rule_kinds import MOST, RuleKind
 from filters.rules import RULES
 from stream.metrics import SPECS
@@ -62,7 +63,7 @@ def configuration_page() -> str:
         lines += [f"## [{name}]\n", f"{_first_line(kind)}\n"]
         lines += ["| setting | default | meaning | environment |", "|---|---|---|---|"]
         for path, setting in settings_of(kind, f"{name}.").items():
-            meaning = meaning_of(setting.owner, path.rpartition(".")[2])
+            meaning = meaning_of(setting.owner, path.rpartition(".")[2]) + _one_of(allowed_values(setting.type))
             lines.append(f"| `{path}` | `{_default(setting.default)}` | {_cell(meaning)} | `{setting.env}` |")
         lines.append("")
     return "\n".join(lines)
@@ -211,6 +212,11 @@ def _positional(argument: Argument) -> str:
 
 def _first_line(kind: type) -> str:
     return (inspect.getdoc(kind) or "").splitlines()[0]
+
+
+def _one_of(values: Sequence[str]) -> str:
+    """What may be set, where only a few values may."""
+    return f" One of {', '.join(f'`{value}`' for value in values)}." if values else ""
 
 
 def _default(value: object) -> str:

@@ -26,7 +26,8 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Address space of one worker, in bytes; the libraries alone take 350 MiB of it."""
 
     extractor: str = "trafilatura"
-    """Name of the extractor (epoch)."""
+    """What finds the main text (epoch): `trafilatura`, or `resiliparse`, of whose text links, lists and tables are
+    unknown, and which `pip install 'farmwatch[resiliparse]'` installs."""
 
     retry_link_code_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
     """Share of characters in links or code above which a page is extracted again for precision (epoch)."""
@@ -41,7 +42,8 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """UTF-8 bytes of main text beyond which it is given up, so that a record stays below the log's cap (epoch)."""
 
     tokenizer: Literal["whitespace", "words"] = "whitespace"
-    """What the quality measures count: whitespace-separated tokens, or words and punctuation marks (epoch)."""
+    """What the quality measures count (epoch): `whitespace` takes what stands between white space as one token, `words`
+    takes words and punctuation marks apart."""
 
     chunk_mode: Literal["text", "block"] = "text"
     """`text` cuts the main text as a whole, `block` starts the chunker anew at each line (epoch)."""

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
 
 from farmwatch.config import Config, Loaded, load, shown
 from farmwatch.errors import ConfigError
-from farmwatch.layers import MASK, SECRET, from_document, from_environment, from_flags, resolve, settings_of
+from farmwatch.layers import (
+    MASK,
+    SECRET,
+    allowed_values,
+    from_document,
+    from_environment,
+    from_flags,
+    resolve,
+    settings_of,
+)
 
 
 def _file(folder: Path, text: str) -> Path:
@@ -77,6 +86,30 @@ def test_what_a_file_may_not_say_is_refused_by_path(tmp_path: Path, text: str, m
     file = _file(tmp_path, text)
     with pytest.raises(ConfigError, match=message):
         load(file, (), {})
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        (
+            "measure.tokenizer=punct",
+            "measure.tokenizer: expected whitespace or words (from flag, the value is 'punct')",
+        ),
+        ("measure.tokenizer=Word", "expected whitespace or words; did you mean words? (from flag"),
+        ("measure.chunk_mode=blocks", "measure.chunk_mode: expected text or block; did you mean block? (from flag"),
+    ],
+)
+def test_a_value_that_is_none_of_a_few_is_answered_with_them(flag: str, message: str) -> None:
+    """Where only some values may be set, the error names them all, and the nearest where there is one."""
+    with pytest.raises(ConfigError) as caught:
+        load(None, [flag], {})
+    assert message in str(caught.value)
+
+
+def test_what_may_be_set_is_read_from_the_type() -> None:
+    """Those of a Literal, also where it may be absent; any other type has no few values, and shows the type's error."""
+    assert allowed_values(Annotated[Literal["a", "b"] | None, msgspec.Meta()]) == ("a", "b")
+    assert allowed_values(str) == allowed_values(int | None) == ()
 
 
 def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:

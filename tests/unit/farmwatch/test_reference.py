@@ -8,8 +8,9 @@ import pytest
 
 from farmwatch.cli import app
 from farmwatch.config import Config
-from farmwatch.layers import settings_of
+from farmwatch.layers import allowed_values, settings_of
 from farmwatch.reference import commands, meaning_of, pages
+from filters.extraction import EXTRACTORS
 from stream.metrics import SPECS
 
 _DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -31,6 +32,17 @@ def test_every_setting_metric_and_command_is_documented() -> None:
         assert f"| `farmwatch_{spec.name}" in made["metrics.md"]
     for command in commands(app):
         assert f"## farmwatch {command}\n" in made["cli.md"]
+
+
+def test_the_few_values_of_a_setting_are_on_its_page() -> None:
+    """Each value that may be set stands in the setting's row, and each extractor with what installs it."""
+    rows = {line.split("`")[1]: line for line in pages()["configuration.md"].splitlines() if line.startswith("| `")}
+    few = {path: allowed_values(setting.type) for path, setting in settings_of(Config).items()}
+    assert few["measure.tokenizer"] == ("whitespace", "words")
+    for path, values in few.items():
+        assert all(f"`{value}`" in rows[path] for value in values), path
+    assert all(f"`{name}`" in rows["measure.extractor"] for name in EXTRACTORS)
+    assert "farmwatch[resiliparse]" in rows["measure.extractor"]
 
 
 def test_every_command_has_a_description_and_every_option_a_meaning() -> None:
