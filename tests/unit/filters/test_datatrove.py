@@ -133,13 +133,15 @@ def value_differences(text: str, tokenizer: str, values: list[float | None]) -> 
 
 @pytest.mark.data
 def test_every_labelled_page_is_judged_as_datatrove_judges_it(labelled: list[LabelledPage], tokenizer: str) -> None:
-    """On every main text: same verdict and same first failing rule of four filters, same values, same cleaned text.
+    """Same verdict and same first failing rule of four filters, same values, same cleaned text: on every main text with
+    whitespace's tokens, on every fourth with words and marks (datatrove takes a minute for all).
 
     One thing is told apart: of a page that says `lorem ipsum` and has a bracket, datatrove names what comes first.
     """
     found: list[str] = []
     asked = 0
-    for page in labelled:
+    step = 1 if tokenizer == "whitespace" else 4
+    for page in labelled[::step]:
         text = page.features.text
         if not text:
             continue
@@ -147,7 +149,7 @@ def test_every_labelled_page_is_judged_as_datatrove_judges_it(labelled: list[Lab
         quality = measure_quality(text, tokenizer)
         wrong = differences(text, quality) + value_differences(text, tokenizer, quality["main"])
         found += [f"{page.label.source}/{page.label.id[:12]} {what}" for what in wrong]
-    assert asked > 3_000
+    assert asked > 3_000 // step
     assert not found, "\n".join(found)
 
 

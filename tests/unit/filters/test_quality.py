@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from random import Random
 
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from filters.characters import TERMINAL_PUNCTUATION
 from filters.errors import UnknownTokenizer
 from filters.ngrams import DUPLICATE, repeated_ngrams
 from filters.quality import MEASURES, TEXTS, measure_quality
@@ -192,3 +195,24 @@ def test_many_repeated_ngrams_are_counted_as_few_are(count: int) -> None:
     for n, chars in zip(DUPLICATE, found.all_chars, strict=True):
         counts = Counter(zip(*(words[i:] for i in range(n)), strict=False))
         assert chars == sum(times * sum(map(len, gram)) for gram, times in counts.items() if times > 1)
+
+
+def test_rulesets_are_read_without_arrays() -> None:
+    """The names of the measures are apart from what computes them: a command on rulesets does not wait for numpy."""
+    code = "import sys, filters.ruleset as r; r.load_ruleset('gopher'); sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["Ends ….", "A line…  ", "• one\n-two\n", "\n\na\n\n\nb\n\nb", "x \x85- y\n \n…", "a\n"]
+)
+def test_line_shares_are_their_definitions(text: str) -> None:
+    """White space at the ends of lines, empty lines, and line breaks that are no line feeds."""
+    values, gopher, lines = measures(text), text.splitlines(), text.split("\n")
+    assert values["bullet_line_share"] == sum(line.lstrip().startswith(("•", "-")) for line in gopher) / len(gopher)
+    assert values["ellipsis_line_share"] == sum(line.rstrip().endswith(("…", "...")) for line in gopher) / len(gopher)
+    visible = [line for line in lines if line.strip()]
+    assert values["fineweb_punctuated_line_share"] == sum(line[-1] in TERMINAL_PUNCTUATION for line in visible) / len(
+        visible
+    )
+    assert values["fineweb_newlines_per_word"] == text.count("\n") / len(text.split())
