@@ -98,11 +98,13 @@ class Upkeep:
         """Set the gauges of sites and rate from the topic `sites`, for the ruleset and the detector in force.
 
         Their labels have no digest: sites judged by an earlier ruleset of the same name are left out, or the lines of
-        two digests would overwrite each other. Raises BadRuleset.
+        two digests would overwrite each other. Sites without a verdict count with the ruleset in force, which has its
+        series also before it has judged any. Raises BadRuleset.
         """
         if self._ruleset is None:
             self._ruleset = load_ruleset(self._config.judge.ruleset)
-        in_force = {(self._ruleset.name, self._ruleset.digest), ("", "")}  # without a ruleset: not judged yet
+        name = self._ruleset.name
+        in_force = {(name, self._ruleset.digest), ("", "")}  # without a ruleset: not judged yet
         self._table.refresh()
         rows = [
             row
@@ -118,13 +120,13 @@ class Upkeep:
                 if not split:
                     for verdict in VERDICTS:
                         count = int(getattr(line, verdict))
-                        self._metrics.set("sites", count, run=line.run, ruleset=line.ruleset, verdict=verdict)
-                self._set_rate(line, "all" if not split else _label(line.group))
+                        self._metrics.set("sites", count, run=line.run, ruleset=name, verdict=verdict)
+                self._set_rate(line, name, "all" if not split else _label(line.group))
 
-    def _set_rate(self, line: RateLine, source: str) -> None:
+    def _set_rate(self, line: RateLine, ruleset: str, source: str) -> None:
         for bound, value in (("low", line.low), ("point", line.rate), ("high", line.high)):
             if value is not None:
-                self._metrics.set("farm_rate", value, run=line.run, ruleset=line.ruleset, source=source, bound=bound)
+                self._metrics.set("farm_rate", value, run=line.run, ruleset=ruleset, source=source, bound=bound)
 
 
 def _label(source: str) -> str:

@@ -60,8 +60,18 @@ SPECS: tuple[Spec, ...] = (
     Spec("counter", "score_tokens", "Tokens given to the detector.", ("kind",)),
     Spec("histogram", "page_score", "Detector scores of articles.", ("run", "detector"), (*_SHARE[:-1], 0.95, 1.0)),
     Spec("counter", "page_verdicts", "Page verdicts.", ("run", "ruleset", "verdict")),
-    Spec("gauge", "sites", "Sites by verdict, over the whole log.", ("run", "ruleset", "verdict")),
-    Spec("gauge", "farm_rate", "Share of llm among classifiable sites.", ("run", "ruleset", "source", "bound")),
+    Spec(
+        "gauge",
+        "sites",
+        "Sites by verdict: those last judged by the ruleset and the detector in force, and those not judged yet.",
+        ("run", "ruleset", "verdict"),
+    ),
+    Spec(
+        "gauge",
+        "farm_rate",
+        "Share of llm among these sites that are classifiable.",
+        ("run", "ruleset", "source", "bound"),
+    ),
     Spec("histogram", "page_to_verdict_seconds", "Time from a heartbeat's start to TALLY.", ("run",), _SECONDS),
     Spec("gauge", "heartbeat_timestamp_seconds", "Start of the last heartbeat that passed a stage.", ("stage",)),
 )

@@ -134,6 +134,21 @@ def test_the_overview_shows_the_ruleset_in_force_only(log: _Log, old: str) -> No
     assert 'ruleset="notes"' not in generate_latest(metrics.registry).decode()
 
 
+@pytest.mark.parametrize("rows", [0, 3])
+def test_the_ruleset_in_force_has_its_series_before_it_judges(log: _Log, rows: int) -> None:
+    """After a change of the ruleset, and in an empty log: zeros of the ruleset in force, and no series without one."""
+    metrics = Metrics()
+    log.append([_row(f"old{number}", "llm", digest="0" * 16) for number in range(rows)])
+    upkeep = Upkeep(log, CONFIG, metrics, "x/1", _Clock())
+    upkeep.look()
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 0
+    log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
+    upkeep.look()
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
+    page = generate_latest(metrics.registry).decode()
+    assert not any('ruleset=""' in line for line in page.splitlines() if line.startswith("farmwatch_sites{"))
+
+
 def _value(metrics: Metrics, name: str) -> float | None:
     for line in generate_latest(metrics.registry).decode().splitlines():
         if line.startswith(f"farmwatch_{name} "):
