@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from farmwatch.errors import FarmwatchError, UsageError
 from farmwatch.messages import put, put_json, put_table
-from farmwatch.options import AsJson, Common
+from farmwatch.options import JUST_CONFIGURED, AsJson, Configured
 
 COMMAND = "farmwatch rulesets evaluate"
 
@@ -18,6 +18,7 @@ def evaluate_rulesets(
     rulesets: Annotated[
         list[str] | None, Parameter(help="Shipped rulesets or TOML files; all shipped ones by default.", negative="")
     ] = None,
+    /,
     *,
     labels: Annotated[Path, Parameter(help="Folder with <source>/gold.jsonl and <source>/html/<id>.html.zst.")],
     source: Annotated[
@@ -30,7 +31,7 @@ def evaluate_rulesets(
     json: AsJson = False,
     markdown: Annotated[bool, Parameter(help="Print the tables as Markdown.", negative="")] = False,
     card: Annotated[Path | None, Parameter(help="Markdown file whose tables are renewed, as docs/rules.md.")] = None,
-    config: Annotated[Path | None, Parameter(help="Configuration file, for its [measure] table.")] = None,
+    common: Configured = JUST_CONFIGURED,
 ) -> int:
     """What rulesets keep of labelled pages: precision and recall for articles, pass rates, and each rule's drops.
 
@@ -55,7 +56,7 @@ def evaluate_rulesets(
         raise UsageError("--json goes with neither --markdown nor --card")
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
-    settings = msgspec.structs.replace(Common(config=config).load().config.measure, workers=jobs)
+    settings = msgspec.structs.replace(common.load().config.measure, workers=jobs)
     old = _read(card) if card else ""
     if card:
         section(old, COMMAND)

@@ -22,13 +22,12 @@ AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Common:
-    """Where the configuration comes from."""
+class Configured:
+    """Where the configuration of a command without a log comes from."""
 
     config: Annotated[
         Path | None, Parameter(help="Configuration file. Default: ./farmwatch.toml, then $XDG_CONFIG_HOME/farmwatch/.")
     ] = None
-    log: Annotated[str | None, Parameter(help="The log: sqlite:FOLDER or kafka:HOST:PORT. Same as log.url.")] = None
     set: Annotated[
         list[str],
         Parameter(name="--set", negative="", help="PATH=VALUE: any setting, such as crawl.delay_s=5; may be repeated."),
@@ -36,7 +35,7 @@ class Common:
 
     def flags(self) -> list[str]:
         """The settings given as flags, `path=value`."""
-        return [*self.set, *([] if self.log is None else [f"log.url={self.log}"])]
+        return list(self.set)
 
     def load(self, *more: str) -> Loaded:
         """Read the configuration; `more` are further `path=value` flags. Warnings go to stderr. Raises ConfigError."""
@@ -48,7 +47,20 @@ class Common:
         return loaded
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Common(Configured):
+    """Where the configuration comes from, and which log is meant."""
+
+    log: Annotated[str | None, Parameter(help="The log: sqlite:FOLDER or kafka:HOST:PORT. Same as log.url.")] = None
+
+    def flags(self) -> list[str]:
+        """The settings given as flags, `path=value`."""
+        return [*self.set, *([] if self.log is None else [f"log.url={self.log}"])]
+
+
 DEFAULTS = Common()
+JUST_CONFIGURED = Configured()
 
 
 @contextmanager

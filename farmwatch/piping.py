@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from farmwatch.errors import Exit, UsageError
 from farmwatch.messages import message, put_json
-from farmwatch.options import Common
+from farmwatch.options import JUST_CONFIGURED, Configured
 
 if TYPE_CHECKING:
     from scoring.rate import ErrorCounts
@@ -26,9 +26,10 @@ class Method(enum.StrEnum):
 
 def measure(
     files: Files = None,
+    /,
     *,
     jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Extraction processes; 0 = one per core.")] = 0,
-    config: Annotated[Path | None, Parameter(help="Configuration file, for its [measure] table.")] = None,
+    common: Configured = JUST_CONFIGURED,
 ) -> int:
     """Pages to features. In: {url, html[, site, fetched_at]}.
 
@@ -40,11 +41,12 @@ def measure(
 
     if jobs < 0:
         raise UsageError("--jobs: 0 or more")
-    return measure_lines(files or [], jobs, Common(config=config).load().config.measure)
+    return measure_lines(files or [], jobs, common.load().config.measure)
 
 
 def judge(
     files: Files = None,
+    /,
     *,
     ruleset: Annotated[str, Parameter(help="Name of a shipped ruleset, or a TOML file.")] = "default",
     articles: Annotated[
@@ -63,6 +65,7 @@ def judge(
 
 def score(
     files: Files = None,
+    /,
     *,
     detector: Annotated[str, Parameter(help="Name of the detector.")] = "lite-ngram",
     weights: Annotated[Path | None, Parameter(help="File of weights in place of the detector's own.")] = None,
@@ -81,6 +84,7 @@ def score(
 
 def tally(
     files: Files = None,
+    /,
     *,
     method: Annotated[Method, Parameter(help="How a site is decided.")] = Method.SPRT,
     detector: Annotated[str, Parameter(help="Whose scores they are, where the lines do not say.")] = "lite-ngram",
@@ -98,6 +102,7 @@ def tally(
 
 def estimate(
     files: Files = None,
+    /,
     *,
     llm_sites: Annotated[int | None, Parameter(help="LLM sites on which the site verdict was tested.")] = None,
     llm_found: Annotated[int | None, Parameter(help="Of them, called llm.")] = None,
@@ -117,6 +122,7 @@ def estimate(
 
 def chunk(
     file: Annotated[Path, Parameter(help="Any file; `-` or none is standard input.")] = Path("-"),
+    /,
     *,
     mode: Annotated[
         Literal["text", "block"], Parameter(help="`text` cuts the whole, `block` starts anew at each line.")
