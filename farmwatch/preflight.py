@@ -7,17 +7,25 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
+from farmwatch.messages import counted, message, one_line
 from farmwatch.role_names import Role
 from farmwatch.roles import create_topics, load_configured_detector, load_configured_ruleset, open_configured
+from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
 from stream.errors import StreamError
+from stream.records import SiteState
+
+if TYPE_CHECKING:
+    from filters.ruleset import Ruleset
 
 _log = structlog.get_logger()
 
@@ -37,8 +45,8 @@ def check_models(config: Config, roles: Sequence[Role]) -> None:
         load_configured_detector(config)
 
 
-def check_log(config: Config) -> None:
-    """Open the log and lay it out, as each role does.
+def check_log(config: Config, roles: Sequence[Role]) -> None:
+    """Open the log and lay it out, as each role does. Where JUDGE will run, say what other rulesets have judged.
 
     Raises StreamError (a URL of no form, TopicMismatch, no Kafka client), and FarmwatchError for a folder that cannot
     be written. A broker that is away is no fault of the configuration: the roles wait for it.
@@ -47,10 +55,26 @@ def check_log(config: Config) -> None:
     try:
         with closing(open_configured(config)) as log:
             create_topics(log, config)
+            if Role.JUDGE in roles:
+                _tell_other_rulesets(read_sites(log), load_configured_ruleset(config))
     except StreamError as error:
         if not (error.retriable and config.log.url.startswith("kafka:")):
             raise
         _log.warning("broker_away", url=config.log.url, error=str(error)[:300])
+
+
+def _tell_other_rulesets(rows: Sequence[SiteState], configured: Ruleset) -> None:
+    """One line of the sites whose rows are of another ruleset: they are not judged anew by themselves."""
+    others = Counter(ruleset_of(row) for row in rows if row.ruleset and row.digest != configured.digest)
+    if not others:
+        return
+    sites = ", ".join(f"{counted(count, 'site')} by {ruleset}" for ruleset, count in others.most_common())
+    message(
+        one_line(
+            f"judged before: {sites}; each keeps its row until a page of it is judged by"
+            f" {short_ruleset(configured.name, configured.digest)}"
+        )
+    )
 
 
 def _require_writable(config: Config) -> None:

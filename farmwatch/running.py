@@ -61,7 +61,7 @@ def up(
     start_logging(role=roles[0].value if in_process else "supervisor")
     if not in_process:
         check_models(loaded.config, roles)
-        check_log(loaded.config)
+        check_log(loaded.config, roles)
     with ExitStack() as held:
         if member is None:
             name = held.enter_context(claimed_name(names_folder(loaded.config), roles))

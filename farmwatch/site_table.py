@@ -8,6 +8,7 @@ from stream.records import SiteState
 from stream.topics import SITES
 
 VERDICTS = ("llm", "human", "undecided", "unclassifiable")
+_DIGEST_SHOWN = 8  # hexadecimal digits: enough to tell the rulesets of one log apart
 COLUMNS = (  # what two headings of the tables of sites mean
     "used: scored pages on which the verdict rests; most dropped by: the rule that failed most of the site's pages"
 )
@@ -46,3 +47,13 @@ def read_sites(log: Log) -> list[SiteState]:
     table = SiteTable(log)
     table.refresh()
     return table.rows()
+
+
+def ruleset_of(row: SiteState) -> str:
+    """Name and short digest of the ruleset that judged the site last; "" for a site without a verdict on any page."""
+    return short_ruleset(row.ruleset, row.digest) if row.ruleset else ""
+
+
+def short_ruleset(name: str, digest: str) -> str:
+    """A ruleset as people tell it from others."""
+    return f"{name} {digest[:_DIGEST_SHOWN]}"

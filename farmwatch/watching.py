@@ -101,12 +101,12 @@ def sites(
 ) -> int:
     """One row per site: its verdict and what that rests on; the detector's warning on stderr.
 
-    JSON: one object a line.
+    A row is of one ruleset: the one that judged the site last. JSON: one object a line.
     """
     import msgspec
 
     from farmwatch.caveats import caveats, tell
-    from farmwatch.site_table import COLUMNS, read_sites
+    from farmwatch.site_table import COLUMNS, read_sites, ruleset_of
 
     if limit < 0:
         raise UsageError("--limit: 0 or more")
@@ -121,8 +121,9 @@ def sites(
             put_json({name: msgspec.to_builtins(getattr(row, name)) for name in SITE_FIELDS})
         tell(warnings, short=True)
         return Exit.OK
+    numbers = ("pages", "articles", "scored", "flagged", "used", "llr")
     put_table(
-        ("site", "verdict", "pages", "articles", "scored", "flagged", "used", "llr", "most dropped by", "detector"),
+        ("site", "verdict", *numbers, "most dropped by", "ruleset", "detector"),
         (
             (
                 row.site,
@@ -134,12 +135,13 @@ def sites(
                 row.pages_used,
                 round(row.llr, 2),
                 max(row.dropped_by, key=lambda rule: row.dropped_by[rule], default=""),
+                ruleset_of(row),
                 row.detector,
             )
             for row in shown
         ),
         less=("llr", "most dropped by", "scored", "used", "flagged"),
-        same=("detector",),
+        same=("ruleset", "detector"),
     )
     if shown:
         message(COLUMNS)

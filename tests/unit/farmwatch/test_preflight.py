@@ -75,6 +75,26 @@ def test_the_roles_start_where_nothing_is_wrong(
     log.close()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--set", "judge.ruleset=notes"], True),
+        ([], False),
+        (["--role", "crawl", "--set", "judge.ruleset=notes"], False),
+    ],
+)
+def test_sites_of_another_ruleset_are_told(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: bool
+) -> None:
+    """`up` with another ruleset than the log's rows are of: one line says how many, and that they stay as they are."""
+    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    ran = farmwatch("up", "--log", finished, *arguments)
+    assert ran.code == Exit.OK
+    lines = [line for line in ran.err.splitlines() if line.startswith("judged before: 2 sites by default ")]
+    assert [" until a page of it is judged by notes " in line for line in lines] == [True] * told
+    assert ("judged before" in ran.err) is told
+
+
 def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Daemon and broker may start together: the roles wait for it, and the line says so."""
 

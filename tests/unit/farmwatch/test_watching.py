@@ -12,10 +12,11 @@ import pytest
 from crawler.crawl_stage import FrontierCounts
 from crawler.urls import page_id
 from farmwatch.errors import Exit
+from filters.ruleset import load_ruleset
 from stream.log import Output
 from stream.opening import open_log
-from stream.records import Hit, Page, encode
-from stream.topics import HITS, PAGES, all_topics
+from stream.records import Hit, Page, SiteState, encode
+from stream.topics import HITS, PAGES, SITES, all_topics
 from tests.front_door import DETECTOR, URL, Runner
 
 
@@ -132,6 +133,30 @@ def test_sites_shows_the_newest_row_of_each_site(farmwatch: Runner, finished: st
         ("b.example", "unclassifiable", 0),
         ("kept.example", "llm", 2),
     ]
+
+
+def test_sites_names_the_ruleset_of_each_row(farmwatch: Runner, finished: str) -> None:
+    """A site judged by another ruleset is told from the others by name and digest; JSON has both whole."""
+    row = SiteState(id="c.example", site="c.example", detector=DETECTOR, ruleset="mine", digest="ef94c0de12345678")
+    with closing(open_log(finished)) as log:
+        log.append([Output(SITES, 0, b"c.example", encode(row))])
+    heading, *rows = [line.split("\t") for line in farmwatch("sites", "--log", finished).out.splitlines()]
+    rulesets = {row[0]: row[heading.index("ruleset")] for row in rows}
+    assert rulesets["c.example"] == "mine ef94c0de"
+    assert rulesets["b.example"] == rulesets["kept.example"] == f"default {load_ruleset('default').digest[:8]}"
+    found = {row["site"]: row for row in _lines(farmwatch("sites", "--json", "--log", finished).out)}
+    assert (found["c.example"]["ruleset"], found["c.example"]["digest"]) == ("mine", "ef94c0de12345678")
+
+
+def test_sites_of_one_ruleset_name_it_once_on_a_terminal(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all rows agree the ruleset stands under the table and takes no column."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    lines = farmwatch("sites", "--log", finished).out.splitlines()
+    assert f"ruleset: default {load_ruleset('default').digest[:8]}" in lines
+    assert "ruleset" not in lines[0]
 
 
 def test_sites_says_how_many_it_left_out(farmwatch: Runner, finished: str) -> None:
