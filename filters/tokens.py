@@ -26,7 +26,7 @@ Hashes: TypeAlias = npt.NDArray[np.uint64]
 Counts: TypeAlias = npt.NDArray[np.int64]
 
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
-"""The tokens of a text, in order; none is empty or has white space in it."""
+"""The tokens of a text, in order; none is empty or has white space in it, and those of a line depend on no other."""
 
 BASE = 0x9E3779B97F4A7C15
 """Any odd number without pattern will do: the golden ratio's fraction, as in Knuth's multiplicative hashing."""
@@ -37,7 +37,7 @@ _WORD = (1 << 64) - 1
 class Tokens:
     """Tokens of a text: `lengths` (characters, int64), `hashes` (uint64) and `kinds` (the bits of their characters).
 
-    `starts` is where they stand in the text, if that is known.
+    `starts` is where they stand in `spaced`, the text's lines with white space between all tokens, if that is known.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Tokens:
         hashes: Hashes,
         kinds: npt.NDArray[np.uint32],
         starts: Counts | None = None,
+        spaced: str = "",
     ):
         self.text = text
         self.tokenize = tokenize
@@ -55,6 +56,7 @@ class Tokens:
         self.hashes = hashes
         self.kinds = kinds
         self.starts = starts
+        self.spaced = spaced
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -62,7 +64,9 @@ class Tokens:
     @classmethod
     def of(cls, text: str, tokenize: Tokenizer = str.split) -> Tokens:
         """Cut a text. `str.split` is not called: white space is found in the array of the characters."""
-        spaced = text if tokenize is str.split else " ".join(tokenize(text))
+        spaced = text
+        if tokenize is not str.split:
+            spaced = "\n".join([" ".join(tokenize(line)) for line in text.split("\n")])
         numbers = numbers_of(f" {spaced} ")
         visible = numbers != 0
         edges = (visible[1:] != visible[:-1]).nonzero()[0]
@@ -73,14 +77,13 @@ class Tokens:
         powers, inverses = _powers(len(numbers))
         sums = np.add.reduceat(numbers * powers[: len(numbers)], starts)
         kinds = np.bitwise_or.reduceat(numbers, starts)
-        at = edges[::2] if tokenize is str.split else None
-        return cls(text, tokenize, lengths, sums * inverses[starts], kinds, at)
+        return cls(text, tokenize, lengths, sums * inverses[starts], kinds, edges[::2], spaced)
 
     def of_lines(self, kept: Sequence[bool], text: str) -> Tokens:
         """The tokens of some of the text's lines (cut at line feeds), which are the lines of `text`."""
         if self.starts is None:
             return Tokens.of(text, self.tokenize)
-        lines = self.text.split("\n")
+        lines = self.spaced.split("\n")
         next_lines = (np.fromiter(map(len, lines), np.int64, len(lines)) + 1).cumsum()
         last = self.starts.searchsorted(next_lines)
         last[1:] -= last[:-1]
