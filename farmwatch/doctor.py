@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING, cast
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
+from farmwatch.messages import one_line
+from filters.errors import BadRuleset, MissingExtractor, UnknownExtractor
+from scoring.errors import BadWeights, UnknownDetector
 from stream.errors import StreamError
 
 if TYPE_CHECKING:
@@ -27,6 +30,14 @@ if TYPE_CHECKING:
 PACKAGES = ("stream", "crawler", "filters", "scoring", "farmwatch")
 _GIB = 1024**3
 _DISK_FAIL_BYTES, _DISK_WARN_BYTES = 1 * _GIB, 10 * _GIB
+_PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p></article></body></html>"
+_REMEDIES: dict[type[Exception], str] = {  # what to do where the message says what is wrong
+    BadRuleset: "mend it (`farmwatch rulesets check FILE`), or set judge.ruleset to one of `farmwatch rulesets list`",
+    UnknownExtractor: "set measure.extractor to one of these",
+    MissingExtractor: "install it, or set measure.extractor to another one",
+    UnknownDetector: "set score.detector to one of these",
+    BadWeights: "set score.weights to a file of `farmwatch train-detector`, or leave it out for the built-in ones",
+}
 _CLOCK_SLACK_MS = 60_000  # records of another machine may be this far ahead before it is told
 
 
@@ -54,6 +65,7 @@ def examine(config: Config) -> Iterator[Finding]:
         ("python", _python),
         ("imports", _imports),
         ("trafilatura", _trafilatura),
+        ("extractor", _extractor),
         ("log", _log),
         ("broker", _broker),
         ("clock", _clock),
@@ -67,7 +79,10 @@ def examine(config: Config) -> Iterator[Finding]:
         try:
             found = check(config)
         except Exception as error:  # noqa: BLE001 - whatever breaks is what the doctor is there to tell
-            yield Finding(name, State.FAIL, f"{type(error).__name__}: {error}", "see the message")
+            remedy = _REMEDIES.get(type(error))
+            said = one_line(" ".join(str(error).split()))
+            found = said if remedy else f"{type(error).__name__}: {said}"
+            yield Finding(name, State.FAIL, found, remedy or "see the message")
             continue
         yield from found if isinstance(found, list) else [found]
 
@@ -104,14 +119,22 @@ def _trafilatura(_config: Config) -> Finding:
         import trafilatura
     except ImportError as error:
         return Finding("trafilatura", State.FAIL, str(error), "pip install 'trafilatura>=2.3.1' lxml_html_clean")
-    text = trafilatura.extract(
-        "<html><body><article><p>" + "One sentence of text. " * 20 + "</p></article></body></html>"
-    )
-    if not text:
+    if not trafilatura.extract(_PLAIN_PAGE):
         return Finding(
             "trafilatura", State.FAIL, "extracts nothing from a plain page", "reinstall trafilatura and lxml"
         )
     return Finding("trafilatura", State.OK, str(trafilatura.__version__))
+
+
+def _extractor(config: Config) -> Finding:
+    from filters.extraction import extract
+
+    name = config.measure.extractor
+    found = extract(_PLAIN_PAGE, "", config.measure)
+    if found.error:
+        said = f"{name} extracts nothing from a plain page: {found.error}"
+        return Finding("extractor", State.FAIL, said, f"reinstall {name}, or set measure.extractor to another one")
+    return Finding("extractor", State.OK, name)
 
 
 def _log(config: Config) -> Finding:

@@ -16,6 +16,8 @@ from farmwatch.config import Config, load
 from farmwatch.doctor import Finding, State, examine
 from farmwatch.errors import Exit
 from filters.epoch import feature_epoch
+from filters.extraction import EXTRACTORS
+from filters.settings import JudgeSettings
 from stream.errors import LogUnavailable
 from stream.log import Output, Topic
 from stream.opening import open_log
@@ -199,6 +201,43 @@ def test_a_check_that_breaks_is_a_fail_of_its_own(config: Config, monkeypatch: p
     assert findings["detector"].state is State.FAIL
     assert "nothing" in findings["detector"].found
     assert "contact" in findings
+
+
+def _with_extractor(config: Config, name: str) -> Config:
+    return msgspec.structs.replace(config, measure=msgspec.structs.replace(config.measure, extractor=name))
+
+
+def test_the_configured_extractor_is_tried(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelt one is answered with the names, one whose package is absent with what installs it, a fit one is OK."""
+    assert _found(config, "extractor") == Finding("extractor", State.OK, "trafilatura")
+    finding = _found(_with_extractor(config, "resilliparse"), "extractor")
+    assert (finding.state, finding.mend) == (State.FAIL, "set measure.extractor to one of these")
+    assert "known: trafilatura, resiliparse; did you mean 'resiliparse'?" in finding.found
+    monkeypatch.setattr("filters.extraction._installed", lambda name: name != "resiliparse")
+    finding = _found(_with_extractor(config, "resiliparse"), "extractor")
+    assert finding.state is State.FAIL
+    assert "pip install 'farmwatch[resiliparse]'" in finding.found
+
+
+def test_an_extractor_that_finds_nothing_is_a_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its package is there and broken: the plain page comes back without a text."""
+
+    def broken(_html: str, _settings: object) -> None:
+        raise ImportError("undefined symbol")
+
+    monkeypatch.setitem(EXTRACTORS, "trafilatura", broken)
+    finding = _found(config, "extractor")
+    assert (finding.state, "reinstall trafilatura" in finding.mend) == (State.FAIL, True)
+
+
+def test_a_mistake_in_a_ruleset_is_told_with_what_to_do(config: Config, tmp_path: Path) -> None:
+    """One line: file, line, mistake, without the name of a class, and which command and setting mend it."""
+    file = tmp_path / "mine.toml"
+    file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokenz]\nthreshold = 1\n', encoding="utf-8")
+    finding = _found(msgspec.structs.replace(config, judge=JudgeSettings(ruleset=str(file))), "ruleset")
+    assert finding.state is State.FAIL
+    assert finding.found.startswith(f"{file}:3: ")
+    assert "farmwatch rulesets check" in finding.mend and "judge.ruleset" in finding.mend
 
 
 def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:
