@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import FarmwatchError, UsageError
-from farmwatch.messages import put, put_json, put_table
+from farmwatch.messages import message, put, put_json, put_table
 from farmwatch.options import JUST_CONFIGURED, AsJson, Configured
 
 COMMAND = "farmwatch rulesets evaluate"
@@ -38,11 +38,11 @@ def evaluate_rulesets(
     The pages are measured once, as in a live run, and judged by every ruleset. A line of gold.jsonl is {id[, page_type,
     url, name, articleBody]}, `id` the SHA-256 of the HTML. Precision, recall and F1 count the pages with a page_type:
     `article` or not. Of a rule: drops = pages that fail it, marginal = and no rule before it, sole = and no other rule.
-    What is damaged is reported and skipped: exit code 1.
+    What is damaged is reported and skipped: exit code 1; 3 where no page is left.
     """
     import msgspec
 
-    from farmwatch.evaluation_tables import document, report, tables_of
+    from farmwatch.evaluation_tables import document, remarks, report, tables_of
     from farmwatch.generated import renewed, section
     from farmwatch.labelled import LabelledPages
     from farmwatch.progress import counting
@@ -66,7 +66,11 @@ def evaluate_rulesets(
         for page in pages.measured(settings, advance):
             for verdicts, ruleset in zip(judged, loaded, strict=True):
                 verdicts.append(Judged(page.label.page_type, page.label.source, judge(page.features, ruleset)))
+    if not judged[0]:
+        raise FarmwatchError(f"{labels}: no usable page")
     found = report(named, loaded, [evaluate(verdicts) for verdicts in judged])
+    for remark in remarks(found):
+        message(remark)
     tables = tables_of(found, details=details or len(found) == 1 or card is not None)
     if json:
         put_json({"skipped": pages.skipped, "rulesets": [evaluated.as_json() for evaluated in found]})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from filters.evaluation import Evaluation, Kept, Pages, RuleWork
+from filters.judging import ARTICLE
 from filters.ruleset import Ruleset
 from scoring.rate import estimate
 
@@ -76,21 +77,38 @@ def document(tables: Sequence[Table]) -> str:
     return "\n".join(lines).strip()
 
 
+def remarks(report: Sequence[Evaluated]) -> list[str]:
+    """What the labels cannot say, and why: what the tables leave out, and page types that only look like articles."""
+    found = report[0].found  # the labels are the same for every ruleset
+    kinds = ", ".join(map(repr, found.labels))
+    said = [
+        f"page_type {kind!r} counts as another kind of page: articles are {ARTICLE!r}, so written"
+        for kind in found.labels
+        if kind != ARTICLE and kind.strip().casefold() == ARTICLE
+    ]
+    if not found.labels:
+        said.append("no page has a page_type: nothing can be said of precision and recall")
+    elif not found.confusion.articles.pages:
+        said.append(f"no page_type is {ARTICLE!r}, there are {kinds}: nothing can be said of precision and recall")
+    elif not found.confusion.others.pages:
+        said.append(f"every page_type is {ARTICLE!r}: nothing can be said of precision")
+    return said
+
+
 def _summary(report: Sequence[Evaluated]) -> Table:
-    rows = []
-    for evaluated in report:
-        found, confusion = evaluated.found, evaluated.found.confusion
-        rows.append(
-            [
-                evaluated.name,
-                _of(found.whole),
-                _of(confusion.articles),
-                _of(confusion.others),
-                *(_decimal(value) for value in (confusion.precision, confusion.recall, confusion.f1)),
-            ]
-        )
-    headings = ["ruleset", "pages kept", "articles kept", "others kept", "precision", "recall", "F1"]
-    return Table("Articles against the other pages with a page type", headings, rows)
+    articles, others = _labelled(report[0])
+    columns: list[tuple[str, bool, Callable[[Evaluated], str]]] = [
+        ("ruleset", True, lambda evaluated: evaluated.name),
+        ("pages kept", True, lambda evaluated: _of(evaluated.found.whole)),
+        ("articles kept", articles, lambda evaluated: _of(evaluated.found.confusion.articles)),
+        ("others kept", others, lambda evaluated: _of(evaluated.found.confusion.others)),
+        ("precision", articles and others, lambda evaluated: _decimal(evaluated.found.confusion.precision)),
+        ("recall", articles, lambda evaluated: _decimal(evaluated.found.confusion.recall)),
+        ("F1", articles and others, lambda evaluated: _decimal(evaluated.found.confusion.f1)),
+    ]
+    title = "Articles against the other pages with a page type" if articles and others else "Pages kept"
+    headings = [heading for heading, known, _ in columns if known]
+    return Table(title, headings, [[cell(evaluated) for _, known, cell in columns if known] for evaluated in report])
 
 
 def _matrix(what: str, report: Sequence[Evaluated], columns: Sequence[dict[str, Kept]]) -> Table:
@@ -103,16 +121,28 @@ def _matrix(what: str, report: Sequence[Evaluated], columns: Sequence[dict[str, 
 
 
 def _rules(evaluated: Evaluated) -> Table:
-    headings = ["rule", "drops", "marginal", "sole", "sole articles", "sole others", "n/a"]
-    rows = [[rule.name, *_work(rule)] for rule in evaluated.found.rules]
-    return Table(f"What the rules of {evaluated.name} drop", headings, rows)
+    articles, others = _labelled(evaluated)
+    columns: list[tuple[str, bool, Callable[[RuleWork], int]]] = [
+        ("drops", True, lambda rule: sum(rule.drops)),
+        ("marginal", True, lambda rule: sum(rule.marginal)),
+        ("sole", True, lambda rule: sum(rule.sole)),
+        ("sole articles", articles, lambda rule: rule.sole.articles),
+        ("sole others", others, lambda rule: rule.sole.others),
+        ("n/a", True, lambda rule: sum(rule.unknown)),
+    ]
+    known = [(heading, count) for heading, shown, count in columns if shown]
+    rows = [
+        [rule.name, "disabled", *["-"] * (len(known) - 1)]
+        if rule.disabled
+        else [rule.name, *(str(count(rule)) for _, count in known)]
+        for rule in evaluated.found.rules
+    ]
+    return Table(f"What the rules of {evaluated.name} drop", ["rule", *(heading for heading, _ in known)], rows)
 
 
-def _work(rule: RuleWork) -> list[str]:
-    if rule.disabled:
-        return ["disabled", *["-"] * 5]
-    counts = (sum(rule.drops), sum(rule.marginal), sum(rule.sole), rule.sole.articles, rule.sole.others)
-    return [str(count) for count in (*counts, sum(rule.unknown))]
+def _labelled(evaluated: Evaluated) -> tuple[bool, bool]:
+    """Whether any page is an article by its label, and whether any is something else: else a column says nothing."""
+    return bool(evaluated.found.confusion.articles.pages), bool(evaluated.found.confusion.others.pages)
 
 
 def _of(kept: Kept) -> str:

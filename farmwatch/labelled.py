@@ -2,7 +2,7 @@
 
 The layout: `FOLDER/<source>/gold.jsonl` has a line for each page and `FOLDER/<source>/html/<id>.html.zst` its HTML, in
 UTF-8; `id` is the SHA-256 of the HTML, in hex. Of a line, `url`, `name`, `page_type` (what kind of page people called
-it) and `articleBody` (the main text, by people) may be absent or null.
+it) and `articleBody` (the main text, by people) may be absent or null; other keys are passed over.
 
 A page belongs to the site of its URL, as in a live run, and the pages of a site are taken in the order of the file; so
 `duplicate_share` is that of a crawl which saw these pages and no others, lower than it would be live. Two sources know
@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,15 +40,8 @@ _BATCH = 32  # pages in memory at once
 _ID = re.compile("[0-9a-f]{64}")
 
 
-class _Gold(msgspec.Struct, kw_only=True):
-    """A line of `gold.jsonl`; other keys are passed over."""
-
-    id: str
-    source: str | None = None
-    name: str | None = None
-    url: str | None = None
-    page_type: str | None = None
-    articleBody: str | None = None
+_HEX = re.compile(rb"[0-9a-fA-F]{64}")
+_FIELDS = ("id", "name", "url", "page_type", "articleBody")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +111,8 @@ class LabelledPages:
 
     def _labels(self, source: str) -> Iterator[Label]:
         file = self._folder / source / "gold.jsonl"
-        decoder = msgspec.json.Decoder(_Gold)
         seen: set[str] = set()
+        damaged: set[str] = set()  # what seems to be the id of a bad line: its file is not told as well
         try:
             lines = file.read_bytes().split(b"\n")
         except OSError as error:
@@ -129,21 +122,18 @@ class LabelledPages:
                 continue
             place = f"{file}: line {number}"
             try:
-                gold = decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                gold = _gold(line)
+            except ValueError as error:
                 self._bad(place, error)
+                damaged |= {found.decode().lower() for found in _HEX.findall(line)}
                 continue
-            if not _ID.fullmatch(gold.id):
-                self._bad(place, f"id {gold.id!r} is no SHA-256 in lower-case hex")
-            elif gold.id in seen:
-                self._bad(place, f"page {gold.id} has a line already")
-            elif gold.source not in (None, source):
-                self._bad(place, f"source is {gold.source!r}, and the folder {source!r}")
+            if gold["id"] in seen:
+                self._bad(place, f"page {gold['id']} has a line already")
             else:
                 yield _label(source, gold, place)
-            seen.add(gold.id)
+            seen.add(gold["id"])
         for page in sorted((file.parent / "html").glob("*.html.zst")):
-            if page.name.removesuffix(".html.zst") not in seen:
+            if page.name.removesuffix(".html.zst") not in seen | damaged:
                 self._bad(str(page), f"no line of {file.name} names it")
 
     def _pages(self, labels: Iterable[Label]) -> Iterator[tuple[Label, Page]]:
@@ -153,7 +143,9 @@ class LabelledPages:
             try:
                 body = _checked(file, label.id)
             except OSError as error:
-                self._bad(label.place, f"{file}: cannot be read: {error.strerror}")
+                plain = file.with_suffix("")
+                hint = f"; {plain.name} is there: compress it with zstd" if plain.exists() else ""
+                self._bad(label.place, f"{file}: cannot be read: {error.strerror}{hint}")
             except (zstandard.ZstdError, ValueError) as error:
                 self._bad(label.place, f"{file}: {error}")
             else:
@@ -177,18 +169,42 @@ def _checked(file: Path, ident: str) -> bytes:
     return body
 
 
-def _label(source: str, gold: _Gold, place: str) -> Label:
+def _gold(line: bytes) -> dict[str, str]:
+    """The known fields of a line of `gold.jsonl`, without those that say nothing. Raises ValueError in plain words."""
     try:
-        url = normalise(gold.url or "")
+        found = msgspec.json.decode(line)
+    except UnicodeDecodeError as error:
+        raise ValueError("not UTF-8") from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except msgspec.DecodeError as error:
+        reason = str(error).removeprefix("JSON is malformed: ")
+        raise ValueError(f"no JSON: {'it ends too soon' if 'truncated' in reason else reason}") from error
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object, as {...}")
+    fields = {name: found[name] for name in _FIELDS if found.get(name) is not None}
+    for name, value in fields.items():
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is no text in quotes")
+    if "id" not in fields:
+        raise ValueError("no id")
+    if not _ID.fullmatch(fields["id"]):
+        raise ValueError(f"id {fields['id']!r} is no SHA-256 in lower-case hex")
+    return fields
+
+
+def _label(source: str, gold: Mapping[str, str], place: str) -> Label:
+    try:
+        url = normalise(gold.get("url", ""))
     except UnusableUrl:
         url = ""  # some collections name a page there in their own way
     return Label(
         source=source,
-        id=gold.id,
-        name=gold.name or "",
+        id=gold["id"],
+        name=gold.get("name", ""),
         url=url,
-        page_type=gold.page_type or "",
-        gold=gold.articleBody,
+        page_type=gold.get("page_type", ""),
+        gold=gold.get("articleBody"),
         place=place,
     )
 

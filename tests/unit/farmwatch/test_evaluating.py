@@ -80,6 +80,61 @@ def test_several_rulesets_are_compared_and_details_are_for_the_asking(
     assert farmwatch(*arguments, "--details").out.count("min_tokens\t") == 2
 
 
+def columns(farmwatch: Runner, mine: Path, labels: Path, *more: str) -> tuple[list[str], list[str], str]:
+    """Headings of the summary and of the rules' drops, and what was said on stderr."""
+    ran = farmwatch("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1", *more)
+    rows = [line.split("\t") for line in ran.out.splitlines()]
+    assert ran.code == Exit.OK
+    return next(row for row in rows if row[0] == "ruleset"), next(row for row in rows if row[0] == "rule"), ran.err
+
+
+def test_without_page_types_there_are_no_columns_of_articles(farmwatch: Runner, labels: Path, mine: Path) -> None:
+    """What the labels cannot say has no column, and stderr says why."""
+    summary, rules, said = columns(farmwatch, mine, labels, "--source", "other")
+    assert summary == ["ruleset", "pages kept"]
+    assert rules == ["rule", "drops", "marginal", "sole", "n/a"]
+    assert said == "no page has a page_type: nothing can be said of precision and recall\n"
+
+
+def test_articles_by_another_spelling_are_told(farmwatch: Runner, tmp_path: Path, mine: Path) -> None:
+    """`Article` is another kind of page: a warning, and no precision and recall where nothing else is an article."""
+    add(tmp_path / "p", "my", article_html(400), page_type="Article")
+    add(tmp_path / "p", "my", article_html(300), page_type="shop")
+    summary, rules, said = columns(farmwatch, mine, tmp_path / "p")
+    assert summary == ["ruleset", "pages kept", "others kept"]
+    assert rules == ["rule", "drops", "marginal", "sole", "sole others", "n/a"]
+    assert "page_type 'Article' counts as another kind of page: articles are 'article'" in said
+    assert "no page_type is 'article', there are 'Article', 'shop'" in said
+
+
+def test_articles_alone_have_a_recall_and_no_precision(farmwatch: Runner, tmp_path: Path, mine: Path) -> None:
+    """Where every page is an article, keeping all of them is no merit: no precision, no F1."""
+    add(tmp_path / "p", "my", article_html(400), page_type="article")
+    summary, rules, said = columns(farmwatch, mine, tmp_path / "p")
+    assert summary == ["ruleset", "pages kept", "articles kept", "recall"]
+    assert rules == ["rule", "drops", "marginal", "sole", "sole articles", "n/a"]
+    assert said == "every page_type is 'article': nothing can be said of precision\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--markdown",)])
+def test_nothing_to_evaluate_is_an_error(farmwatch: Runner, tmp_path: Path, mine: Path, more: tuple[str, ...]) -> None:
+    """Labels of which none can be used: each is told, no table or document comes out, exit code 3."""
+    (tmp_path / "p" / "my").mkdir(parents=True)
+    (tmp_path / "p" / "my" / "gold.jsonl").write_text("{\n")
+    ran = farmwatch("rulesets", "evaluate", mine, "--labels", tmp_path / "p", "--jobs", "1", *more)
+    assert (ran.code, ran.out) == (Exit.UNAVAILABLE, "")
+    assert "line 1: no JSON: it ends too soon" in ran.err
+    assert ran.err.endswith(f"{tmp_path / 'p'}: no usable page\n")
+
+
+def test_settings_are_obeyed(farmwatch: Runner, labels: Path, mine: Path) -> None:
+    """--set goes to the [measure] table: pages above the cap have no text; a misspelt path is refused."""
+    arguments = ("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1", "--json", "--set")
+    found = json.loads(farmwatch(*arguments, "measure.max_html_bytes=10").out)
+    assert (found["rulesets"][0]["kept"], found["rulesets"][0]["pages"]) == (0, 5)
+    assert farmwatch(*arguments, "measure.max_html=10").code == Exit.USAGE
+
+
 def test_json_has_every_count(farmwatch: Runner, labels: Path, mine: Path) -> None:
     """One document: per ruleset its digest, counts with intervals, precision, recall, F1, and the drops by label."""
     add(labels, "news", article_html(90))

@@ -100,17 +100,49 @@ def test_a_page_without_a_usable_url_has_an_unknown_path(folder: Folder, told: l
 
 def _no_json(folder: Folder) -> str:
     folder.line("a", '{"id": ')
-    return "line 2: Input data was truncated"
+    return "line 2: no JSON: it ends too soon"
 
 
-def _wrong_type(folder: Folder) -> str:
-    folder.line("a", '{"id": "x", "url": 7}')
-    return "$.url"
+def _page_with_a_broken_line(folder: Folder) -> str:
+    ident = folder.page("a", article_html(360))
+    gold = folder.root / "a" / "gold.jsonl"
+    *lines, last = gold.read_text().splitlines()
+    gold.write_text("\n".join([*lines, last.replace('"source"', "source")]) + "\n")
+    assert ident in last
+    return "no JSON: object keys must be strings (byte "
+
+
+def _page_with_a_wrong_type(folder: Folder) -> str:
+    folder.page("a", article_html(370), url=7)
+    return ": url is no text in quotes"
+
+
+def _id_in_capitals(folder: Folder) -> str:
+    ident = folder.page("a", article_html(380))
+    gold = folder.root / "a" / "gold.jsonl"
+    gold.write_text(gold.read_text().replace(ident, ident.upper()))
+    return f"id {ident.upper()!r} is no SHA-256 in lower-case hex"
+
+
+def _no_object(folder: Folder) -> str:
+    folder.line("a", '["id"]')
+    return "no JSON object"
+
+
+def _nested(folder: Folder) -> str:
+    folder.line("a", "[" * 100_000)
+    return "nested too deeply"
+
+
+def _no_utf8(folder: Folder) -> str:
+    with (folder.root / "a" / "gold.jsonl").open("ab") as gold:
+        gold.write(b'{"id": "\xff"}\n')
+    return ": not UTF-8"
 
 
 def _no_id(folder: Folder) -> str:
     folder.line("a", '{"url": "http://s.example/"}')
-    return "missing required field `id`"
+    return ": no id"
 
 
 def _path_as_id(folder: Folder) -> str:
@@ -124,15 +156,16 @@ def _id_twice(folder: Folder) -> str:
     return f"page {ident} has a line already"
 
 
-def _other_source(folder: Folder) -> str:
-    folder.line("a", json.dumps({"id": "0" * 64, "source": "b"}))
-    return "source is 'b', and the folder 'a'"
-
-
 def _no_file(folder: Folder) -> str:
     ident = folder.page("a", "<p>missing</p>")
     folder.file("a", ident).unlink()
     return f"{ident}.html.zst: cannot be read: No such file"
+
+
+def _not_compressed(folder: Folder) -> str:
+    file = folder.file("a", ident := folder.page("a", "<p>plain file</p>"))
+    file.rename(file.with_suffix(""))
+    return f"directory; {ident}.html is there: compress it with zstd"
 
 
 def _no_zstd(folder: Folder) -> str:
@@ -160,12 +193,17 @@ def _no_line(folder: Folder) -> str:
 
 DAMAGE = (
     _no_json,
-    _wrong_type,
+    _page_with_a_broken_line,
+    _page_with_a_wrong_type,
+    _id_in_capitals,
+    _no_object,
+    _nested,
+    _no_utf8,
     _no_id,
     _path_as_id,
     _id_twice,
-    _other_source,
     _no_file,
+    _not_compressed,
     _no_zstd,
     _cut_off,
     _other_content,
@@ -196,6 +234,16 @@ def test_a_page_that_cannot_be_extracted_is_no_damage(folder: Folder, told: list
     folder.page("a", "", url="http://s.example/empty", page_type="listing")
     (page,) = LabelledPages(folder.root, bad=told.append).measured(ONE_WORKER)
     assert page.features.extract_error and not told
+
+
+def test_a_line_may_say_where_it_comes_from(folder: Folder, told: list[str]) -> None:
+    """`source` and other keys that nobody asked for are passed over, whatever stands in them."""
+    ident = hashlib.sha256(b"<p>x</p>").hexdigest()
+    folder.page("a", "<p>y</p>")
+    folder.file("a", ident).write_bytes(zstandard.compress(b"<p>x</p>"))
+    folder.line("a", json.dumps({"id": ident, "source": "news of 2024", "colour": [1]}))
+    pages = LabelledPages(folder.root, bad=told.append)
+    assert [label.source for label in pages.labels] == ["a", "a"] and not told
 
 
 def test_sources_may_be_chosen(folder: Folder) -> None:
