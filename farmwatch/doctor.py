@@ -81,8 +81,8 @@ def examine(config: Config) -> Iterator[Finding]:
         except Exception as error:  # noqa: BLE001 - whatever breaks is what the doctor is there to tell
             remedy = _REMEDIES.get(type(error))
             said = one_line(" ".join(str(error).split()))
-            found = said if remedy else f"{type(error).__name__}: {said}"
-            yield Finding(name, State.FAIL, found, remedy or "see the message")
+            whole = said if remedy else f"{type(error).__name__}: {said}"
+            yield Finding(name, State.FAIL, whole, remedy or "see the message")
             continue
         yield from found if isinstance(found, list) else [found]
 
