@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from filters.epoch import feature_epoch
+from filters.features import features_of
 from filters.measuring import Measured, RawPage
 from filters.settings import MeasureSettings
-from filters.site_memory import Likeness, SiteMemory
+from filters.site_memory import SiteMemory
 from filters.workers import ExtractionPool
 from stream import topics
 from stream.metrics import Metrics
-from stream.records import Features, Page, Record
+from stream.records import Page, Record
 from stream.stage import Context, Stage
 
 _FETCHED = "fetched"
@@ -81,27 +82,6 @@ class MeasureStage(Stage):
 def page_url(page: Page) -> str:
     """The URL that a page's content stands under: where redirects ended."""
     return page.final_url or page.url
-
-
-def features_of(page: Page, measured: Measured, likeness: Likeness, epoch: str, now_ms: int) -> Features:
-    """The features record of a page."""
-    return Features(
-        id=page.id,
-        site=page.site,
-        page_id=page.page_id,
-        url=page.url,
-        epoch=epoch,
-        extract_path=measured.path,
-        extract_error=measured.error,
-        text=measured.text,
-        text_digest=measured.text_digest,
-        measures={**measured.measures, **likeness._asdict()},
-        blocks=measured.blocks,
-        fetched_at=page.fetched_at,
-        found_by=page.found_by,
-        measured_at=now_ms,
-        quality=measured.quality,
-    )
 
 
 def _count(ctx: Context, result: str) -> None:

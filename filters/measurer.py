@@ -6,12 +6,13 @@ import xxhash
 import zstandard
 
 from filters.epoch import feature_epoch
+from filters.features import features_of
 from filters.measuring import RawPage, measure
 from filters.settings import MeasureSettings
 from filters.site_memory import SiteMemory
 from filters.site_rows import NoState
 from filters.workers import ExtractionPool
-from stream.records import Features
+from stream.records import Features, Page
 
 _NO_STATE = NoState()
 
@@ -32,7 +33,7 @@ class Measurer:
     def measure(
         self, url: str, html: bytes | str, site: str, *, encoding: str = "", page_id: str = "", fetched_at: int = 0
     ) -> Features:
-        """Features of a page. `html` is text, or bytes in the charset `encoding`.
+        """Features of a page. `html` is text, or bytes in the charset `encoding`; without a URL its path is unknown.
 
         `page_id` defaults to a digest of the URL; `id` of the features is the page id. Raises UnknownExtractor and
         MissingExtractor.
@@ -44,18 +45,5 @@ class Measurer:
             body, charset = (html.encode("utf-8", "replace"), "utf-8") if isinstance(html, str) else (html, encoding)
             measured = self._pool.map([RawPage(url, charset, zstandard.ZstdCompressor(level=1).compress(body))])[0]
         likeness = self._memory.compare(_NO_STATE, 0, site, page_id, measured.chunks(), measured.outline)
-        return Features(
-            id=page_id,
-            site=site,
-            page_id=page_id,
-            url=url,
-            epoch=self.epoch,
-            extract_path=measured.path,
-            extract_error=measured.error,
-            text=measured.text,
-            text_digest=measured.text_digest,
-            measures={**measured.measures, **likeness._asdict()},
-            blocks=measured.blocks,
-            fetched_at=fetched_at,
-            quality=measured.quality,
-        )
+        page = Page(id=page_id, site=site, page_id=page_id, url=url, fetched_at=fetched_at)
+        return features_of(page, measured, likeness, self.epoch, now_ms=0)

@@ -24,7 +24,7 @@ URL_CHARS = 500
 
 
 class RawPage(msgspec.Struct, array_like=True, frozen=True):
-    """A page on its way to a worker: URL, charset ("" = UTF-8) and the zstd-compressed decoded body."""
+    """A page on its way to a worker: URL ("" = none), charset ("" = UTF-8) and the zstd-compressed decoded body."""
 
     url: str
     encoding: str
@@ -93,8 +93,10 @@ def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> Measured:
     return Measured(error=str(error), tried=tried, measures={"url_path": url_path(url)})
 
 
-def url_path(url: str) -> str:
-    """Path and query of a URL, "/" at least; "" for a URL that cannot be split."""
+def url_path(url: str) -> str | None:
+    """Path and query of a URL, "/" at least; "" for a URL that cannot be split, None for no URL."""
+    if not url:
+        return None
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -14,13 +14,17 @@ Three comparisons, from exact to loose:
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
 
 State: one row a page (see `filters.site_rows`), in the order in which the pages were first seen. A page fetched again
-keeps its place: it is compared with the pages before it, never with itself, and fetching the same content again leaves
-everything as it was. Any page can be taken out.
+keeps its place: what it has now replaces what it had, it is compared with the pages before it, never with itself, and
+fetching the same content again leaves everything as it was. A page that has no text any more is taken out: what it had
+counts against nobody, and of its row the place alone is left, so that a page which comes back is not taken for a copy
+of its copies.
 
 Caps: chunk identities, shingles and pages of a site. Room is made before a page is compared and put in: the oldest
 pages lose their chunks, or their shingles, or, beyond the number of pages, their row. An old page that comes again has
-no better claim than its place gives it. So all cost is bounded, whatever the number of pages seen. The rows of a site
-are read once, then held in memory as arrays, the sites used last up to a number of bytes.
+no better claim than its place gives it, and one whose row is gone has no place: it is new, so that copies made of it
+meanwhile count as earlier. Without a cap on what is known of a site this cannot be told. So all cost is bounded,
+whatever the number of pages seen. The rows of a site are read once, then held in memory as arrays, the sites used last
+up to a number of bytes.
 """
 
 from __future__ import annotations
@@ -76,10 +80,11 @@ class SiteMemory:
     ) -> Likeness:
         """Compare a page with the earlier pages of its site, and remember it in its place.
 
-        Nothing is known of a page without words, and it is not remembered. The state and the memory change together;
-        where that change is not committed, call `drop`.
+        Nothing is known of a page without words, and what was remembered of it is taken out. The state and the memory
+        change together; where that change is not committed, call `drop`.
         """
         if not len(chunks.ids) or not outline.shingle_count:
+            self.take_out(state, partition, site, page_id)
             return Likeness()
         memory = self._site(state, partition, site)
         size_before = memory.size_bytes
@@ -104,18 +109,17 @@ class SiteMemory:
         return likeness
 
     def take_out(self, state: SiteState, partition: int, site: str, page_id: str) -> None:
-        """Forget one page, as if it had never been seen; what had to go to make room for it stays away.
+        """Forget what a page had, but not its place; what had to go to make room for it stays away.
 
-        Put in again, it is the site's newest page. If it was that before, all rows are as they were, provided that the
-        page before it is still there, from which orders count on. If not, its row differs in the order alone and the
-        other rows not at all, provided that it had lost nothing to a cap.
+        Put in again, it leaves all rows as they were, provided that it had lost nothing to a cap.
         """
         memory = self._site(state, partition, site)
-        if page_id in memory.pages:
+        if page_id in memory.pages and (row := memory.row(page_id)).shingle_count:
             before = memory.size_bytes
-            memory.remove(page_id)
+            empty = row.emptied()
+            memory.put(page_id, empty)
             self._cached += memory.size_bytes - before
-            state.delete(row_key(site, page_id))
+            state.put(row_key(site, page_id), row_value(empty))
         self._shrink((partition, site))
 
     def drop(self, partitions: Collection[int]) -> None:

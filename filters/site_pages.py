@@ -104,14 +104,15 @@ class SitePages:
         if not len(sketched):
             return exact
         jaccard = (sketched["sketch"] == row.head["sketch"]).sum(axis=1, dtype=np.uint8) / PERMUTATIONS
-        estimates = containment(jaccard, int(row.head["shingle_count"][0]), sketched["shingle_count"])
+        estimates = containment(jaccard, row.shingle_count, sketched["shingle_count"])
         return max(exact, float(np.max(estimates)))
 
     def simhash_distance(self, index: int, row: PageRow) -> float | None:
-        """Smallest Hamming distance to the pages before an index; None where there is none."""
-        if not index:
+        """Smallest Hamming distance to the pages before an index that have words; None where there is none."""
+        earlier = self.heads["simhash"][:index][self.heads["shingle_count"][:index] > 0]
+        if not len(earlier):
             return None
-        return float(np.min(np.bitwise_count(self.heads["simhash"][:index] ^ row.head["simhash"])))
+        return float(np.min(np.bitwise_count(earlier ^ row.head["simhash"])))
 
     def make_room(self, index: int, row: PageRow, kind: Kind, cap: int) -> tuple[PageRow, set[int]]:
         """Take chunks or shingles from the oldest pages until `row`, put in at `index`, leaves at most `cap` of them.

@@ -2,6 +2,7 @@
 
 A row is a head of fixed length, the identities of the page's chunks (uint64) and its shingles (uint32), both ascending
 and each once, all little-endian. Of an old page chunks or shingles may be gone; the head's counts say what is there.
+A page that was taken out has its place alone: all else in its head is 0.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ HEAD = np.dtype(
         ("order", "<u4"),  # place among the site's pages
         ("chunks", "<u4"),  # identities in the row
         ("shingles", "<u4"),  # shingles in the row
-        ("shingle_count", "<u4"),  # shingles of the page
+        ("shingle_count", "<u4"),  # shingles of the page; 0 = taken out
         ("simhash", "<u8"),
         ("sketch", "<u4", (PERMUTATIONS,)),
     ]
@@ -69,6 +70,17 @@ class PageRow(NamedTuple):
     def order(self) -> int:
         """Place among the site's pages."""
         return int(self.head["order"][0])
+
+    @property
+    def shingle_count(self) -> int:
+        """Shingles of the page, whether they are in the row or not; 0 for a page that was taken out."""
+        return int(self.head["shingle_count"][0])
+
+    def emptied(self) -> PageRow:
+        """The row when the page is taken out: its place alone."""
+        head = np.zeros(1, HEAD)
+        head["order"] = self.order
+        return PageRow(head, self.chunks[:0], self.shingles[:0])
 
     def without(self, kind: Kind) -> PageRow:
         """The row when the page has lost its chunks, or its shingles."""

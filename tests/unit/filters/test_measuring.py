@@ -69,11 +69,18 @@ def test_error_pages_keep_their_url_path() -> None:
 
 @pytest.mark.parametrize(
     ("url", "path"),
-    [("https://a.example", "/"), ("https://a.example/b?page=2#c", "/b?page=2"), ("http://[bad", ""), ("", "/")],
+    [("https://a.example", "/"), ("https://a.example/b?page=2#c", "/b?page=2"), ("http://[bad", ""), ("", None)],
 )
-def test_url_path(url: str, path: str) -> None:
-    """Path and query, without the fragment; a URL that cannot be split has none."""
+def test_url_path(url: str, path: str | None) -> None:
+    """Path and query, without the fragment; "" of a URL that cannot be split; of no URL it is unknown."""
     assert url_path(url) == path
+
+
+def test_features_of_a_page_without_url(article: str) -> None:
+    """A page that has no URL has features all the same, and its URL's path is unknown, not "/"."""
+    for html in (article, ""):
+        features = Measurer(SETTINGS).measure("", html, "", page_id="p")
+        assert (features.url, features.measures["url_path"], features.id) == ("", None, "p")
 
 
 def test_language_is_identified_offline() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from filters.blocks import JOINED, unpack
 from filters.extraction import ExtractError
+from filters.features import features_of
 from filters.judging import judge
-from filters.measure_stage import features_of
 from filters.measuring import RawPage
 from filters.ruleset import load_ruleset
 from filters.site_memory import Likeness
