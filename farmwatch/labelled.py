@@ -145,9 +145,9 @@ class LabelledPages:
             except OSError as error:
                 plain = file.with_suffix("")
                 hint = f"; {plain.name} is there: compress it with zstd" if plain.exists() else ""
-                self._bad(label.place, f"{file}: cannot be read: {error.strerror}{hint}")
+                self._bad(label.place, f"html/{file.name}: cannot be read: {error.strerror}{hint}")
             except (zstandard.ZstdError, ValueError) as error:
-                self._bad(label.place, f"{file}: {error}")
+                self._bad(label.place, f"html/{file.name}: {error}")
             else:
                 site = site_of(label.url) if label.url else label.id
                 yield label, Page(id=label.id, site=site, page_id=label.id, url=label.url, encoding="utf-8", body=body)

@@ -9,16 +9,17 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 def message(text: str) -> None:
-    """One line to the operator, on stderr."""
-    print(text, file=sys.stderr)  # noqa: T201 - this is the CLI's mouth
+    """A sentence to the operator, on stderr: broken at words to the width of a terminal, one line elsewhere."""
+    print(_broken(text, sys.stderr), file=sys.stderr)  # noqa: T201 - this is the CLI's mouth
 
 
 def put(text: str) -> None:
@@ -43,6 +44,7 @@ def put_table(
     less: Sequence[str] = (),
     same: Sequence[str] = (),
     styles: Sequence[str] = (),
+    below: int = 0,
 ) -> None:
     """A table on stdout: fitted to the width of a terminal (`farmwatch.tables.fit`), else tab-separated and whole.
 
@@ -59,21 +61,15 @@ def put_table(
     from farmwatch.tables import fit
 
     console = _console()
-    fitted = fit(console, headings, cells, title=title, less=less, same=same, styles=styles)
+    fitted = fit(console, headings, cells, title=title, less=less, same=same, styles=styles, below=below)
     console.print(fitted.table)
     for note in fitted.notes:
-        put(note)
+        put_wrapped(note)
 
 
 def put_wrapped(text: str) -> None:
     """A paragraph on stdout, broken at words to the width of a terminal; one line elsewhere."""
-    if not sys.stdout.isatty():
-        put(text)
-        return
-    import shutil
-    import textwrap
-
-    put(textwrap.fill(text, max(20, shutil.get_terminal_size().columns - 1), break_on_hyphens=False))
+    put(_broken(text, sys.stdout))
 
 
 def one_line(cell: Any) -> str:
@@ -146,6 +142,27 @@ def _console() -> Console:
     from rich.console import Console
 
     return Console()
+
+
+def _broken(text: str, stream: TextIO) -> str:
+    """The text as it goes to that stream. Words stay whole: a path or a URL is there to be copied."""
+    if not stream.isatty():
+        return text
+    import textwrap
+
+    width = _columns(stream) - 1  # some terminals go to the next line already when the last column is filled
+    fill = textwrap.TextWrapper(width, break_on_hyphens=False, break_long_words=False, replace_whitespace=False).fill
+    return "\n".join(line if len(line) <= width else fill(line) for line in text.split("\n"))
+
+
+def _columns(stream: TextIO) -> int:
+    """Width of the terminal: COLUMNS where it says so, as tables have it, else that of the stream."""
+    import shutil
+
+    if not os.environ.get("COLUMNS", "").isdecimal():
+        with suppress(OSError, ValueError):
+            return max(20, os.get_terminal_size(stream.fileno()).columns or 80)
+    return max(20, shutil.get_terminal_size().columns)
 
 
 def _json_character(character: str) -> str:
