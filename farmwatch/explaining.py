@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from w3lib.encoding import html_body_declared_encoding, read_bom
 
+from crawler.errors import UnusableUrl
+from crawler.urls import site_of
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
-from farmwatch.page_records import Found, earlier_pages, find_page, live_verdict, scores_of
-from farmwatch.pipes import verdict_line
+from farmwatch.page_records import Found, earlier_pages, find_page, scores_of, verdicts_of
 from filters.epoch import feature_epoch
 from filters.judging import ARTICLE, judge, judge_and_text, scored_text
 from filters.measurer import Measurer
-from filters.quality import MEASURES
 from filters.repeats import Repeats
+from filters.rule_kinds import Rule
 from filters.ruleset import Ruleset
 from filters.settings import MeasureSettings
 from filters.workers import ExtractionPool
@@ -26,13 +27,30 @@ from scoring.detector import Detector
 from stream.log import Log
 from stream.records import Features, Score, Verdict
 
+_COMPRESSED = {
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ": "xz",
+    b"BZh": "bzip2",
+}  # by the first bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OtherScore:
+    """A score that the log has of the page, of a text that the verdict shown does not have scored."""
+
+    score: Score
+    text: str  # main | c4
+    kept_by: tuple[str, str]  # name and digest of the ruleset that kept the page; "" = it was another page of the site
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """A page's features and verdict, and what they rest on.
 
-    `score` is None where no detector has read the text yet, or the page is no article; `repeats` is None for a page
-    without a main text, and for a file.
+    `score` is of the text that the verdict has scored: None where no detector has read it yet, or the page is no
+    article; `other_score` is then what the log has instead. `rules` and `reads` are empty where the ruleset of the
+    verdict is not at hand. `repeats` is None for a page without a main text, and for a file.
     """
 
     features: Features
@@ -40,9 +58,12 @@ class Explanation:
     score: Score | None
     source: str  # log | file
     judged: str  # live: the verdict stands in the log; now: it was made for this explanation
-    reads: str  # text whose quality measures are judged: main | c4; "" = unknown, the ruleset is not at hand
+    settings: MeasureSettings  # as configured here
+    rules: Mapping[str, Rule]
+    reads: str  # text whose quality measures are judged: main | c4
     scored: str  # text that is scored: main | c4
     scored_text: str
+    other_score: OtherScore | None = None
     repeats: Repeats | None = None
     differs: str = ""  # why the passages do not add up to the recorded share; "" where they do
 
@@ -57,44 +78,52 @@ def explain_url(
     """
     found = find_page(log, url)
     features = found.features
-    recorded = live_verdict(log, found) if live else None
+    verdicts = verdicts_of(log, found)
+    recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
     verdict = recorded or judge(features, ruleset)
     name, text = _text_scored(features, verdict, ruleset)
+    score, other = _scores(log, found, verdict, verdicts, configured)
     repeats = None if features.extract_error else _repeats(log, found, settings)
+    at_hand = verdict.digest == ruleset.digest
     return Explanation(
         features,
         verdict,
-        _chosen(scores_of(log, found, verdict.text_digest), configured),
-        "log",
-        "now" if recorded is None else "live",
-        ruleset.reads if verdict.digest == ruleset.digest else "",
-        name,
-        text,
-        repeats,
-        "" if repeats is None else _differs(repeats, features, settings),
+        score,
+        source="log",
+        judged="now" if recorded is None else "live",
+        settings=settings,
+        rules={rule.name: rule for rule in ruleset.rules} if at_hand else {},
+        reads=ruleset.reads if at_hand else "",
+        scored=name,
+        scored_text=text,
+        other_score=other,
+        repeats=repeats,
+        differs="" if repeats is None else _differs(repeats, features, settings),
     )
 
 
-def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detector) -> Explanation:
-    """Measure, judge and score a file of HTML alone: nothing is there to repeat. Raises FarmwatchError."""
-    try:
-        html = file.read_bytes()
-    except OSError as error:
-        raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
+def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detector, url: str = "") -> Explanation:
+    """Measure, judge and score a file of HTML alone, as if it stood at `url`: nothing is there to repeat.
+
+    Without a URL, what is measured of it is unknown. Raises UnusableUrl, FarmwatchError.
+    """
+    site = site_of(url) if url else ""
+    html = _html(file)
     settings = msgspec.structs.replace(config.measure, workers=1)
     pool = ExtractionPool(settings)
     try:
-        features = Measurer(settings, pool).measure("", html, "", encoding=_charset(html), page_id=str(file))
+        features = Measurer(settings, pool).measure(url, html, site, encoding=_charset(html), page_id=str(file))
     finally:
         pool.close()
-    features = msgspec.structs.replace(features, measures={**features.measures, "url_path": None})  # a file has no URL
+    if not url:
+        features = msgspec.structs.replace(features, measures={**features.measures, "url_path": None})
     verdict, text = judge_and_text(features, ruleset)
     score = None
     if verdict.verdict == ARTICLE:
         found = detector.score([text])[0]
         score = Score(
             id=f"{verdict.text_digest}:{detector.identity}",
-            site="",
+            site=site,
             page_id=features.page_id,
             fetch_id="",
             text_digest=verdict.text_digest,
@@ -106,56 +135,62 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
             tokens=found.tokens,
         )
     name, text = _text_scored(features, verdict, ruleset)
-    return Explanation(features, verdict, score, "file", "now", ruleset.reads, name, text)
+    return Explanation(
+        features,
+        verdict,
+        score,
+        source="file",
+        judged="now",
+        settings=config.measure,
+        rules={rule.name: rule for rule in ruleset.rules},
+        reads=ruleset.reads,
+        scored=name,
+        scored_text=text,
+    )
 
 
-def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
-    """Text -> measure -> value; measures that are newer than the record are unknown, and all are of a record older."""
-    return {
-        text: dict(zip(MEASURES, (*values, *[None] * (len(MEASURES) - len(values))), strict=False))
-        for text, values in features.quality.items()
-    }
+def _html(file: Path) -> bytes:
+    try:
+        html = file.read_bytes()
+    except FileNotFoundError as error:
+        raise FarmwatchError(f"{file}: there is no such file{_as_url(str(file))}") from error
+    except OSError as error:
+        raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
+    kind = next((kind for start, kind in _COMPRESSED.items() if html.startswith(start)), "")
+    if kind:
+        raise FarmwatchError(f"{file}: is compressed ({kind}), and a page is read as it is: decompress it first")
+    return html
 
 
-def as_json(found: Explanation) -> dict[str, Any]:
-    """An explanation with the names of the pipes."""
-    features, score, repeats = found.features, found.score, found.repeats
-    return {
-        **verdict_line(found.verdict),
-        "source": found.source,
-        "judged": found.judged,
-        "extract": {"path": features.extract_path, "error": features.extract_error},
-        "measures": features.measures,
-        "quality": quality_by_name(features),
-        "feature_epoch": features.epoch,
-        "fetched_at": features.fetched_at,
-        "found_by": features.found_by,
-        "reads": found.reads,
-        "scored_text": {
-            "name": found.scored,
-            "chars": len(found.scored_text),
-            "bytes": len(found.scored_text.encode("utf-8", "replace")),
-            "digest": found.verdict.text_digest,
-        },
-        "repeats": []
-        if repeats is None
-        else [
-            {"text": part.text, "bytes": part.size_bytes, "seen_on": list(part.seen_on), "pages": part.pages}
-            for part in repeats.passages()
-        ],
-        "repeats_differ": found.differs,
-        "earlier_pages": None if repeats is None else repeats.compared,
-        "score": None
-        if score is None
-        else {
-            "detector": score.detector,
-            "score": score.score,
-            "p_llm": score.p_llm,
-            "flag": score.flag,
-            "abstain": score.abstain,
-            "tokens": score.tokens,
-        },
-    }
+def _as_url(name: str) -> str:
+    """What to write where a page of the log was meant: a host name, and a path or none, without http:// before it."""
+    host = name.partition("/")[0]
+    with suppress(UnusableUrl):
+        if "." in host.strip(".") and site_of(f"http://{name}"):
+            return f"; for a page of the log give its whole URL, such as https://{name}"
+    return ""
+
+
+def _scores(
+    log: Log, found: Found, verdict: Verdict, verdicts: Sequence[Verdict], configured: Callable[[], str]
+) -> tuple[Score | None, OtherScore | None]:
+    """The score of the text that the verdict has scored; where there is none, the newest of another text or verdict."""
+    main = found.features.text_digest
+    kept = [known for known in reversed(verdicts) if known.verdict == ARTICLE]
+    texts = [known.text_digest for known in kept if known.id == found.features.id]
+    scores = scores_of(log, found, {verdict.text_digest, main, *texts})
+    if verdict.verdict == ARTICLE and verdict.text_digest in scores:
+        return _chosen(scores[verdict.text_digest], configured), None
+    text = next((digest for digest in (*texts, main) if digest in scores), None)
+    if text is None:
+        return None, None
+    by = next((known for known in kept if known.text_digest == text), None)
+    other = OtherScore(
+        _chosen(scores[text], configured),
+        "main" if text == main else "c4",
+        (by.ruleset, by.digest) if by is not None else ("", ""),
+    )
+    return None, other
 
 
 def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tuple[str, str]:
@@ -169,12 +204,12 @@ def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tupl
     return "c4", clean(features.text).text
 
 
-def _chosen(scores: Sequence[Score], configured: Callable[[], str]) -> Score | None:
+def _chosen(scores: Sequence[Score], configured: Callable[[], str]) -> Score:
     """The configured detector's score, else the newest."""
     if len(scores) > 1:
         identity = configured()
         scores = [score for score in scores if score.detector == identity] or scores
-    return scores[-1] if scores else None
+    return scores[-1]
 
 
 def _repeats(log: Log, found: Found, settings: MeasureSettings) -> Repeats:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import dropwhile
+from typing import NamedTuple
 
 from crawler.urls import normalise, page_id, site_of
 from farmwatch.errors import NotFound
@@ -22,6 +24,14 @@ class _Head(Record, frozen=True, kw_only=True):
     epoch: str
     extract_path: str = ""
     extract_error: str = ""
+
+
+class _Version(NamedTuple):
+    """A record of a page: where it stands, and whether it has a text."""
+
+    offset: int
+    epoch: str
+    has_text: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +57,13 @@ def find_page(log: Log, url: str) -> Found:
     spellings = _spellings(url)
     newest: dict[str, tuple[int, bytes]] = {}
     urls: dict[str, str] = {}
-    versions: dict[str, list[tuple[int, str]]] = {}  # page -> (offset, epoch) of its records with a text
+    versions: dict[str, list[_Version]] = {}  # of each page, in order
     for offset, value in _values(log, FEATURES, partition, site):
         head = decode(_Head, value)
         urls[head.page_id] = head.url
         if head.page_id in spellings:
             newest[head.page_id] = offset, value
-        if not head.extract_error:
-            versions.setdefault(head.page_id, []).append((offset, head.epoch))
+        versions.setdefault(head.page_id, []).append(_Version(offset, head.epoch, not head.extract_error))
     wanted = next((page for page in spellings if page in newest), None)
     if wanted is None:
         near = get_close_matches(normalise(url), sorted(urls.values()), 3)
@@ -74,41 +83,45 @@ def earlier_pages(log: Log, found: Found) -> Iterator[Features]:
             yield decode(Features, message.value)
 
 
-def live_verdict(log: Log, found: Found) -> Verdict | None:
-    """The verdict on the features found, the newest where there are several."""
+def verdicts_of(log: Log, found: Found) -> list[Verdict]:
+    """All verdicts on the page, on every fetch of it and by every ruleset, in the order of the log."""
     values = _values(log, VERDICTS, found.partition, found.features.site)
     verdicts = (decode(Verdict, value) for _, value in values)
-    return _last(verdict for verdict in verdicts if verdict.id == found.features.id)
+    return [verdict for verdict in verdicts if verdict.page_id == found.features.page_id]
 
 
-def scores_of(log: Log, found: Found, text_digest: str) -> list[Score]:
-    """Scores that the page's site has of a text, the newest of each detector, the newest last."""
-    if not text_digest:
-        return []
-    newest: dict[str, Score] = {}
+def scores_of(log: Log, found: Found, text_digests: Collection[str]) -> dict[str, list[Score]]:
+    """Text -> scores that the page's site has of it, the newest of each detector, the newest last; "" is no text."""
+    newest: dict[tuple[str, str], Score] = {}
     for _, value in _values(log, SCORES, found.partition, found.features.site):
         score = decode(Score, value)
-        if score.text_digest == text_digest and score.site == found.features.site:
-            newest.pop(score.detector, None)
-            newest[score.detector] = score
-    return list(newest.values())
+        if score.text_digest and score.text_digest in text_digests and score.site == found.features.site:
+            newest.pop((score.text_digest, score.detector), None)
+            newest[score.text_digest, score.detector] = score
+    scores: dict[str, list[Score]] = {}
+    for (text_digest, _), score in newest.items():
+        scores.setdefault(text_digest, []).append(score)
+    return scores
 
 
-def _earlier(versions: Mapping[str, Sequence[tuple[int, str]]], features: Features, offset: int) -> list[int]:
-    """The newest record before `offset` of each page that has its place before this page's.
+def _earlier(versions: Mapping[str, Sequence[_Version]], features: Features, offset: int) -> list[int]:
+    """The newest record before `offset` of each page that has its place before this page's, and has a text.
 
-    As MEASURE remembers a site: per feature epoch; a page without a text is none; a page that was fetched again keeps
-    its place, so it is compared with the pages that were there before its first visit, and stands there renewed.
+    As MEASURE remembers a site: per feature epoch; a page has its place since its first text; one that was fetched
+    again keeps it, so it is compared with the pages that were there before its first visit, and stands there renewed;
+    one that has no text any more stands there with nothing.
     """
     if features.extract_error:
         return []
 
-    def places(page: str) -> list[int]:
-        return [place for place, epoch in versions[page] if epoch == features.epoch and place <= offset]
+    def of(page: str) -> list[_Version]:
+        """Records of the page that were there, from its first text on."""
+        there = [known for known in versions[page] if known.epoch == features.epoch and known.offset <= offset]
+        return list(dropwhile(lambda known: not known.has_text, there))
 
-    own = places(features.page_id)[0]
-    others = (places(page) for page in versions if page != features.page_id)
-    return sorted(found[-1] for found in others if found and found[0] < own)
+    own = of(features.page_id)[0].offset
+    others = (of(page) for page in versions if page != features.page_id)
+    return sorted(found[-1].offset for found in others if found and found[0].offset < own and found[-1].has_text)
 
 
 def _values(log: Log, topic: str, partition: int, site: str) -> Iterator[tuple[int, bytes]]:

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from crawler.urls import page_id
-from farmwatch import explain_command
 from farmwatch.errors import Exit
-from farmwatch.explain_command import ERRORS, PATHS
+from farmwatch.explain_rules import shown_value
+from farmwatch.explain_words import ERRORS, PATHS, extraction, flagged_above
 from farmwatch.explaining import explain_url
 from filters.epoch import feature_epoch
 from filters.extraction import ExtractError
@@ -124,8 +124,8 @@ def test_explain_finds_a_page_with_or_without_the_last_slash(farmwatch: Runner, 
 def test_explain_shows_whole_numbers_and_the_threshold(farmwatch: Runner, finished: str) -> None:
     """No number of words ends in .0, and beside p(llm) stands above what it flags."""
     assert ".0\t" not in farmwatch("explain", URL, "--log", finished).out
-    assert explain_command._threshold("lite-ngram/3929d2d2/p0.95") == " (flagged above 0.95)"
-    assert explain_command._threshold("some-detector/1") == ""
+    assert flagged_above("lite-ngram/3929d2d2/p0.95") == " (flagged above 0.95)"
+    assert flagged_above("some-detector/1") == ""
 
 
 def test_explain_says_that_a_page_could_not_be_fetched(farmwatch: Runner, finished: str) -> None:
@@ -143,7 +143,8 @@ def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: st
     """A dropped page: first_failed, every rule with its value, and no score."""
     found = json.loads(farmwatch("explain", SHORT_URL, "--json", "--log", finished).out)
     assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
-    assert {"name", "value", "op", "threshold", "outcome"} == set(found["rules"][0])
+    names = {"name", "value", "op", "threshold", "outcome", "in_force", "fields", "matched"}
+    assert all(names == set(rule) for rule in found["rules"])
     assert found["warning"] == ""
 
 
@@ -217,15 +218,21 @@ def test_a_page_without_repeats_says_so(farmwatch: Runner, tmp_path: Path) -> No
 
 
 def test_earlier_pages_are_those_that_measure_compared_with(farmwatch: Runner, tmp_path: Path) -> None:
-    """A page fetched again keeps its place and counts as it last was; other epochs, sites, later pages do not."""
+    """A page fetched again keeps its place and counts as it last was; other epochs, sites, later pages do not.
+
+    Nor does one that has lost its text, or one whose first text came later.
+    """
     once_more = " ".join(f"The newer visit has sentence {number}, and it counts all the same." for number in range(9))
     records = [
         _features("gone", FOOTER, epoch="older"),
         _features("first", _own(0) + FOOTER),
         _features("broken", "", extract_error="no_text"),
+        _features("emptied", FOOTER),
         msgspec.structs.replace(_features("elsewhere", FOOTER), site="b.example"),
         _features("page", _own(1) + FOOTER + once_more),
         _features("later", FOOTER + once_more),
+        _features("broken", FOOTER),
+        _features("emptied", "", extract_error="no_text"),
         _features("first", _own(0) + once_more),
         _features("page", f"{_own(1)}{FOOTER}\n{once_more}", 0.0),
         _features("first", once_more),
@@ -343,7 +350,7 @@ def test_every_outcome_has_its_own_word(farmwatch: Runner, tmp_path: Path) -> No
     assert rows["language"] == ["unknown", "in en", "N/A, DROPS"]
     assert rows["duplicate_share"] == ["0.25", "-", "disabled"]
     assert rows["extracted"] == ["ok", "== ok", "pass"]
-    assert "2 of 5 rules failed:\n  min_tokens: " in ran.out
+    assert "2 of 4 rules in force failed:\n  min_tokens: " in ran.out
     assert "flat fallback: which of it is links, lists or tables is unknown" in ran.out
 
 
@@ -351,7 +358,7 @@ def test_a_value_is_shown_with_the_digits_that_decide() -> None:
     """What fails by a hair is not shown as the threshold; no exponent, no digits that say nothing."""
 
     def shown(value: float, threshold: float) -> str:
-        return explain_command._value(RuleOutcome("r", value, ">=", threshold, "fail"))
+        return shown_value(RuleOutcome("r", value, ">=", threshold, "fail"))
 
     assert shown(0.74996, 0.75) == "0.74996"
     assert shown(0.123456, 0.75) == "0.123"
@@ -365,8 +372,10 @@ def test_extraction_is_told_in_words() -> None:
     """Every path and every error has words; the name stays beside the words of an error."""
     assert {"recall", "precision", "fallback", "plain", "none"} == set(PATHS)
     assert {str(error) for error in ExtractError} == set(ERRORS)
-    assert explain_command._extraction("none", "timeout").endswith("was ended (timeout)")
-    assert explain_command._extraction("none", "new_one") == "no main text: new one (new_one)"
+    assert extraction("none", "timeout", MeasureSettings()).endswith(
+        "was ended (timeout); here measure.time_limit_s is 10.0"
+    )
+    assert extraction("none", "new_one", MeasureSettings()) == "no main text: new one (new_one)"
 
 
 def test_a_page_without_main_text_is_explained(farmwatch: Runner, tmp_path: Path) -> None:
