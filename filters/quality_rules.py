@@ -21,6 +21,7 @@ from filters.rule_kinds import MOST, Facts, Rule, RuleKind, Value
 class _Unit(NamedTuple):
     high: float
     whole: bool = False
+    low: float = 0
 
 
 _COUNT = _Unit(MOST, whole=True)
@@ -167,7 +168,7 @@ _TABLE: tuple[tuple[str, str, str, _Unit, str], ...] = (
         "dolma_max_repetitions",
         "dolma_repetitions",
         "<",
-        _COUNT,
+        _Unit(MOST, whole=True, low=1),
         "times that the most repeated sequence of 1 to 13 words follows itself",
     ),
 )
@@ -192,6 +193,7 @@ QUALITY_RULES: dict[str, RuleKind] = {
         op=op,
         what=what,
         source=_SOURCES[name.partition("_")[0]],
+        low=unit.low,
         high=unit.high,
         whole=unit.whole,
     )

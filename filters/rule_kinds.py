@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +11,8 @@ from typing import Any
 
 from filters.blocks import Definition, measured
 from filters.quality_names import MEASURES
+from filters.toml_values import as_toml
+from filters.url_patterns import UrlPattern
 from stream.records import Features
 
 Value = float | str | None
@@ -41,7 +42,7 @@ class Rule:
     drop_unknown: bool = False
     block_chars: int = 0
     min_probability: float = 0.0
-    patterns: tuple[tuple[str, re.Pattern[str]], ...] = ()
+    patterns: tuple[tuple[str, UrlPattern], ...] = ()
 
 
 class Facts:
@@ -76,8 +77,9 @@ class Facts:
 class RuleKind:
     """What a rule is: `what` is measured, in a few words, and the `source` that published the rule.
 
-    A number as threshold lies from `low` to `high`, both possible, and is whole where `whole`; a list of texts is of
-    `items`, where there are any. `of` names the measure: two rules of one measure bound it from both sides.
+    A number as threshold lies from `low` to `high`, either of which some page can pass, and is whole where `whole`; a
+    list of texts is of `items`, where there are any. `of` names the measure: two rules of one measure bound it from
+    both sides.
     """
 
     measure: Callable[[Facts, Rule], Value]
@@ -98,34 +100,65 @@ class RuleKind:
         return f"{self.what} ({self.source})" if self.source else self.what
 
     def refusal(self, threshold: object) -> str:
-        """Why this cannot be a threshold of the rule; "" where it can."""
+        """Why this cannot be a threshold of the rule; "" where it can. Of a list, see `wrong_items` too."""
         if self.threshold is str:
-            return "" if threshold == "ok" else f'is {threshold!r}, not "ok"'
+            return "" if threshold == "ok" else f'is {as_toml(threshold)}, not "ok"'
         if self.threshold is list:
-            return self._list_refusal(threshold)
+            return _list_refusal(threshold)
         return number_refusal(threshold, self.low, self.high, whole=self.whole)
 
-    def _list_refusal(self, threshold: object) -> str:
-        if not isinstance(threshold, list) or not all(isinstance(item, str) for item in threshold):
-            return f"is {threshold!r}, not a list of texts"
-        if not threshold:
-            return "is an empty list; leave it out to disable the rule"
-        wrong = next((item for item in threshold if self.items and item not in self.items), None)
-        if wrong is None:
-            return ""
-        near = next((code for code in (wrong.lower(), wrong[:2].lower()) if code in self.items), None)
-        return f"has {wrong!r}, no code that the language identifier gives" + (
-            f"; did you mean {near!r}?" if near else ""
-        )
+    def wrong_items(self, threshold: list[str]) -> list[tuple[str, str]]:
+        """(item, what is wrong) of the items that a list cannot have."""
+        wrong = [item for item in dict.fromkeys(threshold) if self.items and item not in self.items]
+        return [
+            (item, f"has {as_toml(item)}, none of the codes in docs/languages.md{self._near(item)}") for item in wrong
+        ]
+
+    def _near(self, item: str) -> str:
+        near = next((code for code in (item.lower(), item[:2].lower()) if code in self.items), None)
+        return f"; did you mean {near!r}?" if near else ""
+
+    def passes_all(self, threshold: Threshold) -> bool:
+        """Whether every page that has the measure passes: 0 is least, or 1 is most."""
+        if not isinstance(threshold, int | float):
+            return False
+        return (self.op == ">=" and threshold <= self.low) or (self.op == "<=" and self.high <= threshold < MOST)
 
 
 def number_refusal(value: object, low: float, high: float, *, whole: bool) -> str:
     """Why a value is no number from `low` to `high`; "" where it is one. NaN and infinities are none."""
+    written = as_toml(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(_as_float(value)):
-        return f"is {value!r}, not a number"
+        meant = _number_meant(value)
+        right = meant is not None and not number_refusal(meant, low, high, whole=whole)
+        return f"is {written}, not a number" + (f": write {as_toml(meant)}" if right else "")
     if not low <= value <= high:
-        return f"is {value!r}, not from {low:g} to {high:g}"
-    return f"is {value!r}, not a whole number" if whole and value != int(value) else ""
+        if high < MOST:
+            percent = f"; {value:g}% is {value / 100:g}" if high == 1 < value <= 100 else ""
+            return f"is {written}, not from {low:g} to {high:g}{percent}"
+        return f"is {written}, less than {low:g}" if value < low else f"is {written}, more than any page has"
+    return f"is {written}, not a whole number" if whole and value != int(value) else ""
+
+
+def _list_refusal(threshold: object) -> str:
+    written = as_toml(threshold)
+    if isinstance(threshold, str):
+        return f"is {written}, not a list of texts: write [{written}]"
+    if not isinstance(threshold, list) or not all(isinstance(item, str) for item in threshold):
+        return f"is {written}, not a list of texts"
+    return "" if threshold else "is an empty list; leave it out to disable the rule"
+
+
+def _number_meant(value: object) -> float | None:
+    """The number that was written as a text or as a list of one; None where there is none."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], int | float):
+        return value[0]
+    if not isinstance(value, str):
+        return None
+    try:
+        return int(value) if value.isdecimal() else float(value)
+    except ValueError:
+        return None
 
 
 def _as_float(value: float) -> float:

@@ -57,9 +57,9 @@ def _language(facts: Facts, rule: Rule) -> Value:
 
 def _url_kind(facts: Facts, rule: Rule) -> Value:
     path = facts.measures.get("url_path")
-    if not isinstance(path, str):
+    if not isinstance(path, str) or not path:
         return None
-    return next((kind for kind, pattern in rule.patterns if pattern.search(path)), "other")
+    return next((kind for kind, pattern in rule.patterns if pattern.find(path) is not None), "other")
 
 
 ARTICLE_RULES: dict[str, RuleKind] = {

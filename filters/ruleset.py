@@ -70,7 +70,7 @@ def rule_fields(rule: Rule) -> dict[str, Any]:
     for field in sorted(RULES[rule.name].fields - {"patterns"}):
         found[field] = getattr(rule, field)
     if "patterns" in RULES[rule.name].fields:
-        found["patterns"] = {kind: pattern.pattern for kind, pattern in rule.patterns}
+        found["patterns"] = {kind: pattern.text for kind, pattern in rule.patterns}
     return found
 
 
@@ -97,9 +97,11 @@ def load_ruleset(name_or_path: str | Path) -> Ruleset:
 def read_ruleset(path: Path) -> Ruleset:
     """A ruleset from its file; it is named as the file is. Raises BadRuleset."""
     try:
-        source = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadRuleset(f"{path}: the ruleset cannot be read: {error}") from error
+        source = path.read_text("utf-8-sig")  # editors of Windows begin a file with a mark
+    except OSError as error:
+        raise BadRuleset(f"{path}: the ruleset cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise BadRuleset(f"{path}: the ruleset is not UTF-8, from its byte {error.start + 1} on: save it so") from error
     return parse_ruleset(source, path.stem, str(path))
 
 

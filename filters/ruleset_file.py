@@ -1,26 +1,30 @@
-"""A ruleset's TOML text, read strictly: what is misspelt, of a wrong type or impossible is refused with its line."""
+"""A ruleset's TOML text, read strictly: what is misspelt, of a wrong type or impossible is told, each with its line."""
 
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from operator import itemgetter
+from typing import Any, NamedTuple, cast
 
 from filters.blocks import Definition
 from filters.errors import BadRuleset
 from filters.quality_names import TEXTS
-from filters.rule_kinds import MOST, Rule, number_refusal
+from filters.rule_kinds import MOST, Rule, RuleKind, number_refusal
 from filters.rules import RULES
-from filters.toml_lines import line_of, line_of_error
+from filters.toml_lines import line_of, line_of_error, line_of_item
+from filters.toml_values import as_toml
+from filters.url_patterns import BadPattern, UrlPattern, compile_pattern
 
 _FIELDS = ("description", "blocks", "reads", "scores", "rules")
 _COMMON = ("threshold", "on_unknown")
 _POLICIES = ("pass", "drop")
 _FEW = 10  # names that a message can list
 _LONG = 100  # characters: no name is longer
+_MOST_TOLD = 20
+_EXTRACTED_FIRST = "the first rule has to be extracted: the others say nothing of a page without text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,100 +38,138 @@ class Content:
     rules: tuple[Rule, ...]
 
 
+class _Mistake(NamedTuple):
+    """What is wrong, with the key where it is, and the item of a list."""
+
+    message: str
+    path: tuple[str, ...]
+    item: str
+
+
 def read_content(source: str, where: str) -> Content:
-    """Read a ruleset's TOML text; `where` names it in errors. Raises BadRuleset for the first mistake."""
+    """Read a ruleset's TOML text; `where` names it in errors. Raises BadRuleset with all mistakes, a line for each."""
     return _Reader(source, where).content()
 
 
 class _Reader:
+    """Reads a file to its end: a mistake is noted, and reading goes on with the default in its place."""
+
     def __init__(self, source: str, where: str) -> None:
         self._source, self._where = source, where
+        self._mistakes: list[_Mistake] = []
 
     def content(self) -> Content:
-        try:
-            file = tomllib.loads(self._source)
-        except tomllib.TOMLDecodeError as error:
-            self._refuse(f"not TOML: {error}", line_of_error(error, self._source))
-        except ValueError:  # of Python's integers
-            self._refuse("not TOML: a number has thousands of digits", 0)
-        except RecursionError:
-            self._refuse("not a ruleset: lists or tables are nested too deep", 0)
+        file = self._parsed()
         self._known(file, _FIELDS, "field")
         description = file.get("description", "")
         if not isinstance(description, str):
-            self._fail(f"description is {description!r}, not a text", "description")
-        return Content(
-            description=description,
+            self._note(f"description is {as_toml(description)}, not a text", "description")
+        content = Content(
+            description=str(description),
             blocks=Definition(self._choice(file, "blocks", list(Definition), Definition.PARAGRAPH)),
             reads=self._choice(file, "reads", TEXTS, TEXTS[0]),
             scores=self._choice(file, "scores", TEXTS, TEXTS[0]),
             rules=self._rules(file.get("rules", {})),
         )
+        if self._mistakes:
+            raise BadRuleset("\n".join(self._told()))
+        return content
+
+    def _parsed(self) -> dict[str, Any]:
+        try:
+            return tomllib.loads(self._source)
+        except tomllib.TOMLDecodeError as error:
+            said, line = f"not TOML: {error}", line_of_error(error, self._source)
+        except ValueError:  # of Python's integers
+            said, line = "not TOML: a number has thousands of digits", 0
+        except RecursionError:
+            said, line = "not a ruleset: lists or tables are nested too deep", 0
+        raise BadRuleset(self._at(line, said)) from None
 
     def _rules(self, tables: Any) -> tuple[Rule, ...]:
         if not isinstance(tables, dict):
-            self._fail("rules have to be tables, [rules.NAME]", "rules")
+            self._note("rules have to be tables, [rules.NAME]", "rules")
+            return ()
+        self._first(tables)
         self._known(tables, RULES, "rule", "rules")
-        for name, table in tables.items():
-            if not isinstance(table, dict):
-                self._fail(f"is {table!r}, not a table: [rules.{name}], with threshold = ...", "rules", name)
-        first = next(iter(tables), None)
-        if first != "extracted":
-            path = ("rules", first) if first else ()
-            self._fail("the first rule has to be extracted: the others say nothing of a page without text", *path)
-        rules = tuple(self._rule(name, table) for name, table in tables.items())
-        if rules[0].threshold is None:
-            self._fail('extracted cannot be disabled: threshold = "ok"', "rules", first)
+        rules = [self._rule(name, table) for name, table in tables.items() if name in RULES]
         self._possible_together(rules)
-        return rules
+        return tuple(rules)
 
-    def _rule(self, name: str, table: Mapping[str, Any]) -> Rule:
+    def _first(self, tables: Mapping[str, Any]) -> None:
+        first = next(iter(tables), "")
+        if first in RULES and first != "extracted":
+            self._note(_EXTRACTED_FIRST, "rules", first)
+        elif not first and not any(mistake.path[:1] and mistake.path[0] in RULES for mistake in self._mistakes):
+            self._note(_EXTRACTED_FIRST)
+        elif first == "extracted" and isinstance(tables[first], dict) and "threshold" not in tables[first]:
+            self._note('extracted cannot be disabled: threshold = "ok"', "rules", first)
+
+    def _rule(self, name: str, table: Any) -> Rule:
         kind = RULES[name]
         at = ("rules", name)
+        if not isinstance(table, dict):
+            self._note(f"is {as_toml(table)}, not a table: write [rules.{name}] and below it threshold = …", *at)
+            return Rule(name=name)
         self._known(table, (*_COMMON, *sorted(kind.fields)), "field", *at)
-        threshold = table.get("threshold")
-        if threshold is not None and (refusal := kind.refusal(threshold)):
-            self._fail(f"threshold {refusal}", *at, "threshold")
+        threshold = self._threshold(kind, table, *at)
         if "block_chars" in kind.fields and "block_chars" not in table:
-            self._fail("block_chars is missing", *at)
+            self._note("block_chars is missing", *at)
         return Rule(
             name=name,
             threshold=threshold,
             drop_unknown=self._choice(table, "on_unknown", _POLICIES, _POLICIES[0], *at) == "drop",
-            block_chars=self._number(table, "block_chars", MOST, *at, whole=True),
-            min_probability=self._number(table, "min_probability", 1, *at),
-            patterns=self._patterns(name, table),
+            block_chars=int(self._number(table, "block_chars", 1, MOST, *at, whole=True)),
+            min_probability=float(self._number(table, "min_probability", 0, 1, *at)),
+            patterns=self._patterns(table, threshold, *at) if "patterns" in kind.fields else (),
         )
 
-    def _number(self, table: Mapping[str, Any], field: str, high: float, *at: str, whole: bool = False) -> Any:
-        value = table.get(field, 0)
-        if refusal := number_refusal(value, 0, high, whole=whole):
-            self._fail(f"{field} {refusal}", *at, field)
-        return int(value) if whole else float(value)
+    def _threshold(self, kind: RuleKind, table: Mapping[str, Any], *at: str) -> Any:
+        """The threshold, or None where there is none that is possible."""
+        threshold = table.get("threshold")
+        if threshold is None:
+            return None
+        if refusal := kind.refusal(threshold):
+            self._note(f"threshold {refusal}", *at, "threshold")
+            return None
+        for item, wrong in kind.wrong_items(threshold) if isinstance(threshold, list) else ():
+            self._note(f"threshold {wrong}", *at, "threshold", item=item)
+        return threshold
+
+    def _number(
+        self, table: Mapping[str, Any], field: str, low: float, high: float, *at: str, whole: bool = False
+    ) -> float:
+        value: Any = table.get(field)
+        if value is None:
+            return 0
+        if refusal := number_refusal(value, low, high, whole=whole):
+            self._note(f"{field} {refusal}", *at, field)
+            return 0
+        return cast("float", value)
 
     def _choice(self, table: Mapping[str, Any], field: str, known: Iterable[str], default: str, *at: str) -> str:
         value = table.get(field, default)
         names = [str(name) for name in known]
-        if not isinstance(value, str) or value not in names:
-            self._fail(f"{field} is {value!r}, not one of {', '.join(names)}{near(value, names)}", *at, field)
-        return value
+        if isinstance(value, str) and value in names:
+            return value
+        one_of = ", ".join(as_toml(name) for name in names)
+        self._note(f"{field} is {as_toml(value)}, not one of {one_of}{near(value, names)}", *at, field)
+        return default
 
-    def _patterns(self, name: str, table: Mapping[str, Any]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        at = ("rules", name, "patterns")
+    def _patterns(self, table: Mapping[str, Any], kinds: Any, *at: str) -> tuple[tuple[str, UrlPattern], ...]:
         patterns = table.get("patterns", {})
         if not isinstance(patterns, dict):
-            self._fail("patterns are kind = 'regular expression'", *at)
-        for kind in table.get("threshold", ()) if "patterns" in RULES[name].fields else ():
+            self._note(f"patterns is {as_toml(patterns)}, not kind = 'regular expression'", *at, "patterns")
+            return ()
+        for kind in dict.fromkeys(kinds or ()):
             if kind not in patterns:
-                self._fail(f"kind {kind!r} has no pattern{near(kind, patterns)}", "rules", name, "threshold")
+                self._note(f"kind {kind!r} has no pattern{near(kind, patterns)}", *at, "threshold", item=kind)
         compiled = []
         for kind, text in patterns.items():
-            if not isinstance(text, str):
-                self._fail(f"pattern {kind!r} is {text!r}, not a regular expression in quotes", *at, kind)
             try:
-                compiled.append((kind, re.compile(text, re.IGNORECASE)))
-            except (re.error, RecursionError, OverflowError) as error:
-                self._fail(f"pattern {kind!r} is no regular expression: {error}", *at, kind)
+                compiled.append((kind, _pattern(text)))
+            except BadPattern as error:
+                self._note(f"pattern {kind!r} {error}", *at, "patterns", kind)
         return tuple(compiled)
 
     def _possible_together(self, rules: Iterable[Rule]) -> None:
@@ -139,28 +181,52 @@ class _Reader:
             earlier = bounds.setdefault(RULES[rule.name].of, [])
             for other in earlier:
                 if _exclude(rule, other):
-                    self._fail(
-                        f"threshold is {rule.threshold!r}, and that of {other.name} is {other.threshold!r}: "
-                        "no page could pass both",
-                        "rules",
-                        rule.name,
-                        "threshold",
+                    one, two = as_toml(rule.threshold), as_toml(other.threshold)
+                    self._note(
+                        f"threshold is {one}, and that of {other.name} is {two}: no page could pass both",
+                        *("rules", rule.name, "threshold"),
                     )
             earlier.append(rule)
 
     def _known(self, table: Mapping[str, Any], known: Iterable[str], what: str, *at: str) -> None:
         names = list(known)
         for name in table:
-            if name not in names:
-                known_names = f"; known: {', '.join(names)}" if len(names) < _FEW else ""
-                self._fail(f"unknown {what} {name!r}{known_names}{near(name, names)}", *at, name)
+            if name in names:
+                continue
+            known_names = f"; known: {', '.join(names)}" if len(names) < _FEW else ""
+            hint = f"{known_names}{near(name, names)}"
+            if not at and name in RULES:
+                hint = f"; a rule stands below rules: write [rules.{name}]"
+            elif len(at) > 1 and name in _FIELDS:
+                hint = f"; {name} stands above the first table of the file"
+            self._note(f"unknown {what} {name!r}{hint}", *at, name)
 
-    def _fail(self, message: str, *path: str) -> NoReturn:
+    def _note(self, message: str, *path: str, item: str = "") -> None:
         in_rule = len(path) > 1 and path[1] in RULES
-        self._refuse(f"rule {path[1]}: {message}" if in_rule else message, line_of(self._source, path) if path else 0)
+        self._mistakes.append(_Mistake(f"rule {path[1]}: {message}" if in_rule else message, path, item))
 
-    def _refuse(self, message: str, line: int) -> NoReturn:
-        raise BadRuleset(f"{self._where}:{line}: {message}" if line else f"{self._where}: {message}")
+    def _told(self) -> list[str]:
+        """The mistakes in the order of their lines; those beyond _MOST_TOLD are only counted."""
+        told = [(self._line(mistake), mistake.message) for mistake in self._mistakes[:_MOST_TOLD]]
+        lines = [self._at(line, message) for line, message in sorted(told, key=itemgetter(0))]
+        more = len(self._mistakes) - len(told)
+        return [*lines, f"{self._where}: and {more} more"] if more else lines
+
+    def _line(self, mistake: _Mistake) -> int:
+        if not mistake.path:
+            return 0
+        if mistake.item:
+            return line_of_item(self._source, mistake.path, mistake.item)
+        return line_of(self._source, mistake.path)
+
+    def _at(self, line: int, message: str) -> str:
+        return f"{self._where}:{line}: {message}" if line else f"{self._where}: {message}"
+
+
+def _pattern(text: object) -> UrlPattern:
+    if not isinstance(text, str):
+        raise BadPattern(f"is {as_toml(text)}, not a regular expression in quotes")
+    return compile_pattern(text)
 
 
 def near(name: object, names: Iterable[str]) -> str:

@@ -38,6 +38,14 @@ def line_of(source: str, path: Sequence[str]) -> int:
     return 0 if number > len(lines) else number
 
 
+def line_of_item(source: str, path: Sequence[str], item: str) -> int:
+    """Line of a text in the list at `path`: the first from there that has it in quotes, or that of the list."""
+    start = line_of(source, path)
+    written = (f'"{item}"', f"'{item}'")
+    rest = source.replace("\r\n", "\n").split("\n")[max(0, start - 1) :]
+    return next((number for number, line in enumerate(rest, start) if any(text in line for text in written)), start)
+
+
 def line_of_error(error: tomllib.TOMLDecodeError, source: str) -> int:
     """Line that an error of the TOML parser speaks of; the last where it names none."""
     found = _AT_LINE.search(str(error))

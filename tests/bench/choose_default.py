@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +37,7 @@ from filters.judging import judge
 from filters.rule_kinds import Rule
 from filters.ruleset import Ruleset, load_ruleset
 from filters.settings import MeasureSettings
+from filters.url_patterns import compile_pattern
 
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int_]
@@ -93,7 +93,7 @@ def options_of(name: str, *thresholds: float, block_chars: int = 0) -> list[Opti
 
 def url_rule(kinds: Sequence[str]) -> Rule:
     """The rule that drops some of URL_KINDS."""
-    patterns = tuple((kind, re.compile(URL_KINDS[kind], re.IGNORECASE)) for kind in kinds)
+    patterns = tuple((kind, compile_pattern(URL_KINDS[kind])) for kind in kinds)
     return Rule(name="url_kind", threshold=list(kinds), patterns=patterns)
 
 

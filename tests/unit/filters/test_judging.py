@@ -11,8 +11,10 @@ from filters.judge_stage import JudgeStage
 from filters.judging import judge, judge_and_text, scored_text
 from filters.ruleset import parse_ruleset
 from filters.settings import JudgeSettings
+from scoring.lite_ngram import LiteNgram
+from scoring.score_stage import ScoreStage
 from stream.metrics import Meter
-from stream.records import Features, ScoreRequest, Verdict, decode
+from stream.records import Features, Score, ScoreRequest, Verdict, decode
 from stream.stage import Context
 
 RULES = '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n'
@@ -61,6 +63,22 @@ def test_dropped_pages_have_no_cleaned_text() -> None:
     assert judge(short, C4).text_digest == ""
     assert judge_and_text(short, MAIN) == (judge(short, MAIN), "")
     assert judge(short, MAIN).text_digest == short.text_digest
+
+
+def test_a_cleaned_text_of_nothing_is_an_abstention() -> None:
+    """An article of which C4's cleaning leaves no line is scored as "too_short", not dropped and no error."""
+    verdict, requests = emitted(page("Share this page\nTags: river, night"), 'scores = "c4"\n' + RULES)
+    nothing = xxhash.xxh3_128_hexdigest(b"")
+    assert (verdict.verdict, verdict.text_digest) == ("article", nothing)
+    assert [(request.text, request.text_digest) for request in requests] == [("", nothing)]
+    context = Context(0, None, Meter(), now_ms=0)
+    stage = ScoreStage(LiteNgram.load())
+    for request, prepared in zip(requests, stage.prepare(requests), strict=True):
+        stage.process(request, prepared, context)
+    scores = [decode(Score, output.value or b"") for output in context.outputs]
+    assert [(score.abstain, score.score, score.flag, score.text_digest) for score in scores] == [
+        ("too_short", None, None, nothing)
+    ]
 
 
 @given(st.text(alphabet=st.sampled_from("ab .!\n{'\"[1]…é"), max_size=80))

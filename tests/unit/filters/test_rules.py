@@ -15,7 +15,7 @@ from filters.judging import judge
 from filters.language_codes import LANGUAGES
 from filters.quality import MEASURES
 from filters.quality_rules import QUALITY_RULES
-from filters.rule_kinds import PASSES
+from filters.rule_kinds import MOST, PASSES
 from filters.rules import RULES
 from filters.ruleset import Ruleset, load_ruleset, parse_ruleset
 from stream.records import Features, Verdict, decode, encode
@@ -176,6 +176,12 @@ def test_url_kinds(path: str, kind: str) -> None:
         )
 
 
+def test_a_url_that_cannot_be_read_is_of_no_kind() -> None:
+    """Neither "other" nor any kind: the measure is unknown."""
+    for path in ("", None):
+        assert outcome(judge(features(url_path=path), NOTES), "url_kind") == (None, "n/a")
+
+
 def test_page_without_text_is_dropped_as_not_extracted() -> None:
     """An extraction error fails the first rule; the rules on the text are evaluated and say n/a."""
     bare = Features(
@@ -262,6 +268,8 @@ def test_every_rule_says_what_it_measures(name: str) -> None:
         assert (kind.refusal(kind.low), kind.refusal(kind.high)) == ("", "")
         assert kind.refusal(kind.low - 1)
         assert kind.refusal(kind.high + 1)
+        for threshold in (kind.low, kind.high):
+            assert any(PASSES[kind.op](value, threshold) for value in (0, 1, kind.high, 2 * MOST))
 
 
 def test_languages_are_those_that_the_identifier_tells() -> None:

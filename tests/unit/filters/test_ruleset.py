@@ -48,33 +48,38 @@ REFUSED = {
     "field of another rule": (MINIMAL + "[rules.min_tokens]\nblock_chars = 1\n", 4, "unknown field 'block_chars'", ""),
     "field": ('block = "run"\n' + MINIMAL, 1, "unknown field 'block'; known: description, blocks", "blocks"),
     "table beside rules": (MINIMAL + "[rule.min_tokens]\nthreshold = 1\n", 3, "unknown field 'rule'", "rules"),
-    "blocks": ('blocks = "runs"\n' + MINIMAL, 1, "blocks is 'runs', not one of paragraph, run", "run"),
+    "blocks": ('blocks = "runs"\n' + MINIMAL, 1, 'blocks is "runs", not one of "paragraph", "run"', "run"),
     "blocks by number": ("blocks = 3\n" + MINIMAL, 1, "blocks is 3, not one of", ""),
-    "reads": ('reads = "mian"\n' + MINIMAL, 1, "reads is 'mian', not one of main, c4", "main"),
-    "scores": ('#\nscores = "C4"\n' + MINIMAL, 2, "scores is 'C4', not one of main, c4", "c4"),
-    "scores as list": ('scores = ["c4"]\n' + MINIMAL, 1, "scores is ['c4'], not one of", "c4"),
+    "reads": ('reads = "mian"\n' + MINIMAL, 1, 'reads is "mian", not one of "main", "c4"', "main"),
+    "scores": ('#\nscores = "C4"\n' + MINIMAL, 2, 'scores is "C4", not one of', "c4"),
+    "scores as list": ('scores = ["c4"]\n' + MINIMAL, 1, 'scores is ["c4"], not one of', "c4"),
     "description": ("description = 3\n" + MINIMAL, 1, "description is 3, not a text", ""),
     "policy": (
         MINIMAL + '[rules.min_tokens]\non_unknown = "dropp"\n',
         4,
-        "rule min_tokens: on_unknown is 'dropp', not one of pass, drop",
+        'rule min_tokens: on_unknown is "dropp", not one of "pass", "drop"',
         "drop",
     ),
-    "policy as truth": (MINIMAL + "[rules.min_tokens]\non_unknown = true\n", 4, "on_unknown is True, not one of", ""),
-    "text for number": (MINIMAL + '[rules.min_tokens]\nthreshold = "200"\n', 4, "threshold is '200', not a number", ""),
-    "truth for number": (MINIMAL + "[rules.min_tokens]\nthreshold = true\n", 4, "is True, not a number", ""),
+    "policy as truth": (MINIMAL + "[rules.min_tokens]\non_unknown = true\n", 4, "on_unknown is true, not one of", ""),
+    "text for number": (
+        MINIMAL + '[rules.min_tokens]\nthreshold = "200"\n',
+        4,
+        'threshold is "200", not a number: write 200',
+        "",
+    ),
+    "truth for number": (MINIMAL + "[rules.min_tokens]\nthreshold = true\n", 4, "is true, not a number", ""),
     "list for number": (MINIMAL + "[rules.min_tokens]\nthreshold = [\n 1,\n 2]\n", 4, "is [1, 2], not a number", ""),
-    "date for number": (MINIMAL + "[rules.min_tokens]\nthreshold = 1999-01-01\n", 4, "not a number", ""),
+    "date for number": (MINIMAL + "[rules.min_tokens]\nthreshold = 1999-01-01\n", 4, "is 1999-01-01, not a number", ""),
     "NaN": (MINIMAL + "[rules.link_code_share]\nthreshold = nan\n", 4, "is nan, not a number", ""),
     "infinity": (MINIMAL + "[rules.min_tokens]\nthreshold = inf\n", 4, "is inf, not a number", ""),
     "share above 1": (
         MINIMAL + "[rules.link_code_share]\nthreshold = 20\n",
         4,
-        "rule link_code_share: threshold is 20, not from 0 to 1",
+        "rule link_code_share: threshold is 20, not from 0 to 1; 20% is 0.2",
         "",
     ),
     "share below 0": (MINIMAL + "[rules.duplicate_share]\nthreshold = -0.1\n", 4, "is -0.1, not from 0 to 1", ""),
-    "negative count": (MINIMAL + "[rules.gopher_min_words]\nthreshold = -1\n", 4, "is -1, not from 0 to", ""),
+    "negative count": (MINIMAL + "[rules.gopher_min_words]\nthreshold = -1\n", 4, "is -1, less than 0", ""),
     "count of a part": (MINIMAL + "[rules.c4_min_sentences]\nthreshold = 4.5\n", 4, "is 4.5, not a whole number", ""),
     "more stop words than there are": (MINIMAL + "[rules.gopher_min_stop_words]\nthreshold = 9\n", 4, "0 to 8", ""),
     "more bits than there are": (
@@ -83,7 +88,7 @@ REFUSED = {
         "is 65, not from 0 to 64",
         "",
     ),
-    "huge count": (MINIMAL + f"[rules.min_tokens]\nthreshold = 1{'0' * 400}\n", 4, "not from 0 to", ""),
+    "huge count": (MINIMAL + f"[rules.min_tokens]\nthreshold = 1{'0' * 400}\n", 4, "…, more than any page has", ""),
     "nothing between": (
         MINIMAL + "[rules.gopher_max_words]\nthreshold = 50\n[rules.gopher_min_words]\nthreshold = 51\n",
         6,
@@ -97,31 +102,41 @@ REFUSED = {
         "threshold is 3.5, and that of gopher_min_median_word_chars is 4: no page could pass both",
         "",
     ),
-    "rules after a table": (MINIMAL + "rules.min_tokens.threshold = 4\n", 3, "unknown field 'rules'", ""),
-    "text for list": (MINIMAL + '[rules.language]\nthreshold = "en"\n', 4, "is 'en', not a list of texts", ""),
+    "rules after a table": (
+        MINIMAL + "rules.min_tokens.threshold = 4\n",
+        3,
+        "unknown field 'rules'; rules stands above the first table",
+        "",
+    ),
+    "text for list": (
+        MINIMAL + '[rules.language]\nthreshold = "en"\n',
+        4,
+        'is "en", not a list of texts: write ["en"]',
+        "",
+    ),
     "list of numbers": (MINIMAL + "[rules.language]\nthreshold = [1]\n", 4, "is [1], not a list of texts", ""),
     "no language": (MINIMAL + "[rules.language]\nthreshold = []\n", 4, "is an empty list", ""),
     "name of a language": (
         MINIMAL + '[rules.language]\nthreshold = [\n  "en",\n  "German"]\n',
-        4,
-        "threshold has 'German', no code that the language identifier gives",
+        6,
+        'threshold has "German", none of the codes in docs/languages.md',
         "",
     ),
-    "language in capitals": (MINIMAL + '[rules.language]\nthreshold = ["DE"]\n', 4, "has 'DE', no code", "de"),
-    "three letters": (MINIMAL + '[rules.language]\nthreshold = ["eng"]\n', 4, "has 'eng', no code", "en"),
-    "language and country": (MINIMAL + '[rules.language]\nthreshold = ["en-US"]\n', 4, "has 'en-US', no code", "en"),
-    "country": (MINIMAL + '[rules.language]\nthreshold = ["jp"]\n', 4, "has 'jp', no code", ""),
+    "language in capitals": (MINIMAL + '[rules.language]\nthreshold = ["DE"]\n', 4, 'has "DE", no code', "de"),
+    "three letters": (MINIMAL + '[rules.language]\nthreshold = ["eng"]\n', 4, 'has "eng", no code', "en"),
+    "language and country": (MINIMAL + '[rules.language]\nthreshold = ["en-US"]\n', 4, 'has "en-US", no code', "en"),
+    "country": (MINIMAL + '[rules.language]\nthreshold = ["jp"]\n', 4, 'has "jp", no code', ""),
     "likely beyond 1": (
         MINIMAL + "[rules.language]\nmin_probability = 90\n",
         4,
-        "min_probability is 90, not from 0 to 1",
+        "min_probability is 90, not from 0 to 1; 90% is 0.9",
         "",
     ),
     "no block_chars": (MINIMAL + "[rules.large_block_share]\nthreshold = 0.7\n", 3, "block_chars is missing", ""),
     "negative block_chars": (
         MINIMAL + "[rules.large_block_share]\nblock_chars = -1\n",
         4,
-        "rule large_block_share: block_chars is -1, not from 0 to",
+        "rule large_block_share: block_chars is -1, less than 1",
         "",
     ),
     "kind without pattern": (
@@ -133,7 +148,7 @@ REFUSED = {
     "bad pattern": (
         MINIMAL + '[rules.url_kind]\n[rules.url_kind.patterns]\n\ntag = "("\n',
         6,
-        "pattern 'tag' is no regular expression: missing )",
+        "pattern 'tag' cannot be used: missing ): (",
         "",
     ),
     "pattern by number": (
@@ -145,16 +160,21 @@ REFUSED = {
     "patterns as list": (
         MINIMAL + "[rules.url_kind]\npatterns = []\n",
         4,
-        "patterns are kind = 'regular expression'",
+        "patterns is [], not kind = 'regular expression'",
         "",
     ),
     "not extracted first": ("[rules.min_tokens]\nthreshold = 1\n", 1, "the first rule has to be extracted", ""),
     "extracted disabled": ("[rules.extracted]\n", 1, "extracted cannot be disabled", ""),
-    "extracted otherwise": ('[rules.extracted]\nthreshold = "no"\n', 2, "threshold is 'no', not \"ok\"", ""),
+    "extracted otherwise": ('[rules.extracted]\nthreshold = "no"\n', 2, 'threshold is "no", not "ok"', ""),
     "rules as number": ("rules = 3\n", 1, "rules have to be tables", ""),
-    "rule as number": (MINIMAL + "[rules]\nmin_tokens = 3\n", 4, "rule min_tokens: is 3, not a table", ""),
+    "rule as number": (
+        MINIMAL + "[rules]\nmin_tokens = 3\n",
+        4,
+        "rule min_tokens: is 3, not a table: write [rules.min_tokens] and below it threshold = …",
+        "",
+    ),
     "nothing": ("", 0, "the first rule has to be extracted", ""),
-    "dotted keys": ("rules.extracted.threshold = 'ok'\nrules.min_tokens.threshold = -5\n", 2, "is -5, not from 0", ""),
+    "dotted keys": ("rules.extracted.threshold = 'ok'\nrules.min_tokens.threshold = -5\n", 2, "is -5, less than 0", ""),
     "inline tables": (
         "[rules]\nextracted = {threshold = 'ok'}\n\nmin_tokens = {threshold = -5}  # too few\n",
         4,
@@ -176,6 +196,40 @@ REFUSED = {
         "threshold is -3",
         "",
     ),
+    "date and time": (MINIMAL + "[rules.min_tokens]\nthreshold = 1999-01-01T10:00:00\n", 4, "is 1999-01-01T10", ""),
+    "number in a list": (MINIMAL + "[rules.min_tokens]\nthreshold = [200]\n", 4, "not a number: write 200", ""),
+    "share as text": (MINIMAL + "[rules.link_code_share]\nthreshold = '.2'\n", 4, "not a number: write 0.2", ""),
+    "impossible text": (MINIMAL + "[rules.link_code_share]\nthreshold = '-2'\n", 4, 'is "-2", not a number', ""),
+    "truth in a list": (MINIMAL + "[rules.min_tokens]\nthreshold = [true]\n", 4, "is [true], not a number", ""),
+    "endless hexadecimal": (
+        MINIMAL + f"[rules.min_tokens]\nthreshold = 0x{'F' * 9000}\n",
+        4,
+        "…, more than any page has",
+        "",
+    ),
+    "table for number": (
+        MINIMAL + "[rules.min_tokens]\nthreshold = {a = [[[[1]]]], 'b c' = \"\\u001b\"}\n",
+        4,
+        'is {a = [[…]], "b c" = "\\u001b"}, not a number',
+        "",
+    ),
+    "fewer than none": (MINIMAL + "[rules.dolma_max_repetitions]\nthreshold = 0\n", 4, "is 0, less than 1", ""),
+    "no characters": (MINIMAL + "[rules.large_block_share]\nblock_chars = 0\n", 4, "block_chars is 0, less than 1", ""),
+    "rule beside rules": (
+        MINIMAL + "[min_tokens]\nthreshold = 1\n",
+        3,
+        "unknown field 'min_tokens'; a rule stands below rules: write [rules.min_tokens]",
+        "",
+    ),
+    "all rules beside rules": ('[extracted]\nthreshold = "ok"\n', 1, "write [rules.extracted]", ""),
+    "field in a rule": (MINIMAL + 'blocks = "run"\n', 3, "unknown field 'blocks'; blocks stands above the first", ""),
+    "misspelt extracted": ('[rules.extrcted]\nthreshold = "ok"\n', 1, "unknown rule 'extrcted'", "extracted"),
+    "kind on its own line": (
+        MINIMAL + "[rules.url_kind]\nthreshold = [\n 'tag',\n 'shop', # sells\n]\npatterns = {tag = 'x'}\n",
+        6,
+        "kind 'shop' has no pattern",
+        "",
+    ),
     "lines of Windows": (MINIMAL.replace("\n", "\r\n") + "[rules.min_tokens]\r\nthreshold = -3\r\n", 4, "is -3", ""),
 }
 
@@ -191,6 +245,53 @@ def test_mistakes_are_named_with_their_line(wrong: str) -> None:
     assert message in said
     assert said.partition("; did you mean ")[2] == (f"{near!r}?" if near else "")
     assert "\n" not in said
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """One message has a line for each mistake, in the order of the file; what follows from another is not told."""
+    text = (
+        'blocks = "runs"\n[rules.extracted]\nthreshold = "ok"\n[rules.min_tokns]\nthreshold = 200\n'
+        '[rules.link_code_share]\nthreshold = 20\non_unknown = "keep"\n'
+        '[rules.language]\nthreshold = [\n  "en",\n  "english",\n  "EN",\n]\nblock_chars = 3\n'
+        "[rules.url_kind]\nthreshold = ['shop']\n[rules.large_block_share]\n"
+    )
+    with pytest.raises(BadRuleset) as refused:
+        parse_ruleset(text, "mine", "mine.toml")
+    assert str(refused.value).split("\n") == [
+        'mine.toml:1: blocks is "runs", not one of "paragraph", "run"; did you mean \'run\'?',
+        "mine.toml:4: unknown rule 'min_tokns'; did you mean 'min_tokens'?",
+        "mine.toml:7: rule link_code_share: threshold is 20, not from 0 to 1; 20% is 0.2",
+        'mine.toml:8: rule link_code_share: on_unknown is "keep", not one of "pass", "drop"',
+        'mine.toml:12: rule language: threshold has "english", none of the codes in docs/languages.md; '
+        "did you mean 'en'?",
+        "mine.toml:13: rule language: threshold has \"EN\", none of the codes in docs/languages.md; did you mean 'en'?",
+        "mine.toml:15: rule language: unknown field 'block_chars'; known: threshold, on_unknown, min_probability",
+        "mine.toml:17: rule url_kind: kind 'shop' has no pattern",
+        "mine.toml:18: rule large_block_share: block_chars is missing",
+    ]
+
+
+def test_of_many_mistakes_the_first_are_told() -> None:
+    """A file that is no ruleset at all is not answered with a screen for each of its lines."""
+    with pytest.raises(BadRuleset) as refused:
+        parse_ruleset(MINIMAL + "".join(f"[rules.no{number}]\n" for number in range(500)), "mine")
+    said = str(refused.value).split("\n")
+    assert (len(said), said[0], said[-1]) == (21, "mine:3: unknown rule 'no0'", "mine: and 480 more")
+
+
+def test_files_of_other_systems(tmp_path: Path) -> None:
+    """A byte-order mark is no part of the text; what is not UTF-8, or no file, is told in words."""
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + MINIMAL.encode() + b"[rules.min_token]\n")
+    with pytest.raises(BadRuleset, match=r"mine\.toml:3: unknown rule"):
+        load_ruleset(path)
+    path.write_bytes(b"\xef\xbb\xbf" + MINIMAL.encode())
+    assert load_ruleset(path).digest == parse_ruleset(MINIMAL, "mine").digest
+    path.write_text(MINIMAL, encoding="utf-16")
+    with pytest.raises(BadRuleset, match=r"mine\.toml: the ruleset is not UTF-8, from its byte 1 on: save it so$"):
+        load_ruleset(path)
+    with pytest.raises(BadRuleset, match=r"no\.toml: the ruleset cannot be read: No such file or directory$"):
+        load_ruleset(tmp_path / "no.toml")
 
 
 def test_one_measure_may_be_bounded_to_one_value() -> None:
@@ -257,7 +358,7 @@ def any_rules(draw: st.DrawFn) -> dict[str, dict[str, object]]:
             bounded.add(kind.of)
             table["threshold"] = draw(possible(kind))
         if "block_chars" in kind.fields:
-            table["block_chars"] = draw(st.integers(0, 500))
+            table["block_chars"] = draw(st.integers(1, 500))
         if draw(st.booleans()):
             table["on_unknown"] = draw(st.sampled_from(["pass", "drop"]))
         tables[name] = table

@@ -1,0 +1,145 @@
+"""Patterns of URLs: what is found, what is refused, and that no URL can harm."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from filters.errors import BadRuleset
+from filters.measuring import url_path
+from filters.ruleset import load_ruleset, parse_ruleset
+from filters.url_patterns import BadPattern, compile_pattern
+
+SHIPPED = [
+    (kind, pattern)
+    for name in ("default", "notes")
+    for rule in load_ruleset(name).rules
+    for kind, pattern in rule.patterns
+]
+PYTHONS = {pattern.text: re.compile(pattern.text, re.IGNORECASE) for _, pattern in SHIPPED}
+ANY_CHARACTER = st.characters(codec=None)
+"""Surrogates and NUL among them."""
+
+
+def test_a_piece_that_is_found_is_named() -> None:
+    """Case is ignored, in any script; the first piece counts; None where nothing is found."""
+    tag = compile_pattern("/(tag|label)s?/")
+    assert tag.find("/a/TAGS/x/label/") == "/TAGS/"
+    assert tag.find("/tagged/") is None
+    assert compile_pattern("É").find("/Café") == "é"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("/shop((", "missing )"),
+        ("[z-a]", "invalid character class range: z-a"),
+        ("/blog(?!/2024)", "(?! (lookahead, lookbehind"),
+        ("(?<=/)shop", "(?<= (lookahead, lookbehind"),
+        (r"(\w)\1", r"\1 (RE2 has no such escape, and no backreferences)"),
+        (r"shop\Z", r"\Z (RE2 has no such escape"),
+        ("a++", "++ (RE2 has no possessive repetition)"),
+        ("a{1001}", "invalid repetition size: {1001}"),
+        (r"(?:\pL{100}){10}", "pattern too large - compile failed (its repetitions need more than 1 MiB)"),
+        ("(" * 50_000, "missing ): (((("),
+        ("\x1b[", r"missing ]: ["),
+        ("(?\x1b)", r"(?\x1b"),
+        ("", "is found in every URL"),
+        ("a*", "is found in every URL"),
+        ("(?:/shop)?$", "is found in every URL"),
+        (".*", "for all that is left write '.'"),
+        ("x|", "is found in every URL"),
+    ],
+)
+def test_what_no_pattern_can_be_is_refused_in_words(pattern: str, why: str) -> None:
+    """Lookaround, backreferences, too much memory, mistakes, and what is found everywhere; short, without controls."""
+    with pytest.raises(BadPattern) as refused:
+        compile_pattern(pattern)
+    said = str(refused.value)
+    assert why in said
+    assert said.isprintable() and len(said) < 250
+
+
+def test_a_pattern_that_may_be_empty_somewhere_is_allowed() -> None:
+    """It is only refused where it is found in every URL: ^ and $ can tie an optional piece to a place."""
+    front = compile_pattern("^(?:/shop)?$")
+    assert (front.find("/shop"), front.find("/")) == ("/shop", None)
+    assert compile_pattern(".").find("/") == "/"
+
+
+def test_a_refused_pattern_has_its_line() -> None:
+    """Several bad patterns of a ruleset are told in one go, each by kind and line."""
+    text = '[rules.extracted]\nthreshold = "ok"\n[rules.url_kind.patterns]\na = "(?=x)"\nb = "b"\n\nc = ""\n'
+    with pytest.raises(BadRuleset) as refused:
+        parse_ruleset(text, "mine", "mine.toml")
+    first, second = str(refused.value).split("\n")
+    assert first.startswith("mine.toml:4: rule url_kind: pattern 'a' cannot be used: invalid perl operator: (?= (look")
+    assert second.startswith("mine.toml:7: rule url_kind: pattern 'c' is found in every URL")
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b$", "(a*)*b", "(?:a?){500}a{500}$", "(.*,){20}x"])
+def test_no_pair_of_pattern_and_url_takes_long(pattern: str) -> None:
+    """Pairs for which a backtracking search would outlive the test are decided."""
+    assert compile_pattern(pattern).find("/" + "a" * 480 + "!") is None
+    assert compile_pattern(pattern).find("/" + "a," * 249 + "!") is None
+
+
+@given(st.text(ANY_CHARACTER, max_size=40), st.sampled_from(["", "/search?", "/tag/", "/page/3"]))
+def test_any_text_can_be_searched(text: str, known: str) -> None:
+    """Lone surrogates, NUL and control characters neither raise nor hide what stands beside them."""
+    path = text + known + text
+    for _, pattern in SHIPPED:
+        found = pattern.find(path)
+        assert found is None or pattern.find(known) is None or found != ""
+    for shown in ("/search?", "/tag/"):
+        if known == shown:
+            assert any(pattern.find(path) for _, pattern in SHIPPED)
+
+
+@given(st.text(ANY_CHARACTER, max_size=30))
+def test_any_text_is_a_pattern_or_refused(text: str) -> None:
+    """Whatever stands in a file, it compiles or is refused in words that print."""
+    try:
+        pattern = compile_pattern(text)
+    except BadPattern as error:
+        assert str(error).isprintable()
+    else:
+        assert pattern == compile_pattern(text)
+        assert pattern.text == text
+
+
+ASCII_PATHS = st.lists(
+    st.sampled_from(
+        ["/", "?", "&", "=", "search", "Tags", "page", "index.html", "c", "b", "7", "docs", "a-b", "_", "%2F"]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(ASCII_PATHS)
+def test_shipped_patterns_mean_what_they_mean_elsewhere(path: str) -> None:
+    """In paths of ASCII, as crawled URLs have, RE2 finds the pieces that Python's own expressions find."""
+    for _, pattern in SHIPPED:
+        match = PYTHONS[pattern.text].search("/" + path)
+        assert pattern.find("/" + path) == (match.group() if match else None)
+
+
+@pytest.mark.data
+def test_real_urls_are_of_the_same_kind_elsewhere(shared: Path) -> None:
+    """Of the URL of every labelled page, RE2 finds what Python's own expressions find."""
+    urls = set()
+    for gold in (shared / "data" / "pages").glob("*/gold.jsonl"):
+        urls |= {json.loads(line).get("url") or "" for line in gold.read_bytes().splitlines()}
+    assert len(urls) > 2_000
+    found = set()
+    for path in filter(None, map(url_path, urls)):
+        for kind, pattern in SHIPPED:
+            match = PYTHONS[pattern.text].search(path)
+            assert pattern.find(path) == (match.group() if match else None)
+            found |= {kind} if match else set()
+    assert found == {kind for kind, _ in SHIPPED}
