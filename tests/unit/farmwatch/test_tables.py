@@ -165,4 +165,14 @@ def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: py
     assert max(map(len, ran.out.splitlines())) <= 80
     assert any("b.example" in line and "unclassifiable" in line for line in ran.out.splitlines())
     assert ran.out.count(DETECTOR) == 1
-    assert COLUMNS in ran.err
+    assert COLUMNS in " ".join(ran.err.split())
+
+
+def test_a_diff_of_rulesets_fits_80_columns(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns stand below the rule and field that they are of, each beside the name of its ruleset."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("farmwatch.messages._console", lambda: Console(width=80, color_system=None))
+    lines = farmwatch("rulesets", "diff", "notes", "default").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("url_kind  patterns") for line in lines)
+    assert any(line.startswith("  default  ") for line in lines)
