@@ -46,7 +46,8 @@ class Cleaned:
     """A text after C4's line cleaning.
 
     `lorem_ipsum_lines` and `curly_bracket_lines` are lines that would have dropped the page. `kept` says of each line
-    of the text whether it stands in `text` as it was; None where one does not.
+    of the text, cut at line feeds, whether it stands in `text` as it was; None where one does not, or where the lines
+    that C4 asks are cut otherwise.
     """
 
     text: str
@@ -98,6 +99,15 @@ def clean(text: str, split: Splitter = split_sentences) -> Cleaned:
         text="\n".join(lines).strip(),
         lorem_ipsum_lines=lorem_ipsum,
         curly_bracket_lines=curly_bracket,
-        kept=kept if whole else None,
+        kept=kept if whole and _cut_at_line_feeds(text, len(kept)) else None,
         split=split,
     )
+
+
+def _cut_at_line_feeds(text: str, lines: int) -> bool:
+    """Whether `splitlines`, which found so many lines, cut a text where `split` does at line feeds.
+
+    A line feed at the end begins no line for `splitlines`, so that the numbers would say nothing: another line break
+    (`\\x85`, `\\u2028`) makes up for it.
+    """
+    return lines == text.count("\n") + 1 and not text.endswith("\n")

@@ -34,7 +34,7 @@ def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[
     main = measure_text(text, tokens, cleaned)
     if cleaned.text == text:
         return {"main": main, "c4": main}
-    if cleaned.kept is not None and len(cleaned.kept) == text.count("\n") + 1:
+    if cleaned.kept is not None:
         kept = tokens.of_lines(cleaned.kept, cleaned.text)
     else:
         kept = Tokens.of(cleaned.text, tokens.tokenize)

@@ -9,9 +9,10 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from filters.c4 import clean
 from filters.characters import TERMINAL_PUNCTUATION
 from filters.errors import UnknownTokenizer
 from filters.ngrams import DUPLICATE, repeated_ngrams
@@ -126,16 +127,30 @@ def test_values_are_floats_that_travel(text: str) -> None:
     assert all(value is None or type(value) is float for values in both.values() for value in values)
 
 
-@settings(deadline=None)
-@given(st.lists(st.sampled_from(["A cat sat here.", "  A dog ran.", "no end", "See [1] it go.", ""])).map("\n".join))
-def test_the_cleaned_text_is_measured_as_if_it_were_a_main_text(text: str) -> None:
-    """Chosen tokens or cut again: the measures of the cleaned text are those of it alone, C4's counts apart."""
-    from filters.c4 import clean
+LINE_BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["A cat sat here.", "  A dog ran.", "no end", "a bit more", "See [1] it go.", ""]),
+            st.one_of(st.just("\n"), st.just("\n"), st.sampled_from(LINE_BREAKS)),
+        ),
+        max_size=8,
+    ).map(lambda lines: "".join(line + line_break for line, line_break in lines)),
+    st.booleans(),
+)
+@example("a\x85b c d.\nThis is one line.\nmenu\n", False)
+def test_the_cleaned_text_is_measured_as_if_it_were_a_main_text(text: str, stripped: bool) -> None:
+    """Chosen tokens or cut again: the measures of the cleaned text are those of it alone, C4's counts apart; whatever
+    breaks lines, and with a break at the end or without.
+    """
+    text = text.strip() if stripped else text
     for tokenizer in TOKENIZERS:
         of_cleaned, alone = measure_quality(text, tokenizer)["c4"], measure_quality(clean(text).text, tokenizer)["main"]
         for name, value, expected in zip(MEASURES, of_cleaned, alone, strict=True):
-            assert value == expected or name.startswith("c4_")
+            assert value == expected or name.startswith("c4_"), name
 
 
 def test_an_unknown_tokenizer_is_refused_with_the_nearest_name() -> None:
