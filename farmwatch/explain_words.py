@@ -71,7 +71,7 @@ def text_line(found: Explanation) -> str:
     size = f"{words}, {counted(len(text), 'character')}, {counted(len(text.encode('utf-8', 'replace')), 'byte')}"
     if found.verdict.verdict == "article":
         return f"scored text: {TEXTS[found.scored]}, {size}"
-    return f"text: {TEXTS[found.scored]}, {size}; of an article it would be scored"
+    return f"text: {TEXTS[found.scored]}, {size}; scored of articles only"
 
 
 def score_lines(found: Explanation) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
@@ -12,12 +13,14 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
+import zstandard
 
 from crawler.urls import page_id
 from farmwatch.errors import Exit
 from farmwatch.explain_rules import shown_value
 from farmwatch.explain_words import ERRORS, PATHS, extraction, flagged_above
 from farmwatch.explaining import explain_url
+from filters.blocks import Block, pack
 from filters.epoch import feature_epoch
 from filters.extraction import ExtractError
 from filters.judging import judge
@@ -497,3 +500,149 @@ def test_passages_add_up_whatever_the_order_of_visits(mode: Literal["text", "blo
             assert found.repeats.repeated_bytes / found.repeats.size_bytes == share
     assert {None, 0.0} < shares
     assert max(share for share in shares if isinstance(share, float)) > 0.5
+
+
+_MINE = """
+[rules.extracted]
+threshold = "ok"
+[rules.min_tokens]
+[rules.large_block_share]
+threshold = 0.5
+block_chars = 300
+[rules.language]
+threshold = ["en"]
+min_probability = 0.5
+[rules.url_kind]
+threshold = ["shop"]
+[rules.url_kind.patterns]
+news = '/\\d{4}/'
+shop = '/(?:product|item)s?/'
+"""
+
+
+def _mine(folder: Path) -> Path:
+    file = folder / "mine.toml"
+    file.write_text(_MINE, encoding="utf-8")
+    return file
+
+
+def test_what_shapes_a_rule_stands_with_it(farmwatch: Runner, tmp_path: Path) -> None:
+    """Fields beside the threshold in the condition; the pattern that gave the URL its kind, and the piece it fits."""
+    blocks = pack([Block(0, 250, 0, 0), Block(0, 750, 0, 0)])
+    measures = {"tokens": 382.0, "url_path": "/a/Items/7?x=1", "language": "en", "language_probability": 1.0}
+    log = _log(tmp_path, [_features("a", _own(1), measures=measures, blocks=blocks)])
+    ran = farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--log", log)
+    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
+    assert rows["large_block_share"] == ["0.75", ">= 0.5 (block_chars 300)", "pass"]
+    assert rows["language"] == ["en", "in en (min_probability 0.5)", "pass"]
+    assert rows["url_kind"] == ["shop", "not in shop", "FAIL"]
+    assert 'url_kind: shop, for its pattern /(?:product|item)s?/ is found in the URL: "/Items/"\n' in ran.out
+    assert "1 of 4 rules in force failed:" in ran.out
+    found = json.loads(farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--json", "--log", log).out)
+    rules = {rule["name"]: rule for rule in found["rules"]}
+    matched = {"kind": "shop", "pattern": "/(?:product|item)s?/", "found": "/Items/"}
+    assert (rules["url_kind"]["matched"], rules["language"]["matched"]) == (matched, None)
+    assert rules["large_block_share"]["fields"] == {"block_chars": 300}
+
+
+def test_json_tells_the_disabled_from_the_unknown(farmwatch: Runner, tmp_path: Path) -> None:
+    """Both are n/a, and only one of them is in force; a rule is not disabled because its measure is unknown."""
+    log = _log(tmp_path, [_features("a", _own(1), measures={"tokens": 12.0})])
+    found = json.loads(farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--json", "--log", log).out)
+    rules = {rule["name"]: (rule["outcome"], rule["in_force"]) for rule in found["rules"]}
+    assert (rules["min_tokens"], rules["language"]) == (("n/a", False), ("n/a", True))
+
+
+def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
+    """382 words are 382 in measures, quality and rules; what has a fraction keeps it."""
+    quality = {"main": [382.0, 4.25], "c4": [None]}
+    log = _log(
+        tmp_path, [_features("a", _own(1), 0.0, measures={"tokens": 382.0, "x": 0.5, "big": 1e300}, quality=quality)]
+    )
+    text = farmwatch("explain", _address("a"), "--json", "--log", log).out
+    assert '"tokens": 382, "x": 0.5, "big": 1e+300' in text
+    assert '"words": 382, "mean_word_chars": 4.25' in text
+    assert '"name": "min_tokens", "value": 382, "op": ">=", "threshold": 200,' in text
+
+
+def test_a_file_may_be_taken_to_stand_at_a_url(farmwatch: Runner, tmp_path: Path) -> None:
+    """--url gives a file what is measured of its URL; for a page of the log, and where it is none, it is refused."""
+    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
+    assert "url_kind\tunknown" in farmwatch("explain", "page.html").out
+    ran = farmwatch("explain", "page.html", "--url", "https://a.example/forum/7")
+    assert ran.out.startswith("page.html, as https://a.example/forum/7: dropped, first by url_kind\n")
+    assert "url_kind: forum, for its pattern " in ran.out
+    found = json.loads(farmwatch("explain", "page.html", "--url", "https://a.example/forum/7", "--json").out)
+    assert (found["url"], found["site"]) == ("https://a.example/forum/7", "a.example")
+    assert farmwatch("explain", "page.html", "--url", "nothing").code == Exit.USAGE
+    assert farmwatch("explain", "https://a.example/", "--url", "https://a.example/").code == Exit.USAGE
+
+
+def test_a_url_without_its_scheme_is_answered_with_a_hint(farmwatch: Runner, tmp_path: Path) -> None:
+    """A host name that is no file: the URL to give; any other name is only said not to be there."""
+    ran = farmwatch("explain", "host.example/path")
+    assert (ran.code, "such as https://host.example/path" in ran.err) == (Exit.UNAVAILABLE, True)
+    ran = farmwatch("explain", "folder/page")
+    assert (ran.code, "there is no such file\n" in ran.err) == (Exit.UNAVAILABLE, True)
+
+
+@pytest.mark.parametrize("kind", ["zstd", "gzip"])
+def test_a_compressed_file_is_not_taken_for_a_page(farmwatch: Runner, tmp_path: Path, kind: str) -> None:
+    """It is refused, with what to do, and not measured as a page that is no HTML."""
+    data = article_html().encode()
+    compressed = zstandard.ZstdCompressor().compress(data) if kind == "zstd" else gzip.compress(data)
+    (tmp_path / "page.html.z").write_bytes(compressed)
+    ran = farmwatch("explain", "page.html.z")
+    assert (ran.code, f"({kind})" in ran.err, "decompress it first" in ran.err) == (Exit.UNAVAILABLE, True, True)
+
+
+def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
+    """A page beyond a cap: which settings are the cap, and what they are here; JSON has them by path."""
+    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
+    arguments = ("explain", "page.html", "--set", "measure.max_html_bytes=100")
+    assert (
+        "(too_large); here measure.max_html_bytes is 100 or measure.max_text_bytes is 2097152"
+        in farmwatch(*arguments).out
+    )
+    limits = json.loads(farmwatch(*arguments, "--json").out)["extract"]["limits"]
+    assert limits == {"measure.max_html_bytes": 100, "measure.max_text_bytes": 2097152}
+    assert extraction("recall", "", MeasureSettings()) == PATHS["recall"]
+
+
+def test_the_first_page_of_a_site_has_nothing_near_it(farmwatch: Runner, tmp_path: Path) -> None:
+    """Nothing was there to be compared with: its share of 0 is not told as if there were earlier pages."""
+    measures = {"template_share": 0.0, "simhash_distance": None}
+    ran = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [_features("a", _own(1), measures=measures)]))
+    assert "near-duplicates" not in ran.out
+    assert "repeats: the log has no earlier page of the site" in ran.out
+
+
+def test_a_score_that_another_ruleset_asked_for_is_told_as_that(farmwatch: Runner, finished: str) -> None:
+    """A ruleset that drops the page, and one that scores another text: no score of theirs, and whose the log's is."""
+    live = f"as ruleset default {load_ruleset('default').digest} kept the page: 1.500, p(llm) 0.970, flagged;"
+    extracted = '[rules.extracted]\nthreshold = "ok"\n'
+    dropping = Path("dropping.toml")
+    dropping.write_text(f"{extracted}[rules.min_tokens]\nthreshold = 90000\n", encoding="utf-8")
+    lines = farmwatch("explain", URL, "--ruleset", dropping, "--log", finished).out.splitlines()
+    at = lines.index("score: none, only articles are scored")
+    assert lines[at + 1].startswith(f"  the log has one of the main text, {live}")
+    assert not any(line.startswith("scored text") for line in lines)
+    cleaning = Path("cleaning.toml")
+    cleaning.write_text(f'scores = "c4"\n{extracted}', encoding="utf-8")
+    lines = farmwatch("explain", URL, "--ruleset", cleaning, "--log", finished).out.splitlines()
+    at = lines.index("score: none yet of the main text cleaned as C4 does")
+    assert lines[at + 1].startswith(f"  the log has one of the main text, {live}")
+    found = json.loads(farmwatch("explain", URL, "--ruleset", cleaning, "--json", "--log", finished).out)
+    assert found["score"] is None
+    assert (found["other_score"]["text"], found["other_score"]["ruleset"]) == ("main", "default")
+    assert found["warning"] == "indicative only"
+    assert json.loads(farmwatch("explain", URL, "--json", "--log", finished).out)["other_score"] is None
+
+
+def test_an_article_without_a_score_waits_for_it(farmwatch: Runner, tmp_path: Path) -> None:
+    """Kept live and not scored: none yet, and nothing else is said."""
+    page = _features("a", _own(1))
+    kept = judge(page, load_ruleset(str(_mine(tmp_path))))
+    assert kept.verdict == "article"
+    lines = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [page, kept])).out.splitlines()
+    assert lines[-1] == "score: none yet"
