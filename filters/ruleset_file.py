@@ -24,7 +24,10 @@ _POLICIES = ("pass", "drop")
 _FEW = 10  # names that a message can list
 _LONG = 100  # characters: no name is longer
 _MOST_TOLD = 20
-_EXTRACTED_FIRST = "the first rule has to be extracted: the others say nothing of a page without text"
+_EXTRACTED_FIRST = (
+    "the first rule has to be extracted, for the others say nothing of a page without text: "
+    'write [rules.extracted] and below it threshold = "ok"'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +112,9 @@ class _Reader:
         kind = RULES[name]
         at = ("rules", name)
         if not isinstance(table, dict):
-            self._note(f"is {as_toml(table)}, not a table: write [rules.{name}] and below it threshold = …", *at)
+            shown = as_toml(table)
+            threshold = "…" if kind.refusal(table) else shown
+            self._note(f"is {shown}, not a table: write [rules.{name}] and below it threshold = {threshold}", *at)
             return Rule(name=name)
         self._known(table, (*_COMMON, *sorted(kind.fields)), "field", *at)
         threshold = self._threshold(kind, table, *at)
@@ -159,7 +164,7 @@ class _Reader:
     def _patterns(self, table: Mapping[str, Any], kinds: Any, *at: str) -> tuple[tuple[str, UrlPattern], ...]:
         patterns = table.get("patterns", {})
         if not isinstance(patterns, dict):
-            self._note(f"patterns is {as_toml(patterns)}, not kind = 'regular expression'", *at, "patterns")
+            self._note(f"patterns is {as_toml(patterns)}, not a table: write {{kind = 'pattern'}}", *at, "patterns")
             return ()
         for kind in dict.fromkeys(kinds or ()):
             if kind not in patterns:

@@ -122,9 +122,19 @@ REFUSED = {
         'threshold has "German", none of the codes in docs/languages.md',
         "",
     ),
-    "language in capitals": (MINIMAL + '[rules.language]\nthreshold = ["DE"]\n', 4, 'has "DE", none of the codes', "de"),
+    "language in capitals": (
+        MINIMAL + '[rules.language]\nthreshold = ["DE"]\n',
+        4,
+        'has "DE", none of the codes',
+        "de",
+    ),
     "three letters": (MINIMAL + '[rules.language]\nthreshold = ["eng"]\n', 4, 'has "eng", none of the codes', "en"),
-    "language and country": (MINIMAL + '[rules.language]\nthreshold = ["en-US"]\n', 4, 'has "en-US", none of the codes', "en"),
+    "language and country": (
+        MINIMAL + '[rules.language]\nthreshold = ["en-US"]\n',
+        4,
+        'has "en-US", none of the codes',
+        "en",
+    ),
     "country": (MINIMAL + '[rules.language]\nthreshold = ["jp"]\n', 4, 'has "jp", none of the codes', ""),
     "likely beyond 1": (
         MINIMAL + "[rules.language]\nmin_probability = 90\n",
@@ -160,7 +170,7 @@ REFUSED = {
     "patterns as list": (
         MINIMAL + "[rules.url_kind]\npatterns = []\n",
         4,
-        "patterns is [], not kind = 'regular expression'",
+        "patterns is [], not a table: write {kind = 'pattern'}",
         "",
     ),
     "not extracted first": ("[rules.min_tokens]\nthreshold = 1\n", 1, "the first rule has to be extracted", ""),
@@ -170,7 +180,7 @@ REFUSED = {
     "rule as number": (
         MINIMAL + "[rules]\nmin_tokens = 3\n",
         4,
-        "rule min_tokens: is 3, not a table: write [rules.min_tokens] and below it threshold = …",
+        "rule min_tokens: is 3, not a table: write [rules.min_tokens] and below it threshold = 3",
         "",
     ),
     "nothing": ("", 0, "the first rule has to be extracted", ""),
