@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit
-from farmwatch.messages import counted, message, put, put_json, put_table
+from farmwatch.messages import counted, message, put, put_json, put_table, put_wrapped
 from farmwatch.options import AsJson
 
 if TYPE_CHECKING:
@@ -48,30 +47,32 @@ def show_ruleset(ruleset: Named, *, json: AsJson = False) -> int:
 
 
 def check_rulesets(
-    files: Annotated[list[Path], Parameter(help="TOML files.", negative="")], *, json: AsJson = False
+    rulesets: Annotated[list[str], Parameter(help="TOML files, or names of shipped rulesets.", negative="")],
+    *,
+    json: AsJson = False,
 ) -> int:
-    """Whether ruleset files can be used: digest of each that can; file, line and mistake of each that cannot.
+    """Whether rulesets can be used: digest of each that can; file, line and mistake of each that cannot.
 
-    A misspelt rule or field, a wrong type and an impossible threshold are mistakes: exit code 2, and what is right is
-    named where something near is. A rule without a threshold is a warning: its value is shown and decides nothing.
+    A misspelt rule or field, a wrong type and an impossible threshold are mistakes: exit code 2. All mistakes of a file
+    are told at once, each with what is right where that is known. Of a good file it says which rules decide nothing:
+    those without a threshold, and those whose threshold every page passes.
     """
     from filters.errors import BadRuleset
-    from filters.ruleset import read_ruleset
+    from filters.ruleset import load_ruleset
 
     found: list[dict[str, Any]] = []
-    for file in files:
+    for name in rulesets:
         try:
-            ruleset = read_ruleset(file)
+            ruleset = load_ruleset(name)
         except BadRuleset as error:
             message(str(error))
-            found.append({"file": str(file), "ok": False, "error": str(error)})
+            found.append({"file": name, "ok": False, "errors": str(error).split("\n")})
             continue
-        warnings = _warnings(ruleset, file)
-        for warning in warnings:
-            message(warning)
-        found.append({"file": str(file), "ok": True, **_summary(ruleset), "warnings": warnings})
+        idle = _idle(ruleset)
+        found.append({"file": name, "ok": True, **_summary(ruleset), **idle})
         if not json:
-            put(f"{file}: ok, {counted(ruleset.in_force, 'rule')} in force, digest {ruleset.digest}")
+            put(f"{name}: ok, {counted(ruleset.in_force, 'rule')} in force, digest {ruleset.digest}")
+            _put_idle(idle)
     if json:
         put_json(found)
     return Exit.OK if all(entry["ok"] for entry in found) else Exit.USAGE
@@ -118,15 +119,20 @@ def _whole(ruleset: Ruleset) -> dict[str, Any]:
     return {**_summary(ruleset), "description": ruleset.description, **ruleset.fields, "rules": rules}
 
 
-def _warnings(ruleset: Ruleset, file: Path) -> list[str]:
-    from filters.toml_lines import line_of
+def _idle(ruleset: Ruleset) -> dict[str, list[str]]:
+    """Rules that decide nothing, by the reason."""
+    from filters.rules import RULES
 
-    return [
-        f"{file}:{line_of(ruleset.source, ('rules', rule.name))}: warning: rule {rule.name} has no threshold: "
-        "its value is shown and decides nothing"
-        for rule in ruleset.rules
-        if rule.threshold is None
-    ]
+    disabled = [rule.name for rule in ruleset.rules if rule.threshold is None]
+    passing = [rule.name for rule in ruleset.rules if RULES[rule.name].passes_all(rule.threshold)]
+    return {"disabled": disabled, "always_passed": passing}
+
+
+def _put_idle(idle: dict[str, list[str]]) -> None:
+    for reason, words in (("disabled", "disabled (no threshold)"), ("always_passed", "passed by every page")):
+        if names := idle[reason]:
+            verb = "is" if len(names) == 1 else "are"
+            put_wrapped(f"{counted(len(names), 'rule')} {verb} {words}: {', '.join(names)}")
 
 
 def _shown(difference: Difference) -> tuple[str, str, str, str]:

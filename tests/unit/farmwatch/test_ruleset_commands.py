@@ -87,7 +87,7 @@ def test_every_bad_file_is_told_with_its_line(farmwatch: Runner, mine: Path, tmp
         "misspelt.toml": (f"{EXTRACTED}[rules.min_token]\n".encode(), ":3: unknown rule 'min_token'"),
         "share.toml": (f"{EXTRACTED}[rules.link_code_share]\nthreshold = 20\n".encode(), ":4: rule link_code_share: "),
         "broken.toml": (b"[rules.extracted\n", ":1: not TOML"),
-        "binary.toml": (b"\xff\xfe\x00", ": the ruleset cannot be read: "),
+        "binary.toml": (b"\xff\xfe\x00", ": the ruleset is not UTF-8"),
     }
     for name, (content, _) in bad.items():
         (tmp_path / name).write_bytes(content)
@@ -103,16 +103,31 @@ def test_every_bad_file_is_told_with_its_line(farmwatch: Runner, mine: Path, tmp
     assert said[-1].startswith(f"{missing}: the ruleset cannot be read: ")
 
 
-def test_a_rule_without_threshold_is_a_warning(farmwatch: Runner, mine: Path) -> None:
-    """The file is good, and stderr says at which line a rule decides nothing."""
-    mine.write_text(MINE + "\n[rules.template_share]\n")
+def test_all_mistakes_of_a_file_are_told_in_one_run(farmwatch: Runner, mine: Path) -> None:
+    """A line of stderr for each, and each in the list of the JSON."""
+    mine.write_text(EXTRACTED + "[rules.min_token]\n[rules.link_code_share]\nthreshold = 20\n")
     ran = farmwatch("rulesets", "check", mine)
-    assert (ran.code, len(ran.out.splitlines()), len(ran.err.splitlines())) == (Exit.OK, 1, 1)
-    assert ran.err.startswith(f"{mine}:7: warning: rule template_share has no threshold")
+    said = ran.err.splitlines()
+    assert (ran.code, len(said)) == (Exit.USAGE, 2)
+    assert said[0].startswith(f"{mine}:3: unknown rule 'min_token'")
+    assert said[1].startswith(f"{mine}:5: rule link_code_share: threshold is 20")
+    assert json.loads(farmwatch("rulesets", "check", mine, "--json").out)[0]["errors"] == said
+
+
+def test_rules_that_decide_nothing_are_named(farmwatch: Runner, mine: Path) -> None:
+    """One line after "ok" for those without a threshold, and one for thresholds that every page passes; no warning."""
+    mine.write_text(MINE + "\n[rules.template_share]\n[rules.longest_block]\n[rules.link_code_share]\nthreshold = 1\n")
+    ran = farmwatch("rulesets", "check", mine)
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert ran.out.splitlines()[1:] == [
+        "2 rules are disabled (no threshold): template_share, longest_block",
+        "1 rule is passed by every page: link_code_share",
+    ]
+    assert farmwatch("rulesets", "check", mine, "--json").err == ""
 
 
 def test_check_as_json_is_one_list(farmwatch: Runner, mine: Path, tmp_path: Path) -> None:
-    """Each file with its digest and warnings, or with its error; the exit code stays."""
+    """Each file with its digest and the rules that decide nothing, or with its mistakes; the exit code stays."""
     bad = tmp_path / "bad.toml"
     bad.write_text("rules = 3\n")
     ran = farmwatch("rulesets", "check", mine, bad, "--json")
@@ -124,16 +139,24 @@ def test_check_as_json_is_one_list(farmwatch: Runner, mine: Path, tmp_path: Path
         "name": "mine",
         "digest": parse_ruleset(MINE, "mine").digest,
         "rules_in_force": 2,
-        "warnings": [],
+        "disabled": [],
+        "always_passed": [],
     }
-    assert (wrong["ok"], wrong["error"]) == (False, f"{bad}:1: rules have to be tables, [rules.NAME]")
+    assert (wrong["ok"], wrong["errors"]) == (False, [f"{bad}:1: rules have to be tables, [rules.NAME]"])
 
 
 def test_a_shipped_ruleset_has_no_mistake(farmwatch: Runner) -> None:
-    """The files in the package pass their own check."""
+    """The files in the package pass their own check, by name and by path; a misspelt name is answered as elsewhere."""
     folder = Path(__file__).resolve().parents[3] / "filters" / "rulesets"
-    ran = farmwatch("rulesets", "check", *sorted(folder.glob("*.toml")))
-    assert (ran.code, len(ran.out.splitlines())) == (Exit.OK, 6)
+    names = shipped_rulesets()
+    by_name = farmwatch("rulesets", "check", *names)
+    by_path = farmwatch("rulesets", "check", *(folder / f"{name}.toml" for name in names))
+    for ran, said in ((by_name, names), (by_path, [str(folder / f"{name}.toml") for name in names])):
+        assert (ran.code, ran.err) == (Exit.OK, "")
+        assert [line.partition(": ok, ")[0] for line in ran.out.splitlines() if ": ok, " in line] == said
+    misspelt = farmwatch("rulesets", "check", "gohper")
+    assert (misspelt.code, misspelt.out) == (Exit.USAGE, "")
+    assert "did you mean 'gopher'?" in misspelt.err
 
 
 def test_diff_of_equal_rulesets_is_exit_0(farmwatch: Runner, mine: Path) -> None:
