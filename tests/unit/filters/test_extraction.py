@@ -12,7 +12,7 @@ import zstandard
 from filters import extraction, trafilatura_text
 from filters.blocks import Definition, Kind, measured, unpack
 from filters.errors import MissingExtractor, UnknownExtractor
-from filters.extraction import ExtractError, Extraction, decode, extract, extractor
+from filters.extraction import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, ExtractError, Extraction, decode, extract, extractor
 from filters.html_tree import Unparsed
 from filters.measuring import RawPage
 from filters.settings import MeasureSettings
@@ -152,6 +152,43 @@ def test_guards_are_at_their_limits() -> None:
     assert extract(html + " ", "", exact).error == ExtractError.TOO_LARGE
     fewer = msgspec.structs.replace(SETTINGS, max_elements=exact.max_elements - 1)
     assert extract(html, "", fewer).error == ExtractError.TOO_MANY_ELEMENTS
+
+
+@pytest.mark.parametrize("attribute", [" a{}", " a{}=b", " a{}='>'", ' a{}= "</p>"', "/a{}", " a{}<p", ' a{}=">"a'])
+def test_too_many_attributes_of_an_element_are_refused(article: str, attribute: str) -> None:
+    """In all ways to write attributes, one above the cap is refused before any parser sees it; the cap is allowed."""
+    padding = f"<p>{SENTENCE * 1_500}</p>"
+    each = 2 if attribute.endswith("a") else 1  # attributes
+
+    def with_attributes(count: int) -> str:
+        element = "<div" + "".join(attribute.format(number) for number in range(count // each)) + ">"
+        return f"{padding}<!-- <a --><script>if (a<b) c('<p')</script>{element}</div>{article}"
+
+    assert extract(with_attributes(MAX_ATTRIBUTES + 2), "", SETTINGS).error == ExtractError.TOO_MANY_ELEMENTS
+    assert extract(with_attributes(MAX_ATTRIBUTES), "", SETTINGS).error == ""
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<!--",
+        "<script ",
+        "<script>--></scrip",
+        "<a ",
+        "<a b='x\" ",
+        '<a b="',
+        "<a b=",
+        "<a  \n",
+        "</",
+        "-",
+        "<a<",
+        "'\"<",
+    ],
+)
+def test_search_for_attributes_takes_time_for_each_character_once(part: str) -> None:
+    """2 MB of what opens and never ends is searched at once: were it quadratic, this test would take minutes."""
+    html = "<p>" + part * (2_000_000 // len(part))
+    sum(len(tag[0]) for tag in _MANY_ATTRIBUTES.finditer(html))
 
 
 def test_too_much_text_is_given_up(article: str) -> None:
