@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from filters.rules import RULES
 from filters.ruleset import load_ruleset, shipped_rulesets
 from tests.bench import choose_default
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "rules.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGE = (DOCS / "rules.md").read_text(encoding="utf-8")
 
 
 def test_the_reference_is_as_the_code_makes_it() -> None:
@@ -34,6 +36,19 @@ def test_every_rule_and_every_shipped_ruleset_is_described() -> None:
     assert all(row[1] and row[2] and row[3] for row in described.values())
     for name in shipped_rulesets():
         assert f"\n| `{name}` | " in PAGE
+
+
+@pytest.mark.parametrize("name", ["rules.md", "languages.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    """Each link to a file of the project names one that is there, and each to a section one that has that heading."""
+    page = (DOCS / name).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", page) if not link.startswith("http")]
+    assert len(links) > 4
+    for link in links:
+        file, _, anchor = link.partition("#")
+        target = DOCS / (file or name)
+        headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+        assert not anchor or anchor in {re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings}, link
 
 
 @pytest.mark.data
