@@ -64,11 +64,8 @@ class _Reader:
     def content(self) -> Content:
         file = self._parsed()
         self._known(file, _FIELDS, "field")
-        description = file.get("description", "")
-        if not isinstance(description, str):
-            self._note(f"description is {as_toml(description)}, not a text", "description")
         content = Content(
-            description=str(description),
+            description=self._text(file, "description"),
             blocks=Definition(self._choice(file, "blocks", list(Definition), Definition.PARAGRAPH)),
             reads=self._choice(file, "reads", TEXTS, TEXTS[0]),
             scores=self._choice(file, "scores", TEXTS, TEXTS[0]),
@@ -152,13 +149,21 @@ class _Reader:
             return 0
         return cast("float", value)
 
+    def _text(self, table: Mapping[str, Any], field: str) -> str:
+        value = table.get(field, "")
+        if isinstance(value, str):
+            return value
+        self._note(f"{field} is {as_toml(value)}, not a text", field)
+        return ""
+
     def _choice(self, table: Mapping[str, Any], field: str, known: Iterable[str], default: str, *at: str) -> str:
         value = table.get(field, default)
         names = [str(name) for name in known]
         if isinstance(value, str) and value in names:
             return value
-        one_of = ", ".join(as_toml(name) for name in names)
-        self._note(f"{field} is {as_toml(value)}, not one of {one_of}{near(value, names)}", *at, field)
+        shown, one_of = as_toml(value), ", ".join(map(as_toml, names))
+        meant = near(value if isinstance(value, str) else shown, names)
+        self._note(f"{field} is {shown}, not one of {one_of}{meant}", *at, field)
         return default
 
     def _patterns(self, table: Mapping[str, Any], kinds: Any, *at: str) -> tuple[tuple[str, UrlPattern], ...]:
@@ -168,13 +173,13 @@ class _Reader:
             return ()
         for kind in dict.fromkeys(kinds or ()):
             if kind not in patterns:
-                self._note(f"kind {kind!r} has no pattern{near(kind, patterns)}", *at, "threshold", item=kind)
+                self._note(f"kind {kind[:_LONG]!r} has no pattern{near(kind, patterns)}", *at, "threshold", item=kind)
         compiled = []
         for kind, text in patterns.items():
             try:
                 compiled.append((kind, _pattern(text)))
             except BadPattern as error:
-                self._note(f"pattern {kind!r} {error}", *at, "patterns", kind)
+                self._note(f"pattern {kind[:_LONG]!r} {error}", *at, "patterns", kind)
         return tuple(compiled)
 
     def _possible_together(self, rules: Iterable[Rule]) -> None:
@@ -204,7 +209,7 @@ class _Reader:
                 hint = f"; a rule stands below rules: write [rules.{name}]"
             elif len(at) > 1 and name in _FIELDS:
                 hint = f"; {name} stands above the first table of the file"
-            self._note(f"unknown {what} {name!r}{hint}", *at, name)
+            self._note(f"unknown {what} {name[:_LONG]!r}{hint}", *at, name)
 
     def _note(self, message: str, *path: str, item: str = "") -> None:
         in_rule = len(path) > 1 and path[1] in RULES
@@ -234,9 +239,9 @@ def _pattern(text: object) -> UrlPattern:
     return compile_pattern(text)
 
 
-def near(name: object, names: Iterable[str]) -> str:
+def near(name: str, names: Iterable[str]) -> str:
     """The nearest right name, as the end of a message; "" where none is near."""
-    found = difflib.get_close_matches(str(name)[:_LONG].lower(), list(names), 1, 0.5)
+    found = difflib.get_close_matches(name[:_LONG].lower(), list(names), 1, 0.5)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 

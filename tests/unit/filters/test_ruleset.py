@@ -442,3 +442,40 @@ def test_any_text_is_a_ruleset_or_refused(text: str) -> None:
     for source in (text, MINIMAL + text, f"{MINIMAL}[rules.min_tokens]\nthreshold = {text}"):
         with contextlib.suppress(BadRuleset):
             assert parse_ruleset(source, "mine").rules[0].name == "extracted"
+
+
+LITERALS = [
+    "0x" + "F" * 9000,
+    "-1e400",
+    "nan",
+    "[" * 150 + "]" * 150,
+    "{a = 1}",
+    "true",
+    "07:32:00",
+    '"\\u001b"',
+    "'\u202e'",
+]
+PLACES = [
+    "description = {0}\n" + MINIMAL,
+    "scores = {0}\n" + MINIMAL,
+    "rules = {0}\n",
+    "rules.extracted = {0}\n",
+    "rules.extracted.threshold = {0}\n",
+    MINIMAL + "[rules.min_tokens]\nthreshold = {0}\non_unknown = {0}\n",
+    MINIMAL + "[rules.language]\nthreshold = [{0}]\nmin_probability = {0}\n",
+    MINIMAL + "[rules.large_block_share]\nthreshold = [{0}]\nblock_chars = {0}\n",
+    MINIMAL + "[rules.url_kind]\nthreshold = {0}\npatterns = {0}\n",
+    MINIMAL + "[rules.url_kind]\nthreshold = [{0}]\npatterns = {{x = {0}}}\n",
+    MINIMAL + "[rules." + "x" * 5000 + "]\nthreshold = {0}\n",
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("literal", LITERALS)
+def test_any_value_anywhere_is_answered(place: str, literal: str) -> None:
+    """Endless numbers, deep lists, times and characters that steer a terminal end in a ruleset or a plain message."""
+    try:
+        parse_ruleset(place.format(literal), "mine")
+    except BadRuleset as error:
+        lines = str(error).split("\n")
+        assert all(line.startswith("mine") and line.isprintable() and len(line) < 400 for line in lines)
