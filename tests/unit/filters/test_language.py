@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from farmwatch.labelled import LabelledPage
 from filters.language import FIRST_LOOK, SECOND_LOOK, SURE, identify
+from filters.language_codes import LANGUAGES
 
 DATA = Path(__file__).parents[2] / "bench"
 PASSAGES: dict[str, str] = json.loads((DATA / "language_passages.json").read_text("utf-8"))
@@ -129,6 +131,16 @@ def test_any_text_is_answered(text: str) -> None:
     code, probability = identify(text)
     assert (code is None) == (probability == 0.0)
     assert 0 <= probability <= 1
+
+
+def test_the_page_lists_every_code() -> None:
+    """docs/languages.md names the codes that a ruleset may name, those and no others, each once."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "languages.md").read_text(encoding="utf-8")
+    section = page.partition("\n## The codes\n")[2].partition("\n## ")[0]
+    lists = [line for line in section.splitlines() if line.startswith("`")]
+    listed = re.findall(r"`([^`]+)`", " ".join(lists))
+    assert sorted(listed) == sorted(LANGUAGES)
+    assert f"these {len(LANGUAGES)} " in section
 
 
 @pytest.mark.data
