@@ -146,7 +146,9 @@ class LabelledPages:
                 plain = file.with_suffix("")
                 hint = f"; {plain.name} is there: compress it with zstd" if plain.exists() else ""
                 self._bad(label.place, f"html/{file.name}: cannot be read: {error.strerror}{hint}")
-            except (zstandard.ZstdError, ValueError) as error:
+            except zstandard.ZstdError:
+                self._bad(label.place, f"html/{file.name}: no zstd file, or a damaged one")
+            except ValueError as error:
                 self._bad(label.place, f"html/{file.name}: {error}")
             else:
                 site = site_of(label.url) if label.url else label.id

@@ -171,7 +171,7 @@ def _not_compressed(folder: Folder) -> str:
 def _no_zstd(folder: Folder) -> str:
     ident = folder.page("a", "<p>plain</p>")
     folder.file("a", ident).write_bytes(b"<p>plain</p>")
-    return f"{ident}.html.zst: zstd decompress error"
+    return f"{ident}.html.zst: no zstd file, or a damaged one"
 
 
 def _cut_off(folder: Folder) -> str:
