@@ -1,10 +1,14 @@
-"""JSON lines in and out, as a stream: order kept, a bad line reported with its number and skipped."""
+"""JSON lines in and out, as a stream: order kept, a bad line reported with its number and skipped.
+
+Of bad lines that are bad alike the first ones are reported and the others counted: the wrong file would else fill the
+terminal with one mistake.
+"""
 
 from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
@@ -12,10 +16,12 @@ import msgspec
 
 from farmwatch.errors import Exit
 from farmwatch.hits import binary_input
-from farmwatch.messages import message
+from farmwatch.line_forms import of_another_stage
+from farmwatch.messages import counted, message, one_line
 from farmwatch.progress import Advance, reading
 
 LINE_CAP_BYTES = 64 * 1024 * 1024  # of one line; a page of 2 MiB escaped as JSON is far below
+ALIKE_SHOWN = 20  # bad lines of one kind that are reported one by one
 
 T = TypeVar("T")
 
@@ -23,15 +29,29 @@ T = TypeVar("T")
 class JsonLines(Generic[T]):
     """The objects of some files, each of `kind`; keys that `kind` does not have are passed over.
 
-    What is wrong with a line goes to stderr as `line N: reason`; `exit` says whether any was skipped.
+    What is wrong with a line goes to stderr as `line N: reason`. Call `end` when all is done.
     """
 
-    def __init__(self, files: Sequence[Path], kind: type[T], *, bar: bool = False) -> None:
-        """Read `files` in order; `-` is standard input, and so is none at all. `bar` is for work that takes long."""
+    def __init__(
+        self,
+        files: Sequence[Path],
+        kind: type[T],
+        command: str,
+        *,
+        bar: bool = False,
+        doubtful: Callable[[T], bool] = lambda _: False,
+    ) -> None:
+        """Read `files` in order for `command`; `-` is standard input, and so is none at all.
+
+        `bar` is for work that takes long. `doubtful` are objects that may be of another stage though they are of
+        `kind`: their lines are looked at more closely.
+        """
         self._bar = bar
+        self._command = command
+        self._doubtful = doubtful
         self._files = list(files) or [Path("-")]
         self._decoder = msgspec.json.Decoder(kind)
-        self.skipped = 0
+        self._bad: dict[str, tuple[int, str]] = {}  # kind of a bad line -> how many, and what was said of the first
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
         """(place, object); the place names the line, and the file where there are several, for `bad`.
@@ -43,15 +63,21 @@ class JsonLines(Generic[T]):
                 with binary_input(file) as stream:
                     yield from self._objects(stream, f"{file}: " if len(self._files) > 1 else "", advance)
 
-    def bad(self, place: str, reason: object) -> None:
-        """Report a line that could not be used."""
-        self.skipped += 1
-        message(f"{place}: {' '.join(str(reason).split())}")
+    def bad(self, place: str, reason: object, kind: str = "") -> None:
+        """Report a line that could not be used; lines of one `kind` are bad alike, by default those of one reason."""
+        said = " ".join(str(reason).split())
+        kind = kind or said
+        count, first = self._bad.get(kind, (0, said))
+        self._bad[kind] = count + 1, first
+        if count < ALIKE_SHOWN:
+            message(one_line(f"{place}: {said}"))
 
-    @property
-    def exit(self) -> Exit:
-        """PROBLEM when a line was skipped."""
-        return Exit.PROBLEM if self.skipped else Exit.OK
+    def end(self) -> Exit:
+        """Tell how many lines were skipped without a word; PROBLEM when any was skipped."""
+        for count, first in self._bad.values():
+            if count > ALIKE_SHOWN:
+                message(one_line(f"{counted(count - ALIKE_SHOWN, 'more line')} skipped like these: {first}"))
+        return Exit.PROBLEM if self._bad else Exit.OK
 
     def _objects(self, stream: BinaryIO, where: str, advance: Advance) -> Iterator[tuple[str, T]]:
         number = 0
@@ -67,8 +93,14 @@ class JsonLines(Generic[T]):
                 continue
             try:
                 value = self._decoder.decode(line)
+            except msgspec.ValidationError as error:
+                self.bad(place, of_another_stage(line, self._command) or error)
+                continue
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                self.bad(place, error)
+                self.bad(place, error, type(error).__name__)
+                continue
+            if self._doubtful(value) and (wrong := of_another_stage(line, self._command)):
+                self.bad(place, wrong)
                 continue
             yield place, value
 

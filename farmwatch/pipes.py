@@ -64,7 +64,7 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
 
 def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -> Exit:
     """Pages to features. Extraction runs ahead in processes, the comparison with the site's earlier pages in order."""
-    lines = JsonLines(files, PageLine, bar=True)
+    lines = JsonLines(files, PageLine, "measure", bar=True)
     jobs = jobs or os.cpu_count() or 1
     epoch = feature_epoch(settings)
     seen, nowhere = SiteMemory(settings, cached_bytes=1 << 62), NoState()
@@ -77,14 +77,14 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
                 try:
                     named.append((page, page.site or site_of(page.url), page_id(page.url)))
                 except UnusableUrl as error:
-                    lines.bad(place, error)
+                    lines.bad(place, error, "url")
             raw = [RawPage(page.url, "utf-8", compress(page.html.encode("utf-8", "replace"))) for page, _, _ in named]
             for (page, site, ident), measured in zip(named, pool.map(raw), strict=True):
                 likeness = seen.compare(nowhere, 0, site, ident, measured.chunks(), measured.outline)
                 write_line(features_line(page.url, site, ident, measured, likeness, epoch))
     finally:
         pool.close()
-    return lines.exit
+    return lines.end()
 
 
 def features_line(url: str, site: str, ident: str, measured: Measured, likeness: Likeness, epoch: str) -> FeaturesLine:
@@ -105,18 +105,18 @@ def features_line(url: str, site: str, ident: str, measured: Measured, likeness:
 def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exit:
     """Features to verdicts. Raises BadRuleset before the first line is read."""
     ruleset = load_ruleset(ruleset_name)
-    lines = JsonLines(files, FeaturesLine)
+    lines = JsonLines(files, FeaturesLine, "judge", doubtful=lambda line: not line.measures)
     for place, line in lines:
         try:
             verdict, text = judge_and_text(features_of(line), ruleset)
         except (ValueError, TypeError, OverflowError) as error:
-            lines.bad(place, f"features that cannot be judged: {error}")
+            lines.bad(place, f"features that cannot be judged: {error}", "features")
             continue
         if not articles:
             write_line(verdict_line(verdict))
         elif verdict.verdict == ARTICLE:
             write_line({"id": line.page_id or line.url, "url": line.url, "site": line.site, "text": text})
-    return lines.exit
+    return lines.end()
 
 
 def features_of(line: FeaturesLine) -> Features:

@@ -43,7 +43,7 @@ def score_lines(files: Sequence[Path], detector_name: str, weights: Path | None,
     """
     detector = load_detector(detector_name, weights)
     message(f"{detector_name}: {detector.warning}")
-    lines = JsonLines(files, TextOfSite, bar=True)
+    lines = JsonLines(files, TextOfSite, "score", bar=True)
     texts = ([text for _, text in batch] for batch in batches(lines, _TEXTS_AT_ONCE))
     first = list(itertools.islice(texts, 1))  # a short input is scored before a process would have started
     for batch in first:
@@ -54,7 +54,7 @@ def score_lines(files: Sequence[Path], detector_name: str, weights: Path | None,
         rest = in_order(_scored_by_worker, texts, jobs, _load_worker, detector_name, weights)
     for scored in rest:
         write_bytes(scored)
-    return lines.exit
+    return lines.end()
 
 
 _of_worker: list[Detector] = []  # in a working process: the detector that it loaded
@@ -79,19 +79,19 @@ def _scored(detector: Detector, texts: Sequence[TextOfSite]) -> bytes:
 
 def tally_lines(files: Sequence[Path], detector: str) -> Exit:
     """Page scores to site verdicts. Lines of another detector than the first one's are skipped: they are not pooled."""
-    lines = JsonLines(files, FlagOfDetector)
+    lines = JsonLines(files, FlagOfDetector, "tally")
     of_one = _OneDetector(lines, detector)
     flags = list(of_one)
     for site in tally_flags(flags, params_for(of_one.detector)):
         write_line({**msgspec.structs.asdict(site), "detector": of_one.detector})
-    return lines.exit
+    return lines.end()
 
 
 def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:
     """Site verdicts to the rate. Raises BadParameters for error counts or a confidence that make no sense."""
-    lines = JsonLines(files, SiteVerdictLine)
+    lines = JsonLines(files, SiteVerdictLine, "estimate")
     write_line(estimate_sites((line for _, line in lines), errors, confidence))
-    return lines.exit
+    return lines.end()
 
 
 class _OneDetector:
@@ -107,6 +107,8 @@ class _OneDetector:
             if line.detector and not self._named:
                 self.detector, self._named = line.detector, True
             if line.detector and line.detector != self.detector:
-                self._lines.bad(place, f"score of {line.detector}; scores of two detectors are never pooled")
+                self._lines.bad(
+                    place, f"score of {line.detector}; scores of two detectors are never pooled", "detector"
+                )
                 continue
             yield FlagLine(site=line.site, flag=line.flag, score=line.score)

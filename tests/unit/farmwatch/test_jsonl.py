@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from farmwatch import jsonl
 from farmwatch.errors import Exit
-from farmwatch.jsonl import JsonLines, batches
+from farmwatch.jsonl import ALIKE_SHOWN, JsonLines, batches
 
 
 class _Item(msgspec.Struct):
@@ -24,7 +24,7 @@ _bad = st.sampled_from([b"{", b"[1]", b'{"n": "x"}', b"{}", b"\xff", b"null"]).m
 _blank = st.sampled_from([b"", b"   "]).map(lambda line: (line, "blank"))
 
 
-@given(st.lists(st.one_of(_good, _bad, _blank)), st.booleans())
+@given(st.lists(st.one_of(_good, _bad, _blank), max_size=ALIKE_SHOWN), st.booleans())
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_line_is_accounted_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[tuple[bytes, object]], ended: bool
@@ -33,12 +33,12 @@ def test_every_line_is_accounted_for(
     file = tmp_path / "in"
     file.write_bytes(b"\n".join(line for line, _ in lines) + (b"\n" if ended else b""))
     capsys.readouterr()
-    reader = JsonLines([file], _Item)
+    reader = JsonLines([file], _Item, "tally")
     found = [(place, item.n) for place, item in reader]
     assert found == [(f"line {number}", what) for number, (_, what) in enumerate(lines, 1) if isinstance(what, int)]
     bad = [f"line {number}" for number, (_, what) in enumerate(lines, 1) if what == "bad"]
     assert [message.partition(":")[0] for message in capsys.readouterr().err.splitlines()] == bad
-    assert reader.exit == (Exit.PROBLEM if bad else Exit.OK)
+    assert reader.end() == (Exit.PROBLEM if bad else Exit.OK)
 
 
 def test_a_line_beyond_the_cap_is_skipped_without_being_held(
@@ -48,8 +48,37 @@ def test_a_line_beyond_the_cap_is_skipped_without_being_held(
     monkeypatch.setattr(jsonl, "LINE_CAP_BYTES", 100)
     file = tmp_path / "in"
     file.write_bytes(b'{"n": ' + b"1" * 1000 + b'}\n{"n": 2}\n')
-    assert [item.n for _, item in JsonLines([file], _Item)] == [2]
+    assert [item.n for _, item in JsonLines([file], _Item, "tally")] == [2]
     assert capsys.readouterr().err.startswith("line 1: longer than")
+
+
+def test_lines_that_are_bad_alike_are_counted_after_the_first_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """20 of each kind are told one by one, the rest of it in one line at the end; none changes the exit code."""
+    file = tmp_path / "in"
+    file.write_bytes(b'{"n": "x"}\n' * 50 + b'{"n": 1, \xff\n' * 21 + b'{"n": 2}\n' + b"[]\n" * 20)
+    reader = JsonLines([file], _Item, "tally")
+    assert [item.n for _, item in reader] == [2]
+    told = capsys.readouterr().err.splitlines()
+    assert [int(line.partition(":")[0].removeprefix("line ")) for line in told] == [
+        *range(1, 21),
+        *range(51, 71),
+        *range(73, 93),
+    ]
+    assert reader.end() == Exit.PROBLEM
+    sums = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in sums] == [
+        "30 more lines skipped like these",
+        "1 more line skipped like these",
+    ]
+    assert "int" in sums[0]
+
+
+def test_nothing_in_a_reason_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A reason may repeat what stands in a line: it goes out printable."""
+    JsonLines([tmp_path / "in"], _Item, "tally").bad("line 1", "score of \x1b[31mred")
+    assert capsys.readouterr().err.rstrip("\n").isprintable()
 
 
 def test_batches_keep_everything_in_order() -> None:
