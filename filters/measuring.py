@@ -15,7 +15,7 @@ from filters.extraction import ExtractError, Extraction, extract
 from filters.language import identify
 from filters.quality import measure_quality
 from filters.settings import MeasureSettings
-from filters.shingles import Outline, outline
+from filters.shingles import Outline, outline_of, words_of
 
 Measure = float | str | None
 
@@ -108,7 +108,8 @@ def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured
     data = found.text.encode("utf-8", "replace")
     language, probability = identify(found.text)
     chunks = chunk(data, settings.chunk_mode)
-    outlined = outline(found.text, settings.shingles_per_site)
+    words = words_of(found.text)
+    outlined = outline_of(words, settings.shingles_per_site)
     return Measured(
         text=found.text,
         text_digest=xxhash.xxh3_128_hexdigest(data),
@@ -116,7 +117,7 @@ def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured
         path=found.path,
         tried=found.tried,
         measures={
-            "tokens": float(len(found.text.split())),
+            "tokens": float(len(words)),
             "chars": float(len(found.text)),
             "link_code_share": found.link_code_share,
             "language": language,
