@@ -58,6 +58,7 @@ def train_detector(
     train: Annotated[
         Path, Parameter(help="Texts to learn from: JSONL of {id, domain, generator, label, text, src, lic}.")
     ],
+    /,
     *,
     dev: Annotated[Path, Parameter(help="Texts to calibrate and test on, of other groups than those learned from.")],
     out: Annotated[Path, Parameter(help="Folder for the weights and their numbers.")],

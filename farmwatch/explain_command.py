@@ -13,6 +13,7 @@ from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 def explain(
     page: Annotated[str, Parameter(help="URL of a page in the log, or a file of HTML.")],
+    /,
     *,
     ruleset: Annotated[str | None, Parameter(help="Judge by this ruleset, not by the verdict in the log.")] = None,
     url: Annotated[str | None, Parameter(help="URL at which a file is taken to stand; else unknown.")] = None,

@@ -30,7 +30,7 @@ def list_rulesets(*, json: AsJson = False) -> int:
     return Exit.OK
 
 
-def show_ruleset(ruleset: Named, *, json: AsJson = False) -> int:
+def show_ruleset(ruleset: Named, /, *, json: AsJson = False) -> int:
     """A ruleset as it is written, and its digest. A starting point for your own: save it and change it.
 
     JSON: every rule with its operator, threshold and fields, and what it measures.
@@ -48,6 +48,7 @@ def show_ruleset(ruleset: Named, *, json: AsJson = False) -> int:
 
 def check_rulesets(
     rulesets: Annotated[list[str], Parameter(help="TOML files, or names of shipped rulesets.", negative="")],
+    /,
     *,
     json: AsJson = False,
 ) -> int:
@@ -78,7 +79,7 @@ def check_rulesets(
     return Exit.OK if all(entry["ok"] for entry in found) else Exit.USAGE
 
 
-def diff_rulesets(a: Named, b: Named, *, json: AsJson = False) -> int:
+def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
     """What two rulesets decide otherwise: rules that only one has, thresholds, other fields, their order.
 
     Exit code 0 where they are equal in meaning (one digest), 1 where they differ, as `diff` has it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,14 @@ def test_every_command_has_a_description_and_every_option_a_meaning() -> None:
                 cells = [cell.strip() for cell in line.strip("|").split("|")]
                 assert cells[-1] or name == "configuration.md", line
     assert all(command.default_command.__doc__ for command in commands(app).values() if command.default_command)
+
+
+def test_what_is_given_by_place_is_no_option() -> None:
+    """Arguments have one name, that of the usage line: errors and pages never call them options."""
+    for name, command in commands(app).items():
+        assert command.default_command is not None
+        kinds = {parameter.kind for parameter in inspect.signature(command.default_command).parameters.values()}
+        assert inspect.Parameter.POSITIONAL_OR_KEYWORD not in kinds, name
 
 
 def test_every_setting_has_a_meaning() -> None:
