@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,8 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
         with closing(open_configured(config)) as log:
             create_topics(log, config)
             if Role.JUDGE in roles:
-                _tell_other_rulesets(read_sites(log), load_configured_ruleset(config))
+                with suppress(StreamError):  # it is there to be told, and stops nothing
+                    _tell_other_rulesets(read_sites(log), load_configured_ruleset(config))
     except StreamError as error:
         if not (error.retriable and config.log.url.startswith("kafka:")):
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import structlog
 
 from farmwatch.errors import Exit
 from stream.errors import LogUnavailable
+from stream.log import Output
 from stream.opening import open_log
-from stream.topics import HITS, all_topics
+from stream.topics import HITS, SITES, all_topics
 from tests.front_door import PARTITIONS, Runner
 
 
@@ -93,6 +95,17 @@ def test_sites_of_another_ruleset_are_told(
     lines = [line for line in ran.err.splitlines() if line.startswith("judged before: 2 sites by default ")]
     assert [" until a page of it is judged by notes " in line for line in lines] == [True] * told
     assert ("judged before" in ran.err) is told
+
+
+def test_a_row_that_cannot_be_read_does_not_stop_up(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is only told must not keep the roles from starting: a row of a newer farmwatch is passed over here."""
+    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    with closing(open_log(finished)) as log:
+        log.append([Output(SITES, 0, b"a.example", b"\x93\x02\xa1a\xa1b")])
+    ran = farmwatch("up", "--log", finished, "--set", "judge.ruleset=notes")
+    assert (ran.code, "judged before" in ran.err) == (Exit.OK, False)
 
 
 def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
