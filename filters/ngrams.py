@@ -23,7 +23,7 @@ more of them are equal than of the n-grams themselves, the characters are compar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,7 @@ _SPREAD = np.uint64(0x9FB21C651E98DF25)  # likewise
 _LEAST, _MOST = DUPLICATE[0], DUPLICATE[-1]
 _FEW = 64  # repetitions below which a dictionary is faster than arrays
 _PLACE_BITS = 14
+_PIECE = 1 << 16
 _NUMBERS = np.arange(1 << _PLACE_BITS, dtype=np.uint64)
 
 Firsts = dict[int, int]
@@ -83,7 +84,7 @@ def repeated_ngrams(tokens: Tokens) -> Repeated:
             top[n - 2] = ends[most + n] - ends[most], times
         else:
             all_chars[n - _LEAST] = int((tokens.bounds[places + n] - tokens.bounds[places]).sum())
-            walked_chars[n - _LEAST] = _walk(zip(places.tolist(), grams.tolist(), strict=True), n, ends)
+            walked_chars[n - _LEAST] = _walk(_in_pieces(places, grams), n, ends)
             pairs += len(equal)
         both = (places[1:] - places[:-1] == 1).nonzero()[0]
         places, grams = places[both], grams[both]
@@ -182,6 +183,13 @@ def _walk(places: Iterable[tuple[int, int | str]], n: int, ends: Sequence[int]) 
     return chars
 
 
+def _in_pieces(places: Counts, grams: Hashes) -> Iterator[tuple[int, int]]:
+    """Places and their n-grams; a list of millions would take more memory than all else."""
+    for start in range(0, len(places), _PIECE):
+        piece = slice(start, start + _PIECE)
+        yield from zip(places[piece].tolist(), grams[piece].tolist(), strict=True)
+
+
 def _walk_joined(tokens: Tokens, n: int) -> int:
     """The walk as it is defined, over the joined characters."""
     joined, ends = "".join(tokens.strings), tokens.ends
@@ -203,9 +211,14 @@ def _joined_pairs(tokens: Tokens, kind: type[np.uint32 | np.uint64]) -> int:
     sums[len(tokens) + 1 :] = _PAST_THE_END
     size = sums.itemsize
     rows = np.ndarray((len(DUPLICATE), columns), kind, sums, offset=_LEAST * size, strides=(size, size))
-    joined = (rows - sums[:columns]) * inverses[:columns].astype(kind)
-    joined.sort(axis=1)
-    return int(np.count_nonzero(joined[:, 1:] == joined[:, :-1]))
+    factors = inverses[:columns].astype(kind)
+    pairs = 0
+    for some in rows if columns > _PIECE else rows[np.newaxis]:  # all at once, or one by one where they are long
+        joined = some - sums[:columns]
+        joined *= factors
+        joined.sort()
+        pairs += int(np.count_nonzero(joined[..., 1:] == joined[..., :-1]))
+    return pairs
 
 
 _PAST_THE_END = np.array([0x85EBCA6B, 0xC2B2AE35, 0x27D4EB2F, 0x165667B1, 0x9E3779B1], np.uint32)
