@@ -12,25 +12,37 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import msgspec
 import zstandard
 
+from crawler.urls import site_of
+from farmwatch.labelled import Label, LabelledPages
+from filters import measure_stage, measuring, trafilatura_text
 from filters.blocks import Definition, measured
 from filters.chunking import chunk, cuts
 from filters.extraction import extract
 from filters.judge_stage import JudgeStage
 from filters.judging import judge
+from filters.measure_stage import MeasureStage
 from filters.measurer import Measurer
-from filters.measuring import RawPage, measure_raw
+from filters.measuring import Measured, RawPage, measure_raw
 from filters.ruleset import load_ruleset
 from filters.settings import JudgeSettings, MeasureSettings
+from filters.shingles import outline
+from filters.site_memory import SiteMemory
+from filters.site_rows import NoState
 from filters.workers import ExtractionPool
+from stream.memory_state import MemoryState
 from stream.metrics import Meter
-from stream.records import Features, decode, encode
+from stream.records import Features, Page, decode, encode
 from stream.stage import Context
+from stream.state import KeyedState
 from tests.extraction_peer import bare, bare_text, f1, gold_pages
 
 ROUNDS = 3
@@ -46,13 +58,12 @@ def main() -> None:
     if not root.is_dir():
         sys.exit(f"the labelled pages are not at {root}: set FARMWATCH_TEST_DATA")
     files = sorted(root.glob("*/html/*.zst"))
-    pages = [
-        RawPage(f"https://{file.parts[-3]}.example/{file.stem}", "utf-8", file.read_bytes())
-        for file in files[:: len(files) // PAGES]
-    ]
+    labels = LabelledPages(root).labels
+    records = [_record(root, label) for label in labels[:: len(labels) // PAGES]]
+    pages = [RawPage(page.url, page.encoding, page.body) for page in records]
     chosen = sys.argv[1:] or ["measure", "extractors", "chunking", "workers", "memory", "judge"]
     if "measure" in chosen:
-        bench_measure(pages)
+        bench_measure(records)
     if "extractors" in chosen:
         bench_extractors(root)
     if "chunking" in chosen:
@@ -66,47 +77,146 @@ def main() -> None:
         bench_judge(pages)
 
 
-def bench_measure(pages: list[RawPage]) -> None:
-    """MEASURE's whole work on a page beside one call of Trafilatura, same pages, same options, in turn.
+def _record(root: Path, label: Label) -> Page:
+    body = (root / label.source / "html" / f"{label.id}.html.zst").read_bytes()
+    site = site_of(label.url) if label.url else label.id
+    return Page(id=label.id, site=site, page_id=label.id, url=label.url, encoding="utf-8", body=body)
 
-    First with a garbage collector that leaves alone what is loaded, as in a worker process; then as Python comes.
+
+class _Here(ExtractionPool):
+    """Measures in this process; pages and results are encoded and decoded as for a worker."""
+
+    def __init__(self, settings: MeasureSettings) -> None:
+        self._here = settings
+
+    def map(self, pages: Sequence[RawPage]) -> list[Measured]:
+        """Results in the order of the pages."""
+        sent = [msgspec.msgpack.decode(msgspec.msgpack.encode(page), type=RawPage) for page in pages]
+        answers = [msgspec.msgpack.encode(measure_raw(page, self._here)) for page in sent]
+        return [msgspec.msgpack.decode(answer, type=Measured) for answer in answers]
+
+
+class _Measure:
+    """MEASURE on one record after another: decoding, the stage, its outputs encoded. Left out: log, pipes, commits."""
+
+    def __init__(self) -> None:
+        settings = MeasureSettings()
+        self._stage = MeasureStage(settings, pool=_Here(settings))
+        self._state = KeyedState(MemoryState())
+
+    def __call__(self, record: bytes) -> bytes:
+        page = decode(Page, record)
+        context = Context(0, self._state, Meter(), 0)
+        self._stage.process(page, self._stage.prepare([page])[0], context)
+        return context.outputs[0].value or b""
+
+
+class _Parts:
+    """Time spent in parts of a call, each without that of the parts within it."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = collections.defaultdict(float)
+        self._within = 0.0
+
+    def timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, its time added up under a name."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            around, self._within = self._within, 0.0
+            started = time.process_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent = time.process_time() - started
+                self.seconds[name] += spent - self._within
+                self._within = around + spent
+
+        return call
+
+
+def bench_measure(pages: list[Page]) -> None:
+    """Everything of MEASURE but the log, from a page record to its features record, beside one bare Trafilatura call.
+
+    Same pages, same options, in turn; the garbage collector leaves alone what is loaded, as in a worker process, on
+    both sides. The pages are of the sites that they are from: most are the only one of their site here.
     """
-    for frozen in (True, False):
-        _bench_measure(pages, frozen)
-
-
-def _bench_measure(pages: list[RawPage], frozen: bool) -> None:
-    settings = MeasureSettings()
+    records = [encode(page) for page in pages]
     inflate = zstandard.ZstdDecompressor()
     htmls = [inflate.decompress(page.body, max_output_size=1 << 26).decode("utf-8", "replace") for page in pages]
-
-    results = [measure_raw(page, settings) for page in pages]  # warm
+    whole = _Measure()
+    results = [decode(Features, whole(record)) for record in records]  # warm
     for html in htmls[:20]:
         bare(html)
     gc.collect()
-    if frozen:
-        gc.freeze()  # both sides gain
+    gc.freeze()
     ours, theirs = [[9e9] * len(pages) for _ in range(2)]
     for _ in range(ROUNDS):
+        whole = _Measure()
         for first in range(len(pages)):
             # In turn, so that a busy machine slows both; half a round apart, so that no lines are cached by the other.
             second = (first + len(pages) // 2) % len(pages)
-            page, html = pages[first], htmls[second]
-            ours[first] = min(ours[first], cpu_of(lambda: measure_raw(page, settings)))  # noqa: B023  # called at once
+            record, html = records[first], htmls[second]
+            ours[first] = min(ours[first], cpu_of(lambda: whole(record)))  # noqa: B023  # called at once
             theirs[second] = min(theirs[second], cpu_of(lambda: bare(html)))  # noqa: B023
-    paths = collections.Counter(result.error or "+".join(result.tried) + " → " + result.path for result in results)
-    size = sum(map(len, htmls)) / 1e6
-    gc.unfreeze()
-    collector = "a worker's" if frozen else "Python's default"
-    print(f"\nMEASURE, {len(pages)} real pages, {size:.1f} MB of HTML, best of {ROUNDS} each, collector: {collector}")
-    print(f"  bare Trafilatura  {sum(theirs) / len(pages) * 1e3:7.2f} ms CPU a page")
-    print(f"  MEASURE           {sum(ours) / len(pages) * 1e3:7.2f} ms CPU a page")
-    print(f"  ratio             {sum(ours) / sum(theirs):7.3f}   (goal <= 1.25)")
-    again = [number for number, result in enumerate(results) if len(result.tried) > 1]
+    again = [number for number, result in enumerate(results) if result.extract_path == "precision"]
     retries = sum(min(cpu_of(lambda: bare(htmls[n], precision=True)) for _ in range(ROUNDS)) for n in again)  # noqa: B023
-    print(f"  ratio to the same Trafilatura calls, {len(again)} retries for precision included: ", end="")
-    print(f"{sum(ours) / (sum(theirs) + retries):.3f}")
-    print("  paths: " + ", ".join(f"{name} {count}" for name, count in paths.most_common()))
+    parts, at_caps = _parts(records, results)
+    gc.unfreeze()
+    size, sites = sum(map(len, htmls)) / 1e6, len({page.site for page in pages})
+    print(f"\nMEASURE, {len(pages)} real pages of {sites} sites, {size:.1f} MB of HTML, best of {ROUNDS} each")
+    print(f"  one bare call of Trafilatura {sum(theirs) / len(pages) * 1e3:7.2f} ms CPU a page")
+    print(f"  MEASURE, but for the log     {sum(ours) / len(pages) * 1e3:7.2f} ms CPU a page")
+    print(f"  ratio                        {sum(ours) / sum(theirs):7.3f}   (goal <= 1.25)")
+    print(f"  ratio to the same calls      {sum(ours) / (sum(theirs) + retries):7.3f}   ({len(again)} retries)")
+    found = collections.Counter(result.extract_error or result.extract_path for result in results)
+    print("  paths: " + ", ".join(f"{name} {count}" for name, count in found.most_common()))
+    print("  of it, ms CPU a page, in place (another round, with the clocks' own time in it):")
+    for name, seconds in sorted(parts.items(), key=lambda part: -part[1]):
+        print(f"    {name:<52} {seconds / len(pages) * 1e3:7.3f}")
+    print(f"    {'compare, if all were of one site at its caps':<52} {at_caps / len(pages) * 1e3:7.3f}")
+
+
+def _parts(records: list[bytes], results: list[Features]) -> tuple[dict[str, float], float]:
+    """CPU seconds of the parts of MEASURE on the records, and of the comparison on a site at its caps."""
+    parts = _Parts()
+    extraction = trafilatura_text._trafilatura
+    modes = {mode: parts.timed(f"extract: Trafilatura, {mode}", extraction) for mode in ("recall", "precision")}
+    places: list[tuple[Any, str, str]] = [
+        (sys.modules[__name__], "decode", "page record decoded"),
+        (measure_stage, "features_of", "features built"),
+        (Context, "emit", "features encoded"),
+        (SiteMemory, "compare", "compare with the site"),
+        (measuring, "extract", "extract: charset, guards, freeing the tree"),
+        (trafilatura_text, "parse", "extract: parse, again for a retry"),
+        (measuring, "measure_quality", "quality"),
+        (measuring, "identify", "language"),
+        (measuring, "outline_of", "outline: shingles, sketch, simhash"),
+        (measuring, "words_of", "words"),
+        (measuring, "chunk", "chunks"),
+    ]
+    with ExitStack() as patches:
+        for owner, name, shown in places:
+            patches.enter_context(patch.object(owner, name, parts.timed(shown, getattr(owner, name))))
+        by_mode = patch.object(trafilatura_text, "_trafilatura", lambda tree, mode: modes[mode](tree, mode))
+        patches.enter_context(by_mode)
+        whole = parts.timed("the rest: inflating, to and from a worker, counts", _Measure())
+        for record in records:
+            whole(record)
+    return parts.seconds, _at_caps(results)
+
+
+def _at_caps(results: list[Features]) -> float:
+    """CPU seconds of comparing and remembering each text on a site that has all that is remembered of one."""
+    settings = MeasureSettings()
+    texts = [result.text for result in results if result.text]
+    known = [(chunk(text.encode("utf-8", "replace")), outline(text, settings.shingles_per_site)) for text in texts]
+    memory, seconds = SiteMemory(settings), 0.0
+    for number in range(settings.pages_per_site + len(known)):
+        chunks, outlined = known[number % len(known)]
+        started = time.process_time()
+        memory.compare(NoState(), 0, "site", str(number), chunks, outlined)
+        seconds += time.process_time() - started if number >= settings.pages_per_site else 0
+    return seconds
 
 
 def bench_extractors(root: Path) -> None:
