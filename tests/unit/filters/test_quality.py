@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from filters import ngrams
 from filters.c4 import clean
 from filters.characters import TERMINAL_PUNCTUATION
 from filters.errors import UnknownTokenizer
@@ -187,7 +188,14 @@ def test_hostile_texts_are_measured_in_linear_time(text: str, tokenizer: str) ->
     assert len(measure_quality(text, tokenizer)["main"]) == len(MEASURES)
 
 
-@pytest.mark.parametrize("distinct", [1_000, 4_000, 70_000])
+@pytest.fixture(params=[ngrams._PIECE, 97], ids=["whole", "in pieces"])
+def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """N-grams more than which are compared piece by piece: as many as it is, and few."""
+    monkeypatch.setattr(ngrams, "_PIECE", request.param)
+
+
+@pytest.mark.usefixtures("piece")
+@pytest.mark.parametrize("distinct", [1_000, 4_000])
 def test_joined_words_are_told_from_other_words_in_long_texts_too(distinct: int) -> None:
     """Ten words of a text stand in it twice, the second time cut otherwise: duplicates for datatrove, not for DOLMa."""
     filler = [f"w{number}" for number in range(distinct)]
@@ -198,7 +206,8 @@ def test_joined_words_are_told_from_other_words_in_long_texts_too(distinct: int)
     assert found.walked_chars[5] > found.all_chars[5] == 0
 
 
-@pytest.mark.parametrize("count", [200, 2_000, 17_000, 70_000])
+@pytest.mark.usefixtures("piece")
+@pytest.mark.parametrize("count", [200, 2_000, 17_000])
 def test_many_repeated_ngrams_are_counted_as_few_are(count: int) -> None:
     """In short texts and in long ones, whose n-grams are sorted otherwise: the definitions' numbers."""
     random = Random(4)
