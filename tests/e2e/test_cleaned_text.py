@@ -1,0 +1,158 @@
+"""Pages through every stage under a ruleset that scores the cleaned text: the detector reads it, and the log agrees."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TypeVar
+
+import pytest
+import xxhash
+import zstandard
+
+from crawler.urls import fetch_id, page_id
+from farmwatch.audit import audit
+from farmwatch.flow import lag_of
+from filters.c4 import clean
+from filters.epoch import feature_epoch
+from filters.judge_stage import JudgeStage
+from filters.measure_stage import MeasureStage
+from filters.settings import JudgeSettings, MeasureSettings
+from scoring.detector import TextScore, load_detector
+from scoring.score_stage import ScoreStage
+from scoring.tally_stage import TallyStage
+from stream.log import Output
+from stream.loop import StageLoop
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
+from stream.stage import Stage
+from stream.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+
+T = TypeVar("T", bound=Record)
+SITE = "river.example"
+SETTINGS = MeasureSettings(workers=1)
+MENU = ("Home and garden", "More about the village and its river", "Please accept the use of cookies on this page.")
+SUBJECTS = ("boats", "cattle", "children")
+
+
+class Reader:
+    """The shipped detector, which also tells what it has read."""
+
+    def __init__(self) -> None:
+        self._detector = load_detector()
+        self.identity, self.warning = self._detector.identity, self._detector.warning
+        self.read: list[str] = []
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """Scores of the texts."""
+        self.read.extend(texts)
+        return self._detector.score(texts)
+
+
+def sentences(subject: str) -> str:
+    """A paragraph of 12 sentences about something."""
+    return " ".join(
+        f"On day {day} the river rose, and people of the village moved their {subject} to higher ground {day} times."
+        for day in range(1, 13)
+    )
+
+
+def page(subject: str) -> Page:
+    """A fetched page on which an article stands among lines of menus."""
+    article = f"<h1>The {subject} of the river</h1>" + f"<p>{sentences(subject)}</p>"
+    menu = "".join(f"<p>{line}</p>" for line in MENU)
+    html = f"<html><body><article>{article}{menu}<p>{sentences(subject + ' again')}</p></article></body></html>"
+    url = f"http://{SITE}/{subject}"
+    return Page(
+        id=fetch_id(url, 1),
+        site=SITE,
+        page_id=page_id(url),
+        url=url,
+        body=zstandard.ZstdCompressor().compress(html.encode()),
+        fetched_at=5,
+    )
+
+
+def work(log: MemoryLog, stage: Stage) -> None:
+    """Let a stage read all that is there."""
+    stage.poll_s = 0.001
+    member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
+    loop = StageLoop(stage, member, metrics=Metrics())
+    for _ in range(50):
+        loop.cycle(threading.Event())
+        if not lag_of(log, stage.name):
+            break
+    member.close()
+
+
+def put(log: MemoryLog, topic: str, *records: Record) -> None:
+    """Records under their site's key."""
+    log.append([Output(topic, 0, record.site.encode(), encode(record)) for record in records])
+
+
+@pytest.fixture(scope="module")
+def reader() -> Reader:
+    """The detector of the run."""
+    return Reader()
+
+
+@pytest.fixture(scope="module")
+def log(reader: Reader) -> MemoryLog:
+    """A log in which three pages have gone through MEASURE, JUDGE, SCORE and TALLY under the ruleset `c4`."""
+    log = MemoryLog()
+    log.create(all_topics(1, feature_epoch(SETTINGS)))
+    pages = [page(subject) for subject in SUBJECTS]
+    put(log, HITS, *(Hit(id=f"hit-{page.id}", site=SITE, url=page.url) for page in pages))
+    put(log, PAGES, *pages)
+    with closing(MeasureStage(SETTINGS)) as measure:
+        work(log, measure)
+    work(log, JudgeStage(JudgeSettings(ruleset="c4")))
+    work(log, ScoreStage(reader))
+    work(log, TallyStage(reader.identity))
+    return log
+
+
+def records(log: MemoryLog, topic: str, kind: type[T]) -> list[T]:
+    """All records of a topic."""
+    return [decode(kind, message.value) for message in log.read(topic, 0) if message.value]
+
+
+def test_the_scored_text_is_the_cleaned_one(log: MemoryLog, reader: Reader) -> None:
+    """Features keep the menus; requests, and so the detector, have the article without them."""
+    features = records(log, FEATURES, Features)
+    requests = records(log, SCORE_REQUESTS, ScoreRequest)
+    assert len(features) == len(requests) == len(SUBJECTS)
+    for found, request, subject in zip(features, requests, SUBJECTS, strict=True):
+        assert all(line in found.text for line in MENU)
+        assert request.text == f"{sentences(subject)}\n{sentences(subject + ' again')}"
+        assert request.text == clean(found.text).text != found.text
+    assert sorted(reader.read) == sorted(request.text for request in requests)
+
+
+def test_digests_name_the_cleaned_text_all_the_way(log: MemoryLog, reader: Reader) -> None:
+    """Verdict, request and score of a page have the digest of what was read, which is not that of the main text."""
+    features = records(log, FEATURES, Features)
+    verdicts = records(log, VERDICTS, Verdict)
+    requests = {request.page_id: request for request in records(log, SCORE_REQUESTS, ScoreRequest)}
+    scores = {score.text_digest: score for score in records(log, SCORES, Score)}
+    for found, verdict in zip(features, verdicts, strict=True):
+        assert (verdict.verdict, verdict.ruleset) == ("article", "c4")
+        text = requests[verdict.page_id].text
+        assert verdict.text_digest == requests[verdict.page_id].text_digest == xxhash.xxh3_128_hexdigest(text.encode())
+        assert verdict.text_digest != found.text_digest
+        (expected,) = load_detector().score([text])
+        assert (scores[verdict.text_digest].p_llm, scores[verdict.text_digest].detector) == (
+            expected.p_llm,
+            reader.identity,
+        )
+    assert len(scores) == len(SUBJECTS)
+
+
+def test_the_log_adds_up(log: MemoryLog) -> None:
+    """The audit is clean, and the site's row counts every page as an article that was scored."""
+    report = audit(log)
+    assert report.ok and report.settled, report
+    row = records(log, SITES, SiteState)[-1]
+    assert (row.pages, row.articles, row.scored + row.abstained) == (3, 3, 3)
