@@ -79,6 +79,47 @@ def test_counts_stand_in_both_texts() -> None:
     assert [both["main"][place] for place in at] == [both["c4"][place] for place in at] == [0.0, 1.0, 1.0]
 
 
+GOLDEN = """\
+Home | About | Contact
+ The museum opens at nine.  It closes at five![1]
+The museum opens at nine.
+Tickets [citation needed] are sold "at the door"
+Ask for Dr. Smith, e.g. at noon? He knows the dogs'
+Read more...
+See you there.\u2028[edit] Bring a friend.\x85Bring two
+Two words.
+LOREM ipsum dolor sit amet.
+Lorem ipsum {braces} count for both.
+A line with {braces} counts once.
+Enable JavaScript, not {braces} or lorem ipsum.
+This site uses cookies {braces} too.
+Our Privacy Policy has changed.
+Es gibt 3.5 Liter… Und mehr.
+{ no end mark, no count
+"""
+
+
+def test_a_fixed_text_is_cleaned_as_ever() -> None:
+    """Pins what is kept and counted. Whoever changes it raises `MEASURES_VERSION` (filters.epoch) and `RULES_VERSION`
+    (filters.rules): verdicts and scores of records that exist are of the text as it was cleaned before.
+    """
+    found = clean(GOLDEN)
+    assert found.text.split("\n") == [
+        "The museum opens at nine.  It closes at five!",
+        "The museum opens at nine.",
+        'Tickets  are sold "at the door"',
+        "Ask for Dr. Smith, e.g. at noon? He knows the dogs'",
+        "See you there.",
+        " Bring a friend.",
+        "LOREM ipsum dolor sit amet.",
+        "Lorem ipsum {braces} count for both.",
+        "A line with {braces} counts once.",
+        "Es gibt 3.5 Liter… Und mehr.",
+    ]
+    assert (found.lorem_ipsum_lines, found.curly_bracket_lines, found.sentences) == (3, 3, 13)
+    assert clean("One line to keep.\nand none\nOne more to keep.").kept == [True, False, True]
+
+
 @settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("a. [1]\r\x85\u2028!'\"…{"), max_size=12), max_size=6).map("\n".join))
 @example("a\x85b c d.\nThis is one line.\nmenu\n")

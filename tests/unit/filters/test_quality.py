@@ -207,11 +207,14 @@ def test_joined_words_are_told_from_other_words_in_long_texts_too(distinct: int)
 
 
 @pytest.mark.usefixtures("piece")
+@pytest.mark.parametrize("third", ["ab", "c"])
 @pytest.mark.parametrize("count", [200, 2_000, 17_000])
-def test_many_repeated_ngrams_are_counted_as_few_are(count: int) -> None:
-    """In short texts and in long ones, whose n-grams are sorted otherwise: the definitions' numbers."""
+def test_many_repeated_ngrams_are_counted_as_few_are(count: int, third: str) -> None:
+    """In short texts and in long ones, whose n-grams are sorted otherwise, and whether or not different words make the
+    same characters when joined: the definitions' numbers.
+    """
     random = Random(4)
-    words = [random.choice(["a", "b", "ab", "long", "words"]) for _ in range(count)]
+    words = [random.choice(["a", "b", third, "long", "words"]) for _ in range(count)]
     found = repeated_ngrams(Tokens.of(" ".join(words)))
     assert found.walked_chars == [walked(words, n) for n in DUPLICATE]
     for n, top in zip((2, 3, 4), found.top, strict=True):
