@@ -30,7 +30,9 @@ def evaluate_rulesets(
     jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Extraction processes; 0 = one per core.")] = 0,
     json: AsJson = False,
     markdown: Annotated[bool, Parameter(help="Print the tables as Markdown.", negative="")] = False,
-    card: Annotated[Path | None, Parameter(help="Markdown file whose tables are renewed, as docs/rules.md.")] = None,
+    card: Annotated[
+        Path | None, Parameter(help="Markdown file whose tables are renewed, if nothing is skipped.")
+    ] = None,
     common: Configured = JUST_CONFIGURED,
 ) -> int:
     """What rulesets keep of labelled pages: precision and recall for articles, pass rates, and each rule's drops.
@@ -81,7 +83,9 @@ def evaluate_rulesets(
             if number:
                 put("")
             put_table(table.headings, table.rows, table.title)
-    if card:
+    if card and pages.skipped:
+        message(f"{card}: not renewed: what was skipped would be missing in its tables")
+    elif card:
         card.write_text(renewed(old, COMMAND, document(tables)), encoding="utf-8")
     return pages.exit
 

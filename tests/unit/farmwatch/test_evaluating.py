@@ -154,7 +154,7 @@ def test_json_has_every_count(farmwatch: Runner, labels: Path, mine: Path) -> No
 def test_markdown_and_a_page_that_is_renewed_have_the_same_tables(
     farmwatch: Runner, labels: Path, mine: Path, tmp_path: Path
 ) -> None:
-    """--markdown prints them; --card writes them between its two comments and leaves the rest of the page alone."""
+    """--markdown prints them; --card writes them between its two comments, unless something was skipped, and leaves the rest alone."""
     card = tmp_path / "card.md"
     card.write_text(renewed_page("old"))
     arguments = ("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1")
@@ -163,6 +163,11 @@ def test_markdown_and_a_page_that_is_renewed_have_the_same_tables(
     ran = farmwatch(*arguments, "--card", card)
     assert (ran.code, ran.out) == (Exit.OK, "")
     assert card.read_text() == renewed_page(printed.strip())
+    card.write_text(renewed_page("old"))
+    (labels / "news" / "gold.jsonl").open("a").write("no json\n")
+    ran = farmwatch(*arguments, "--card", card)
+    assert (ran.code, card.read_text()) == (Exit.PROBLEM, renewed_page("old"))
+    assert "not renewed" in ran.err
 
 
 def renewed_page(content: str) -> str:
