@@ -154,7 +154,7 @@ def test_json_has_every_count(farmwatch: Runner, labels: Path, mine: Path) -> No
 def test_markdown_and_a_page_that_is_renewed_have_the_same_tables(
     farmwatch: Runner, labels: Path, mine: Path, tmp_path: Path
 ) -> None:
-    """--markdown prints them; --card writes them between its two comments, unless something was skipped, and leaves the rest alone."""
+    """--markdown prints them; --card puts them between its two comments and nowhere else, if nothing was skipped."""
     card = tmp_path / "card.md"
     card.write_text(renewed_page("old"))
     arguments = ("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1")
