@@ -97,15 +97,20 @@ class _Here(ExtractionPool):
 
 
 class _Measure:
-    """MEASURE on one record after another: decoding, the stage, its outputs encoded. Left out: log, pipes, commits."""
+    """MEASURE on one record after another: decoding, the stage, its outputs encoded. Left out: log and pipes."""
 
     def __init__(self) -> None:
         settings = MeasureSettings()
         self._stage = MeasureStage(settings, pool=_Here(settings))
-        self._state = KeyedState(MemoryState())
+        self._committed = MemoryState()
+        self._state, self._calls = KeyedState(self._committed), 0
 
     def __call__(self, record: bytes) -> bytes:
         page = decode(Page, record)
+        self._calls += 1
+        if self._calls % self._stage.max_records == 0:  # as after each batch
+            self._committed.apply(self._state.changes())
+            self._state = KeyedState(self._committed)
         context = Context(0, self._state, Meter(), 0)
         self._stage.process(page, self._stage.prepare([page])[0], context)
         return context.outputs[0].value or b""
