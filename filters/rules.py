@@ -12,9 +12,11 @@ from filters.blocks import Kind
 from filters.language_codes import LANGUAGES
 from filters.quality_rules import QUALITY_RULES
 from filters.rule_kinds import Facts, Rule, RuleKind, Value
+from filters.url_patterns import OTHER
 
 RULES_VERSION = 2
-"""Raised with every change of the rules' code or of `judging` that may change a verdict; part of a ruleset's digest."""
+"""Raised with every change of the rules' code, of `judging`, or of `filters.c4.clean` (which JUDGE runs where `scores`
+is "c4") that may change a verdict or the text that is scored; part of a ruleset's digest."""
 
 FLAT_PATHS = frozenset({"fallback", "plain"})
 """Extraction paths of flat text: lists and tables were dissolved, so none is known."""
@@ -59,7 +61,7 @@ def _url_kind(facts: Facts, rule: Rule) -> Value:
     path = facts.measures.get("url_path")
     if not isinstance(path, str) or not path:
         return None
-    return next((kind for kind, pattern in rule.patterns if pattern.find(path) is not None), "other")
+    return next((kind for kind, pattern in rule.patterns if pattern.find(path) is not None), OTHER)
 
 
 ARTICLE_RULES: dict[str, RuleKind] = {

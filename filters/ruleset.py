@@ -21,7 +21,7 @@ from filters.blocks import Definition
 from filters.errors import BadRuleset
 from filters.rule_kinds import Rule
 from filters.rules import RULES, RULES_VERSION
-from filters.ruleset_file import near, read_content
+from filters.ruleset_file import MOST_BYTES, TOO_LARGE, near, read_content
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,17 @@ class Ruleset:
 
 
 def rule_fields(rule: Rule) -> dict[str, Any]:
-    """A rule as it decides, by the names of its fields in a file: 1 and 1.0 are equal, and so are lists in any order.
+    """A rule as it decides, by the names of its fields in a file: what decides the same is equal, and written alike.
 
-    Patterns stand in their order: the first that is found names the kind.
+    So 1 is 1.0, -0.0 is 0.0 and a list has its items in order. Patterns keep theirs: the first found names the kind.
     """
     found: dict[str, Any] = {"threshold": rule.threshold, "on_unknown": "drop" if rule.drop_unknown else "pass"}
     if isinstance(rule.threshold, list):
         found["threshold"] = sorted(set(rule.threshold))
-    elif isinstance(rule.threshold, int):
-        found["threshold"] = float(rule.threshold)
+    elif isinstance(rule.threshold, int | float):
+        found["threshold"] = rule.threshold + 0.0  # -0.0 + 0.0 is 0.0
     for field in sorted(RULES[rule.name].fields - {"patterns"}):
-        found[field] = getattr(rule, field)
+        found[field] = getattr(rule, field) + 0
     if "patterns" in RULES[rule.name].fields:
         found["patterns"] = {kind: pattern.text for kind, pattern in rule.patterns}
     return found
@@ -97,12 +97,16 @@ def load_ruleset(name_or_path: str | Path) -> Ruleset:
 def read_ruleset(path: Path) -> Ruleset:
     """A ruleset from its file; it is named as the file is. Raises BadRuleset."""
     try:
-        source = path.read_text("utf-8-sig")  # editors of Windows begin a file with a mark
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise BadRuleset(f"{path}: {TOO_LARGE}")
+        source = data.decode("utf-8-sig")  # editors of Windows begin a file with a mark
     except OSError as error:
         raise BadRuleset(f"{path}: the ruleset cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise BadRuleset(f"{path}: the ruleset is not UTF-8, from its byte {error.start + 1} on: save it so") from error
-    return parse_ruleset(source, path.stem, str(path))
+    return parse_ruleset(source.replace("\r\n", "\n").replace("\r", "\n"), path.stem, str(path))
 
 
 def parse_ruleset(source: str, name: str, where: str = "") -> Ruleset:

@@ -14,9 +14,14 @@ from filters.errors import BadRuleset
 from filters.quality_names import TEXTS
 from filters.rule_kinds import MOST, Rule, RuleKind, number_refusal
 from filters.rules import RULES
-from filters.toml_lines import line_of, line_of_error, line_of_item
+from filters.toml_lines import line_of, line_of_error, line_of_item, too_deep
 from filters.toml_values import as_toml
-from filters.url_patterns import BadPattern, UrlPattern, compile_pattern
+from filters.url_patterns import OTHER, BadPattern, UrlPattern, compile_pattern
+
+MOST_BYTES = 64 * 1024
+"""Of a ruleset's file; the largest that ships has a twentieth of it."""
+
+TOO_LARGE = f"not a ruleset: larger than {MOST_BYTES // 1024} KiB"
 
 _FIELDS = ("description", "blocks", "reads", "scores", "rules")
 _COMMON = ("threshold", "on_unknown")
@@ -76,14 +81,16 @@ class _Reader:
         return content
 
     def _parsed(self) -> dict[str, Any]:
+        if len(self._source.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+            raise BadRuleset(self._at(0, TOO_LARGE))
+        if line := too_deep(self._source):
+            raise BadRuleset(self._at(line, "not a ruleset: lists, tables or the parts of a key are nested too deep"))
         try:
             return tomllib.loads(self._source)
         except tomllib.TOMLDecodeError as error:
             said, line = f"not TOML: {error}", line_of_error(error, self._source)
         except ValueError:  # of Python's integers
             said, line = "not TOML: a number has thousands of digits", 0
-        except RecursionError:
-            said, line = "not a ruleset: lists or tables are nested too deep", 0
         raise BadRuleset(self._at(line, said)) from None
 
     def _rules(self, tables: Any) -> tuple[Rule, ...]:
@@ -173,9 +180,14 @@ class _Reader:
             return ()
         for kind in dict.fromkeys(kinds or ()):
             if kind not in patterns:
-                self._note(f"kind {kind[:_LONG]!r} has no pattern{near(kind, patterns)}", *at, "threshold", item=kind)
+                meant = near(kind, patterns) if len(self._mistakes) < _MOST_TOLD else ""
+                self._note(f"kind {kind[:_LONG]!r} has no pattern{meant}", *at, "threshold", item=kind)
         compiled = []
         for kind, text in patterns.items():
+            if kind == OTHER:
+                self._note(
+                    f"pattern {kind!r}: {kind} is what no pattern finds; name the kind otherwise", *at, "patterns", kind
+                )
             try:
                 compiled.append((kind, _pattern(text)))
             except BadPattern as error:

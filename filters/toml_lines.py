@@ -1,8 +1,8 @@
-"""Where in a TOML text a value stands: the standard parser does not tell.
+"""Where in a TOML text a value stands: the standard parser does not tell. And what must not be given to that parser.
 
-The beginning of a TOML text, cut between two statements, is TOML too; cut within one it is not. So a path is brought by
-the statement at which the beginnings start to have it. Tables, dotted keys, inline tables and quoted keys need no code
-of their own: the parser that reads the file finds them, and halving takes few parses.
+The beginning of a TOML text, cut between two statements, is TOML too. So a path is brought by the statement at which
+the beginnings start to have it, and halving takes few parses. Tables, dotted keys, inline tables and quoted keys need
+no code of their own: the parser that reads the file finds them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,36 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+DEEPEST = 32
+"""Lists and tables within each other, and parts of a dotted key, of which the parser's memory is the square."""
 
 _AT_LINE = re.compile(r"at line (\d+)")
+_PIECE = re.compile(  # a string without an end goes to the end of its line, or of the text: each is read once
+    r'"""(?:\\.|[^\\])*?(?:"{3,5}|\\?\Z)'
+    r"|'''.*?(?:'{3,5}|\Z)"
+    r'|"(?:\\[^\n]|[^"\\\n])*"?'
+    r"|'[^'\n]*'?"
+    r"|\#[^\n]*"
+    r"|[\[\]{}.,=\n]",
+    re.DOTALL,
+)
+
+
+def too_deep(source: str) -> int:
+    """First line (from 1) that nests lists, tables or a dotted key deeper than DEEPEST; 0 where none does."""
+    depth, parts, line = 0, 1, 1
+    for piece in _pieces(source):
+        if piece == ".":
+            parts += 1
+        elif piece in _BETWEEN:
+            parts = 1
+        depth = max(0, depth + _NESTS.get(piece, 0))
+        if max(depth, parts) > DEEPEST:
+            return line
+        line += piece.count("\n")
+    return 0
 
 
 def line_of(source: str, path: Sequence[str]) -> int:
@@ -21,21 +48,11 @@ def line_of(source: str, path: Sequence[str]) -> int:
     A table's line is its header, or the first statement that writes into it.
     """
     lines = source.replace("\r\n", "\n").split("\n")
-    known: dict[int, bool] = {len(lines) + 1: False}  # of lines; a statement of many is not parsed anew for each
-
-    def brought(line: int) -> bool:
-        """The statement that the line belongs to, or one before it, brings the path."""
-        end = line
-        while end not in known:
-            try:
-                known[end] = _has(tomllib.loads("\n".join(lines[:end])), path)
-            except tomllib.TOMLDecodeError:
-                end += 1  # cut within a statement
-        known.update(dict.fromkeys(range(line, end), known[end]))
-        return known[end]
-
-    number = bisect_left(range(len(lines) + 1), True, key=brought)
-    return 0 if number > len(lines) else number
+    ends = _ends(source)
+    place = bisect_left(ends, True, key=lambda end: _has(tomllib.loads("\n".join(lines[:end])), path))
+    if place == len(ends):
+        return 0
+    return (ends[place - 1] if place else 0) + 1
 
 
 def line_of_item(source: str, path: Sequence[str], item: str) -> int:
@@ -50,6 +67,26 @@ def line_of_error(error: tomllib.TOMLDecodeError, source: str) -> int:
     """Line that an error of the TOML parser speaks of; the last where it names none."""
     found = _AT_LINE.search(str(error))
     return int(found.group(1)) if found else len(source.splitlines())
+
+
+_NESTS = {"[": 1, "{": 1, "]": -1, "}": -1}
+_BETWEEN = frozenset("[]{},=\n")  # what stands between two keys
+
+
+def _pieces(source: str) -> Iterator[str]:
+    """Strings and comments whole, and the marks outside of them."""
+    return (piece.group() for piece in _PIECE.finditer(source))
+
+
+def _ends(source: str) -> list[int]:
+    """The lines at which no statement goes on, the last line among them."""
+    ends, depth, line = [], 0, 1
+    for piece in _pieces(source):
+        if piece == "\n" and not depth:
+            ends.append(line)
+        depth += _NESTS.get(piece, 0)
+        line += piece.count("\n")
+    return [*ends, line]
 
 
 def _has(content: object, path: Sequence[str]) -> bool:

@@ -13,6 +13,9 @@ from typing import Any
 MOST_BYTES = 1 << 20
 """Memory of one pattern; bounds the time of a search too (a few milliseconds of a URL's 500 characters)."""
 
+OTHER = "other"
+"""The kind of a URL in which no pattern is found."""
+
 _LONG = 60  # characters of an error that are shown
 _ANY_URL = b"/\x01"  # what no pattern looks for
 _SYNTAX = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from filters.errors import BadRuleset
 from filters.rule_kinds import RuleKind
 from filters.rules import RULES
 from filters.ruleset import load_ruleset, parse_ruleset
+from filters.toml_lines import line_of
 
 MINIMAL = '[rules.extracted]\nthreshold = "ok"\n'
 
@@ -30,7 +33,32 @@ REFUSED = {
         "not TOML: a number has thousands of digits",
         "",
     ),
-    "endless nesting": ("blocks = " + "[" * 100_000, 0, "nested too deep", ""),
+    "endless nesting": ("#\nblocks = " + "[" * 60_000, 2, "nested too deep", ""),
+    "tables in tables": ("a = " + "{a = " * 33 + "1" + "}" * 33, 1, "nested too deep", ""),
+    "endless key": (f"#\n{'a.' * 20_000}a = 1\n", 2, "the parts of a key are nested too deep", ""),
+    "endless header": ("[\"a\".'a'" + " . a" * 31 + "]\n", 1, "the parts of a key are nested too deep", ""),
+    "endless file": ("#" * 64 * 1024 + "\n" + MINIMAL, 0, "not a ruleset: larger than 64 KiB", ""),
+    "kind of what is left": (
+        MINIMAL + "[rules.url_kind]\nthreshold = ['other']\npatterns = {tag = 'x', other = 'y'}\n",
+        5,
+        "rule url_kind: pattern 'other': other is what no pattern finds",
+        "",
+    ),
+    "array of many lines": (
+        MINIMAL + "[rules.url_kind]\nthreshold = [\n" + "'a',\n" * 10_000 + "]\n[rules.min_tokens]\nthreshold = 'a'\n"
+        "[rules.url_kind.patterns]\na = 'x'\n",
+        10_007,
+        'threshold is "a", not a number',
+        "",
+    ),
+    "after all kinds of text": (
+        'description = """\n a ]\n\\""" \'\'\' [ # """""\n[rules.extracted] # "{[\'\nthreshold = "ok" # """\n'
+        "[rules.url_kind]\nthreshold = [ # ]\n 'a', # '\n ']'\n, \"\\\"[\"]\n[rules.url_kind.patterns]\na = '#\"x'\n"
+        "']' = '''[\n]''x'''''\n'\"[' = 'x'\n[rules.min_tokens]\nthreshold = -1\n",
+        17,
+        "threshold is -1, less than 0",
+        "",
+    ),
     "rule": (MINIMAL + "[rules.min_token]\nthreshold = 1\n", 3, "unknown rule 'min_token'", "min_tokens"),
     "quality rule": (
         MINIMAL + "[rules.gopher_min_word]\nthreshold = 1\n",
@@ -289,6 +317,23 @@ def test_of_many_mistakes_the_first_are_told() -> None:
     assert (len(said), said[0], said[-1]) == (21, "mine:3: unknown rule 'no0'", "mine: and 480 more")
 
 
+def test_a_place_takes_few_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line of a mistake is found by halving, in a statement of ten thousand lines as between as many statements."""
+    parses: list[str] = []
+    loads = tomllib.loads
+
+    def counted(text: str) -> dict[str, Any]:
+        parses.append(text)
+        return loads(text)
+
+    monkeypatch.setattr("tomllib.loads", counted)
+    for text in ("a = [\n" + "1,\n" * 10_000 + "]\nb = 1\n", "#\n" * 10_000 + "a = 1\nb = 1\n"):
+        parses.clear()
+        assert line_of(text, ("b",)) == text.count("\n")
+        assert len(parses) < 20
+    assert line_of("a = [\n1]\n", ("c",)) == 0
+
+
 def test_files_of_other_systems(tmp_path: Path) -> None:
     """A byte-order mark is no part of the text; what is not UTF-8, or no file, is told in words."""
     path = tmp_path / "mine.toml"
@@ -300,6 +345,11 @@ def test_files_of_other_systems(tmp_path: Path) -> None:
     path.write_text(MINIMAL, encoding="utf-16")
     with pytest.raises(BadRuleset, match=r"mine\.toml: the ruleset is not UTF-8, from its byte 1 on: save it so$"):
         load_ruleset(path)
+    path.write_bytes(MINIMAL.encode().replace(b"\n", b"\r\n") + b"\r\n" * 40_000)
+    with pytest.raises(BadRuleset, match=r"mine\.toml: not a ruleset: larger than 64 KiB$"):
+        load_ruleset(path)
+    with pytest.raises(BadRuleset, match=r"zero: not a ruleset: larger than 64 KiB$"):
+        load_ruleset("/dev/zero")
     with pytest.raises(BadRuleset, match=r"no\.toml: the ruleset cannot be read: No such file or directory$"):
         load_ruleset(tmp_path / "no.toml")
 

@@ -29,14 +29,16 @@ def found(a: str, b: str) -> list[tuple[str, str, Any, Any]]:
     ("a", "b"),
     [
         (EXTRACTED + TOKENS, "# mine\ndescription = 'x'\n" + EXTRACTED + TOKENS.replace("200", "  200.0")),
+        (EXTRACTED + TOKENS.replace("200", "0"), EXTRACTED + TOKENS.replace("200", "-0.0")),
+        (EXTRACTED + LANGUAGE, EXTRACTED + LANGUAGE + "min_probability = -0.0\n"),
         (EXTRACTED + LANGUAGE, EXTRACTED + LANGUAGE.replace('["en", "de"]', '["de", "en", "de"]')),
         (EXTRACTED + TOKENS, 'blocks = "paragraph"\nreads = "main"\n' + EXTRACTED + TOKENS + 'on_unknown = "pass"\n'),
         (EXTRACTED + TOKENS, 'rules.extracted.threshold = "ok"\nrules.min_tokens = { threshold = 200 }\n'),
     ],
-    ids=["comments", "list", "defaults", "way of writing"],
+    ids=["comments", "zero", "zero of a field", "list", "defaults", "way of writing"],
 )
 def test_what_decides_the_same_is_equal(a: str, b: str) -> None:
-    """Comments, names, 1 for 1.0, a list in another order, defaults and another way of writing are no difference."""
+    """Comments, names, 1 for 1.0, -0.0 for 0, a list in another order, defaults, another writing: no difference."""
     assert found(a, b) == []
 
 
@@ -109,7 +111,9 @@ def test_shipped_rulesets_all_differ() -> None:
 def texts(draw: st.DrawFn) -> str:
     """Rulesets of a few rules and thresholds, so that two of them are often equal."""
     names = draw(st.lists(st.sampled_from(["min_tokens", "gopher_min_words", "duplicate_share"]), unique=True))
-    tables = "".join(f"[rules.{name}]\nthreshold = {draw(st.sampled_from(['0', '1', '1.0']))}\n" for name in names)
+    tables = "".join(
+        f"[rules.{name}]\nthreshold = {draw(st.sampled_from(['0', '-0.0', '1', '1.0']))}\n" for name in names
+    )
     top = draw(st.sampled_from(["", 'scores = "c4"\n', 'scores = "main"\n']))
     return top + EXTRACTED + tables
 
