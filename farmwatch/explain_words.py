@@ -66,12 +66,14 @@ def extraction(path: str, error: str, settings: MeasureSettings) -> str:
 
 def text_line(found: Explanation) -> str:
     """The text that is scored, or would be."""
-    text = found.scored_text
+    text = found.scored_text if found.scored else found.features.text
     words = counted(len(text.split()), "word")
     size = f"{words}, {counted(len(text), 'character')}, {counted(len(text.encode('utf-8', 'replace')), 'byte')}"
     if found.verdict.verdict == "article":
         return f"scored text: {TEXTS[found.scored]}, {size}"
-    return f"text: {TEXTS[found.scored]}, {size}; scored of articles only"
+    if found.scored:
+        return f"text: {TEXTS[found.scored]}, {size}; scored of articles only"
+    return f"text: {TEXTS['main']}, {size}; this ruleset scores another, and of articles only"
 
 
 def score_lines(found: Explanation) -> Iterator[str]:

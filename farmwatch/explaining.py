@@ -61,8 +61,8 @@ class Explanation:
     settings: MeasureSettings  # as configured here
     rules: Mapping[str, Rule]
     reads: str  # text whose quality measures are judged: main | c4
-    scored: str  # text that is scored: main | c4
-    scored_text: str
+    scored: str  # text that is scored: main | c4; "" where the verdict does not tell
+    scored_text: str  # "" then
     other_score: OtherScore | None = None
     repeats: Repeats | None = None
     differs: str = ""  # why the passages do not add up to the recorded share; "" where they do
@@ -76,7 +76,7 @@ def explain_url(
     `configured` names the configured detector: its score is chosen where there are several. Raises UnusableUrl,
     NotFound; the latter says what is known of the page.
     """
-    found = find_page(log, url)
+    found = find_page(log, url, settings.pages_per_site)
     features = found.features
     verdicts = verdicts_of(log, found)
     recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
@@ -197,8 +197,10 @@ def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tupl
     """Name of the text that is scored, and the text; of a verdict by another ruleset its digest says which it was."""
     if verdict.digest == ruleset.digest:
         return ruleset.scores, scored_text(features, ruleset)[0]
-    if verdict.text_digest in ("", features.text_digest):
+    if verdict.text_digest == features.text_digest:
         return "main", features.text
+    if not verdict.text_digest:  # dropped, by a ruleset that does not score main texts
+        return "", ""
     from filters.c4 import clean  # few verdicts need it
 
     return "c4", clean(features.text).text
@@ -230,7 +232,8 @@ def _differs(repeats: Repeats, features: Features, settings: MeasureSettings) ->
     if features.epoch != feature_epoch(settings):
         return f"{said}measured with other settings than those configured here (epoch {features.epoch})"
     if shown > recorded:
-        return f"{said}{settings.chunk_ids_per_site} chunks of a site are remembered, the oldest pages lose theirs"
+        cap = f"{settings.chunk_ids_per_site:,} chunks of a site are remembered, and the oldest pages lose theirs"
+        return f"{said}{cap}, or an earlier visit to the site has left the log"
     return f"{said}an earlier page, or an earlier visit to one, has left the log"
 
 

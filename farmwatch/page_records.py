@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import dropwhile
+from itertools import takewhile
 from typing import NamedTuple
 
 from crawler.urls import normalise, page_id, site_of
@@ -26,9 +27,10 @@ class _Head(Record, frozen=True, kw_only=True):
     extract_error: str = ""
 
 
-class _Version(NamedTuple):
-    """A record of a page: where it stands, and whether it has a text."""
+class _Visit(NamedTuple):
+    """A features record: which page it is of, where it stands, and whether it has a text."""
 
+    page_id: str
     offset: int
     epoch: str
     has_text: bool
@@ -44,10 +46,11 @@ class Found:
     earlier: Sequence[int]
 
 
-def find_page(log: Log, url: str) -> Found:
+def find_page(log: Log, url: str, pages_per_site: int) -> Found:
     """The newest features of a page, under any spelling of its URL. Raises UnusableUrl, NotFound; the latter says why.
 
-    Of the site's other pages only the places in the log are held, not the texts.
+    `pages_per_site` is MEASURE's: it compared the page with no more pages of the site than that. Of the site's other
+    pages only the places in the log are held, not the texts.
     """
     site = site_of(url)
     topics = log.topics()
@@ -57,20 +60,20 @@ def find_page(log: Log, url: str) -> Found:
     spellings = _spellings(url)
     newest: dict[str, tuple[int, bytes]] = {}
     urls: dict[str, str] = {}
-    versions: dict[str, list[_Version]] = {}  # of each page, in order
+    visits: list[_Visit] = []
     for offset, value in _values(log, FEATURES, partition, site):
         head = decode(_Head, value)
         urls[head.page_id] = head.url
         if head.page_id in spellings:
             newest[head.page_id] = offset, value
-        versions.setdefault(head.page_id, []).append(_Version(offset, head.epoch, not head.extract_error))
+        visits.append(_Visit(head.page_id, offset, head.epoch, not head.extract_error))
     wanted = next((page for page in spellings if page in newest), None)
     if wanted is None:
         near = get_close_matches(normalise(url), sorted(urls.values()), 3)
         raise NotFound(_why_not(log, partition, site, spellings, normalise(url)) + _near(near))
     offset, value = newest[wanted]
     features = decode(Features, value)
-    return Found(features, partition, offset, _earlier(versions, features, offset))
+    return Found(features, partition, offset, _earlier(visits, features, offset, pages_per_site))
 
 
 def earlier_pages(log: Log, found: Found) -> Iterator[Features]:
@@ -104,24 +107,27 @@ def scores_of(log: Log, found: Found, text_digests: Collection[str]) -> dict[str
     return scores
 
 
-def _earlier(versions: Mapping[str, Sequence[_Version]], features: Features, offset: int) -> list[int]:
-    """The newest record before `offset` of each page that has its place before this page's, and has a text.
+def _earlier(visits: Sequence[_Visit], features: Features, offset: int, pages_per_site: int) -> list[int]:
+    """The newest record up to `offset` of each page that has its place before this page's, and has a text.
 
     As MEASURE remembers a site: per feature epoch; a page has its place since its first text; one that was fetched
     again keeps it, so it is compared with the pages that were there before its first visit, and stands there renewed;
-    one that has no text any more stands there with nothing.
+    one that has no text any more stands there with nothing; before a new page takes its place the oldest are forgotten.
     """
     if features.extract_error:
         return []
-
-    def of(page: str) -> list[_Version]:
-        """Records of the page that were there, from its first text on."""
-        there = [known for known in versions[page] if known.epoch == features.epoch and known.offset <= offset]
-        return list(dropwhile(lambda known: not known.has_text, there))
-
-    own = of(features.page_id)[0].offset
-    others = (of(page) for page in versions if page != features.page_id)
-    return sorted(found[-1].offset for found in others if found and found[0].offset < own and found[-1].has_text)
+    places: OrderedDict[str, int | None] = OrderedDict()  # page -> offset of its newest text, if it has one still
+    for visit in visits:
+        if visit.epoch != features.epoch or visit.offset > offset:
+            continue
+        if visit.page_id not in places:
+            if not visit.has_text:
+                continue
+            while len(places) >= pages_per_site:
+                places.popitem(last=False)
+        places[visit.page_id] = visit.offset if visit.has_text else None
+    before = takewhile(lambda page: page != features.page_id, places)
+    return sorted(text for page in before if (text := places[page]) is not None)
 
 
 def _values(log: Log, topic: str, partition: int, site: str) -> Iterator[tuple[int, bytes]]:
