@@ -16,16 +16,20 @@ from farmwatch.errors import Exit
 from farmwatch.jsonl import JsonLines, batches, write_line
 from filters.blocks import Block, pack, unpack
 from filters.epoch import feature_epoch
+from filters.extraction import ExtractError
 from filters.judging import ARTICLE, judge_and_text
 from filters.measuring import Measured, RawPage
 from filters.quality import MEASURES, TEXTS
+from filters.rules import RULES
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory import Likeness, SiteMemory
 from filters.site_rows import NoState
+from filters.toml_values import as_toml
 from filters.workers import ExtractionPool
 from stream.records import Features, Verdict
 
+_NUMBERS = frozenset(kind.of for kind in RULES.values() if kind.threshold is float)
 _PAGES_PER_JOB = 8  # read ahead: enough to keep the processes busy, little enough to stay small in memory
 
 
@@ -120,15 +124,19 @@ def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exi
 
 
 def features_of(line: FeaturesLine) -> Features:
-    """The features record of a line; measures that it lacks are unknown.
+    """The features record of a line; measures that it lacks are unknown, and without a text none was found.
 
-    Raises ValueError for a block that is none, and for a text or a quality measure that does not exist.
+    Raises ValueError for a block that is none, for a text or a quality measure that does not exist, and for a measure
+    that is no number where a rule compares it with one.
     """
     known = frozenset(MEASURES)
     for text, measures in line.quality.items():
         if text not in TEXTS or not known.issuperset(measures):
             unknown = text if text not in TEXTS else min(measures.keys() - known)
             raise ValueError(f"quality: {unknown!r} does not exist")
+    for name, value in line.measures.items():
+        if name in _NUMBERS and isinstance(value, str):
+            raise ValueError(f"measures: {name} is {as_toml(value)}, not a number")
     if any(not 0 <= number < 2**32 for row in line.blocks for number in row):
         raise ValueError("blocks are rows of four numbers from 0")
     return Features(
@@ -138,7 +146,7 @@ def features_of(line: FeaturesLine) -> Features:
         url=line.url,
         epoch=line.feature_epoch,
         extract_path=line.extract.path,
-        extract_error=line.extract.error,
+        extract_error=line.extract.error or ("" if line.text.strip() else ExtractError.NO_TEXT.value),
         text=line.text,
         measures=line.measures,
         blocks=pack(line.blocks),

@@ -136,6 +136,24 @@ def test_features_that_cannot_be_judged_are_skipped(farmwatch: Runner, tmp_path:
     assert ran.err.startswith("line 1: ")
 
 
+def test_a_measure_of_the_wrong_kind_is_named(farmwatch: Runner, tmp_path: Path) -> None:
+    """A text where a rule compares numbers: the message has the measure, what it is and what it is not."""
+    line = {"url": "u", "site": "s", "text": "a", "measures": {"language": "en", "tokens": "many"}}
+    assert farmwatch("judge", _write(tmp_path, line)).err == (
+        'line 1: features that cannot be judged: measures: tokens is "many", not a number\n'
+    )
+
+
+@pytest.mark.parametrize("text", [{}, {"text": ""}, {"text": " \n"}])
+def test_features_without_a_text_are_no_article(farmwatch: Runner, tmp_path: Path, text: dict[str, str]) -> None:
+    """No text, and no error that says why: none was found, and nothing is handed on to be scored."""
+    file = _write(tmp_path, {"url": "u", "site": "s", **text})
+    (verdict,) = _lines(farmwatch("judge", "--ruleset", "notes", file).out)
+    assert (verdict["verdict"], verdict["failed"]) == ("dropped", ["extracted"])
+    assert verdict["rules"][0]["value"] == "no_text"
+    assert farmwatch("judge", "--articles", "--ruleset", "notes", file).out == ""
+
+
 def test_an_unknown_ruleset_is_a_usage_error(farmwatch: Runner, tmp_path: Path) -> None:
     """The ruleset is loaded before the first line is read."""
     assert farmwatch("judge", "--ruleset", "defualt", _write(tmp_path)).code == Exit.USAGE
