@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 from farmwatch.errors import Exit
-from farmwatch.messages import message, put, put_json, put_table
+from farmwatch.messages import message, put_json, put_table, put_wrapped
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         findings.append(asdict(finding))
         if not json:
             mend = f" -> {finding.mend}" if finding.mend else ""
-            put(f"{finding.state.value:<4}  {finding.check:<12}{finding.found}{mend}")
+            put_wrapped(f"{finding.state.value:<4}  {finding.check:<12}{finding.found}{mend}", " " * 18)
     if json:
         put_json(findings)
     return Exit.PROBLEM if failed else Exit.OK

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from farmwatch.explain_rules import plain, put_rules
 from farmwatch.explain_words import TEXTS, extraction, score_lines, text_line
-from farmwatch.messages import counted, one_line, put, put_table
+from farmwatch.messages import counted, one_line, put, put_table, put_wrapped
 
 if TYPE_CHECKING:
     from farmwatch.explaining import Explanation
@@ -24,22 +24,28 @@ def show(found: Explanation, *, everything: bool = False) -> None:
     """Print an explanation for people. What comes from the page goes out as one line without control characters."""
     features, verdict = found.features, found.verdict
     first = f", first by {verdict.first_failed}" if verdict.first_failed else ""
-    put(one_line(f"{_name(found)}: {verdict.verdict}{first}"))
-    put(one_line(f"ruleset {verdict.ruleset} {verdict.digest}, judged {found.judged}; {_measured(found)}"))
-    put(one_line(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}"))
+    _say(f"{_name(found)}: {verdict.verdict}{first}")
+    _say(f"ruleset {verdict.ruleset} {verdict.digest}, judged {found.judged}; {_measured(found)}")
+    _say(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
     put("")
     put_rules(found)
     put("")
     if found.reads == "c4":
-        put(f"read text: quality rules read the {TEXTS['c4']}")
-    put(text_line(found))
+        _say(f"read text: quality rules read the {TEXTS['c4']}")
+    _say(text_line(found))
     for line in _repeats_lines(found, everything=everything):
-        put(line)
+        _say(line)
     for line in score_lines(found):
-        put(one_line(line))
+        _say(line)
     if everything:
         put("")
         _put_measures(found)
+
+
+def _say(line: str) -> None:
+    """A line that may hold what comes from the page, broken to the width of a terminal; its rest stands further in."""
+    begins = len(line) - len(line.lstrip(" "))
+    put_wrapped(one_line(line), " " * (begins + 2))
 
 
 def _name(found: Explanation) -> str:
@@ -69,7 +75,7 @@ def _repeats_lines(found: Explanation, *, everything: bool) -> Iterator[str]:
     else:
         yield from _passages(repeats, everything=everything)
     if found.differs:
-        yield one_line(f"  {found.differs}")
+        yield f"  {found.differs}"
     measures = found.features.measures
     share, distance = measures.get("template_share"), measures.get("simhash_distance")
     if distance is None and not share:
@@ -93,7 +99,7 @@ def _passages(repeats: Repeats, *, everything: bool) -> Iterator[str]:
     shown = passages if everything else passages[:_PASSAGES]
     for passage in shown:
         where = f"first on {passage.seen_on[0]}"
-        yield one_line(f"  {passage.size_bytes:,} bytes on {counted(passage.pages, 'page')}, {where}")
+        yield f"  {passage.size_bytes:,} bytes on {counted(passage.pages, 'page')}, {where}"
         yield f"    {_shortened(passage.text)}"
     rest = passages[len(shown) :]
     if rest:
@@ -103,7 +109,7 @@ def _passages(repeats: Repeats, *, everything: bool) -> Iterator[str]:
 
 def _shortened(text: str) -> str:
     """The start of a passage as one line that fits the terminal."""
-    width = shutil.get_terminal_size().columns - 6 if sys.stdout.isatty() else _TEXT_CHARS
+    width = shutil.get_terminal_size().columns - 7 if sys.stdout.isatty() else _TEXT_CHARS
     line = " ".join(one_line(text[: 4 * width]).split())
     whole = len(line) <= width and len(text) <= 4 * width
     return f'"{line}"' if whole else f'"{line[: max(1, width - 3)]}..."'
@@ -117,7 +123,7 @@ def _put_measures(found: Explanation) -> None:
     put("")
     quality = quality_by_name(found.features)
     if not quality:
-        put("quality: not in this record: it has no main text, or is older than the quality measures")
+        _say("quality: not in this record: it has no main text, or is older than the quality measures")
         return
     rows = [
         (name, *(plain(quality.get(text, {}).get(name)) for text in quality_names.TEXTS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from farmwatch.messages import counted, one_line, put, put_table
+from farmwatch.messages import counted, one_line, put, put_table, put_wrapped
 
 if TYPE_CHECKING:
     from farmwatch.explaining import Explanation
@@ -37,18 +37,19 @@ def put_rules(found: Explanation) -> None:
     put_table(("rule", "value", "passes when", "outcome"), rows, styles=styles)
     reading = [rule.name for rule in verdict.rules if rule.name in RULES and RULES[rule.name].of in MEASURES]
     if reading and not features.quality and not features.extract_error:
-        put("the record is older than the quality measures: they are unknown until the page is fetched again")
+        put_wrapped("the record is older than the quality measures: they are unknown until the page is fetched again")
     for rule_of_set in found.rules.values():
         match = url_match(features, rule_of_set)
         if match is not None:
             pattern, piece = _shortened(match.pattern), _shortened(match.found)
-            put(one_line(f'{rule_of_set.name}: {match.kind}, for its pattern {pattern} is found in the URL: "{piece}"'))
+            why = f'{match.kind}, for its pattern {pattern} is found in the URL: "{piece}"'
+            put_wrapped(one_line(f"{rule_of_set.name}: {why}"), "  ")
     if verdict.failed:
         put("")
         in_force = sum(rule.threshold is not None for rule in verdict.rules)
         put(f"{len(verdict.failed)} of {counted(in_force, 'rule')} in force failed:")
     for name in verdict.failed:
-        put(one_line(f"  {name}: {RULES[name].doc}" if name in RULES else f"  {name}"))
+        put_wrapped(one_line(f"  {name}: {RULES[name].doc}" if name in RULES else f"  {name}"), "    ")
 
 
 def url_match(features: Features, rule: Rule) -> UrlMatch | None:

@@ -67,9 +67,12 @@ def put_table(
         put_wrapped(note)
 
 
-def put_wrapped(text: str) -> None:
-    """A paragraph on stdout, broken at words to the width of a terminal; one line elsewhere."""
-    put(_broken(text, sys.stdout))
+def put_wrapped(text: str, indent: str = "") -> None:
+    """A paragraph on stdout, broken at words to the width of a terminal, with `indent` from the second line on.
+
+    One line elsewhere.
+    """
+    put(_broken(text, sys.stdout, indent))
 
 
 def one_line(cell: Any) -> str:
@@ -144,14 +147,16 @@ def _console() -> Console:
     return Console()
 
 
-def _broken(text: str, stream: TextIO) -> str:
+def _broken(text: str, stream: TextIO, indent: str = "") -> str:
     """The text as it goes to that stream. Words stay whole: a path or a URL is there to be copied."""
     if not stream.isatty():
         return text
     import textwrap
 
     width = _columns(stream) - 1  # some terminals go to the next line already when the last column is filled
-    fill = textwrap.TextWrapper(width, break_on_hyphens=False, break_long_words=False, replace_whitespace=False).fill
+    fill = textwrap.TextWrapper(
+        width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False, replace_whitespace=False
+    ).fill
     return "\n".join(line if len(line) <= width else fill(line) for line in text.split("\n"))
 
 

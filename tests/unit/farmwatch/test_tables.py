@@ -166,6 +166,17 @@ def test_sentences_are_broken_at_words_on_a_terminal(
     assert " ".join(lines[:-1]).split() == sentence.split()
 
 
+def test_the_rest_of_a_broken_line_stands_further_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `indent`, from the second line on and on a terminal only."""
+    put_wrapped("  one two three four five six", "    ")
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    put_wrapped("  one two three four five six", "    ")
+    assert capsys.readouterr().out == ("  one two three four five six\n  one two three\n    four five six\n")
+
+
 def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sites` on a terminal of 80 columns: whole names and verdicts, the detector once, columns explained."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
