@@ -31,6 +31,7 @@ ERRORS = {
     "not_html": "it is not HTML: without any element, or an image, an archive or another binary file",
     "too_large": "more bytes, of HTML or of main text, than the cap",
     "too_many_elements": "more elements than the cap",
+    "too_many_attributes": "an element with more attributes than any real page has",
     "too_deep": "elements are nested deeper than the parser takes",
     "parser_stopped": "the parser gave up before its end, and an unknown part is lost",
     "no_text": "it was parsed, and no main text was found",

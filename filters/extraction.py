@@ -25,7 +25,8 @@ class ExtractError(StrEnum):
     EMPTY = "empty"  # nothing but whitespace was sent
     NOT_HTML = "not_html"  # an image, an archive, …: binary content
     TOO_LARGE = "too_large"  # more bytes of HTML, or of main text, than the cap
-    TOO_MANY_ELEMENTS = "too_many_elements"  # or attributes of one
+    TOO_MANY_ELEMENTS = "too_many_elements"
+    TOO_MANY_ATTRIBUTES = "too_many_attributes"  # of one element
     TOO_DEEP = "too_deep"  # elements nested beyond what the extractors take, see `filters.html_tree`
     PARSER_STOPPED = "parser_stopped"  # the parser gave up before the page's end, so an unknown part of it is lost
     NO_TEXT = "no_text"  # parsed, and no main text found
@@ -58,15 +59,18 @@ MAX_ATTRIBUTES = 1_000
 """Attributes of one element beyond which a page is not extracted: parsers compare each with all before it, so that
 150,000 take half a minute. Of 3,247 real pages none has an element with 200."""
 
-_FEW_ATTRIBUTES_CHARS = 150_000
-"""Characters up to which a page is not searched for them: even if it is a single element, it is parsed in a second."""
+_FEW_ATTRIBUTES_CHARS = 100_000
+"""Characters up to which a page is not searched for them: a single element of that size takes some 2 s to extract."""
 
 _MANY_ATTRIBUTES = re.compile(
-    # Tags as HTML reads them; what stands in a script or a comment is none. Nothing is given back once it has matched,
-    # so that the search takes the same time for each character of any page.
+    # Tags as HTML reads them; what stands in a script, a style sheet or a comment is none. Nothing is given back once
+    # it has matched, so that the search takes the same time for each character of any page. A page that is written to
+    # be read otherwise by this than by the parser meets the worker's time limit.
     rf"""<(?:
-        [sS][cC][rR][iI][pP][tT] [\t\n\f\r\ />] [^<]*+ (?:<(?!/[sS][cC][rR][iI][pP][tT]) [^<]*+)*+
-        | !-- [^-]*+ (?:-(?!->) [^-]*+)*+
+        (?P<raw>(?i:script|style|title|textarea)) (?=[\t\n\f\r\ >]) (?![^>]*+(?<=/)>) [^<]*+
+            (?:<(?!/(?i:(?P=raw))) [^<]*+)*+
+        | !-- (?: -?> | [^-]*+ (?:-(?!-!?>) [^-]*+)*+ )
+        | [!?/] [^>]*+
         | [a-zA-Z] [^\t\n\f\r\ />]*+
           (?:
             [\t\n\f\r\ /]*+ [^\t\n\f\r\ />] [^\t\n\f\r\ />=]*+
@@ -167,7 +171,7 @@ def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> Extract
     if html.count("<") > settings.max_elements and len(_ELEMENT.findall(html)) > settings.max_elements:
         return ExtractError.TOO_MANY_ELEMENTS
     if len(html) > _FEW_ATTRIBUTES_CHARS and any(tag["more"] for tag in _MANY_ATTRIBUTES.finditer(html)):
-        return ExtractError.TOO_MANY_ELEMENTS
+        return ExtractError.TOO_MANY_ATTRIBUTES
     return None
 
 

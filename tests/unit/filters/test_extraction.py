@@ -164,8 +164,30 @@ def test_too_many_attributes_of_an_element_are_refused(article: str, attribute: 
         element = "<div" + "".join(attribute.format(number) for number in range(count // each)) + ">"
         return f"{padding}<!-- <a --><script>if (a<b) c('<p')</script>{element}</div>{article}"
 
-    assert extract(with_attributes(MAX_ATTRIBUTES + 2), "", SETTINGS).error == ExtractError.TOO_MANY_ELEMENTS
+    assert extract(with_attributes(MAX_ATTRIBUTES + 2), "", SETTINGS).error == ExtractError.TOO_MANY_ATTRIBUTES
     assert extract(with_attributes(MAX_ATTRIBUTES), "", SETTINGS).error == ""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<!-->",
+        "<!--->",
+        "<!-- a --!>",
+        "<script />",
+        "<style><script ></style>",
+        "<style><!--</style>",
+        "<title><!-- </title>",
+        "<textarea><script ></textarea>",
+        "<?a <!-- ?>",
+        "<!DOCTYPE html SYSTEM '<!--'>",
+        "</p <!-- >",
+    ],
+)
+def test_attributes_are_not_hidden_by_what_stands_before_them(before: str) -> None:
+    """Comments, scripts and other markup end where the parser ends them: what follows is counted."""
+    element = "<p " + " ".join(f"a{number}=1" for number in range(20_000)) + ">"
+    assert extract(f"{before}{element}{SENTENCE}", "", SETTINGS).error == ExtractError.TOO_MANY_ATTRIBUTES
 
 
 @pytest.mark.parametrize(
