@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
-from farmwatch.messages import counted, one_line
+from farmwatch.messages import one_line
 from filters.errors import BadRuleset, MissingExtractor, UnknownExtractor
 from scoring.errors import BadWeights, UnknownDetector
 from stream.errors import StreamError
@@ -81,7 +81,7 @@ def examine(config: Config) -> Iterator[Finding]:
         except Exception as error:  # noqa: BLE001 - whatever breaks is what the doctor is there to tell
             remedy = _REMEDIES.get(type(error))
             first, _, rest = str(error).partition("\n") if isinstance(error, BadRuleset) else (str(error), "", "")
-            more = f" (and {counted(len(rest.splitlines()), 'more mistake')})" if rest else ""
+            more = " (and more mistakes: `farmwatch rulesets check` tells them)" if rest else ""
             said = one_line(" ".join(first.split())) + more
             whole = said if remedy else f"{type(error).__name__}: {said}"
             yield Finding(name, State.FAIL, whole, remedy or "see the message")

@@ -56,7 +56,7 @@ def as_json(found: Explanation) -> dict[str, Any]:
 
 
 def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
-    """Text -> measure -> value; measures that are newer than the record are unknown, and all are of a record older."""
+    """Text -> measure -> value; measures newer than the record are None; {} for a record without any."""
     return {
         text: dict(zip(MEASURES, (*values, *[None] * (len(MEASURES) - len(values))), strict=False))
         for text, values in features.quality.items()

@@ -115,8 +115,6 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
         features = Measurer(settings, pool).measure(url, html, site, encoding=_charset(html), page_id=str(file))
     finally:
         pool.close()
-    if not url:
-        features = msgspec.structs.replace(features, measures={**features.measures, "url_path": None})
     verdict, text = judge_and_text(features, ruleset)
     score = None
     if verdict.verdict == ARTICLE:

@@ -7,6 +7,7 @@ terminal with one mistake.
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from farmwatch.progress import Advance, reading
 
 LINE_CAP_BYTES = 64 * 1024 * 1024  # of one line; a page of 2 MiB escaped as JSON is far below
 ALIKE_SHOWN = 20  # bad lines of one kind that are reported one by one
+
+_PLACE_IN_LIST = re.compile(r"\[\d+\]")
 
 T = TypeVar("T")
 
@@ -94,7 +97,8 @@ class JsonLines(Generic[T]):
             try:
                 value = self._decoder.decode(line)
             except msgspec.ValidationError as error:
-                self.bad(place, of_another_stage(line, self._command) or error)
+                wrong = of_another_stage(line, self._command)
+                self.bad(place, wrong or error, wrong or _PLACE_IN_LIST.sub("[]", str(error)))
                 continue
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 self.bad(place, error, type(error).__name__)

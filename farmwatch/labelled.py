@@ -106,7 +106,7 @@ class LabelledPages:
                     for (label, page), found in zip(pages, prepared, strict=True):
                         context = Context(partition, state, Meter(), now_ms=0)
                         stage.process(page, found, context)
-                        yield LabelledPage(label, _features(context, label))
+                        yield LabelledPage(label, _features(context))
                     advance(len(batch))
 
     def _labels(self, source: str) -> Iterator[Label]:
@@ -211,10 +211,7 @@ def _label(source: str, gold: Mapping[str, str], place: str) -> Label:
     )
 
 
-def _features(context: Context, label: Label) -> Features:
+def _features(context: Context) -> Features:
     (output,) = context.outputs
     assert output.value is not None
-    features = decode(Features, output.value)
-    if label.url:
-        return features
-    return msgspec.structs.replace(features, measures={**features.measures, "url_path": None})
+    return decode(Features, output.value)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from crawler.urls import normalise, page_id, site_of
 from farmwatch.errors import NotFound
 from farmwatch.messages import one_line
+from filters.extraction import UNFINISHED
 from stream.log import Log, partition_of
 from stream.records import Features, Page, R, Record, Score, Verdict, decode
 from stream.topics import FEATURES, PAGES, SCORES, VERDICTS
@@ -66,7 +67,8 @@ def find_page(log: Log, url: str, pages_per_site: int) -> Found:
         urls[head.page_id] = head.url
         if head.page_id in spellings:
             newest[head.page_id] = offset, value
-        visits.append(_Visit(head.page_id, offset, head.epoch, not head.extract_error))
+        if head.extract_error not in UNFINISHED:  # such a visit changes nothing of what is known of the page
+            visits.append(_Visit(head.page_id, offset, head.epoch, not head.extract_error))
     wanted = next((page for page in spellings if page in newest), None)
     if wanted is None:
         near = get_close_matches(normalise(url), sorted(urls.values()), 3)

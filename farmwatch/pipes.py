@@ -84,7 +84,7 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
                     lines.bad(place, error, "url")
             raw = [RawPage(page.url, "utf-8", compress(page.html.encode("utf-8", "replace"))) for page, _, _ in named]
             for (page, site, ident), measured in zip(named, pool.map(raw), strict=True):
-                likeness = seen.compare(nowhere, 0, site, ident, measured.chunks(), measured.outline)
+                likeness = seen.of(nowhere, 0, site, ident, measured)
                 write_line(features_line(page.url, site, ident, measured, likeness, epoch))
     finally:
         pool.close()

@@ -125,7 +125,9 @@ def _idle(ruleset: Ruleset) -> dict[str, list[str]]:
     from filters.rules import RULES
 
     disabled = [rule.name for rule in ruleset.rules if rule.threshold is None]
-    passing = [rule.name for rule in ruleset.rules if RULES[rule.name].passes_all(rule.threshold)]
+    passing = [
+        rule.name for rule in ruleset.rules if RULES[rule.name].passes_all(rule.threshold) and not rule.drop_unknown
+    ]
     return {"disabled": disabled, "always_passed": passing}
 
 

@@ -125,7 +125,7 @@ def _lines(text: str, width: int) -> list[str]:
             continue
         if line.strip():
             lines.append(line.rstrip())
-        *whole, line = chop_cells(piece.lstrip(), width) or [""]
+        *whole, line = chop_cells(piece.lstrip(), max(1, width)) or [""]
         lines += whole
     return [*lines, line]
 

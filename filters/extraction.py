@@ -36,6 +36,12 @@ class ExtractError(StrEnum):
     WORKER_DIED = "worker_died"
 
 
+UNFINISHED = frozenset(
+    {ExtractError.FAILED, ExtractError.TIMEOUT, ExtractError.OUT_OF_MEMORY, ExtractError.WORKER_DIED}
+)
+"""Errors after which nothing is known of the page's text: it may be what it was."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extraction:
     """Main text and its block table, or the error.

@@ -48,9 +48,7 @@ class MeasureStage(Stage):
         if prepared is None:
             _count(ctx, "skipped")
             return
-        likeness = self._memory.compare(
-            ctx.state, ctx.partition, record.site, record.page_id, prepared.chunks(), prepared.outline
-        )
+        likeness = self._memory.of(ctx.state, ctx.partition, record.site, record.page_id, prepared)
         features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
         ctx.emit(topics.FEATURES, features, headers={"feature_epoch": self.epoch})
         _count(ctx, "extract_error" if prepared.error else "measured")

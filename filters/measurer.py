@@ -44,6 +44,6 @@ class Measurer:
         else:
             body, charset = (html.encode("utf-8", "replace"), "utf-8") if isinstance(html, str) else (html, encoding)
             measured = self._pool.map([RawPage(url, charset, zstandard.ZstdCompressor(level=1).compress(body))])[0]
-        likeness = self._memory.compare(_NO_STATE, 0, site, page_id, measured.chunks(), measured.outline)
+        likeness = self._memory.of(_NO_STATE, 0, site, page_id, measured)
         page = Page(id=page_id, site=site, page_id=page_id, url=url, fetched_at=fetched_at)
         return features_of(page, measured, likeness, self.epoch, now_ms=0)

@@ -11,7 +11,7 @@ import xxhash
 import zstandard
 
 from filters.chunking import Chunks, chunk
-from filters.extraction import ExtractError, Extraction, extract
+from filters.extraction import UNFINISHED, ExtractError, Extraction, extract
 from filters.language import identify
 from filters.quality import measure_quality
 from filters.settings import MeasureSettings
@@ -50,6 +50,11 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     chunk_ids: bytes = b""
     chunk_lengths: bytes = b""
     outline: Outline = Outline()
+
+    @property
+    def unfinished(self) -> bool:
+        """True where extraction was given up, so that nothing is known of the page's text."""
+        return self.error in UNFINISHED
 
     def chunks(self) -> Chunks:
         """The chunks of the main text."""

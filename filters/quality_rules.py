@@ -26,7 +26,7 @@ class _Unit(NamedTuple):
 
 _COUNT = _Unit(MOST, whole=True)
 _CHARS = _Unit(MOST)  # a mean or a median
-_RATE = _Unit(MOST)  # per word: may exceed 1
+_RATE = _Unit(MOST)  # may exceed 1
 _SHARE = _Unit(1)
 
 _TABLE: tuple[tuple[str, str, str, _Unit, str], ...] = (
@@ -68,7 +68,7 @@ _TABLE: tuple[tuple[str, str, str, _Unit, str], ...] = (
             f"gopher_max_top_{n}gram_share",
             f"top_{n}gram_share",
             "<=",
-            _SHARE,
+            _RATE,  # occurrences may overlap: "a a a a" has twice its characters in pairs
             f"times x characters of the most frequent sequence of {n} words / characters",
         )
         for n in (2, 3, 4)
@@ -142,7 +142,7 @@ _TABLE: tuple[tuple[str, str, str, _Unit, str], ...] = (
             f"dolma_max_top_{n}gram_share",
             f"dolma_top_{n}gram_share",
             "<=",
-            _SHARE,
+            _RATE,
             f"times x characters of the most frequent sequence of {n} words / characters of words",
         )
         for n in (2, 3, 4)

@@ -216,7 +216,7 @@ class _Reader:
             if name in names:
                 continue
             known_names = f"; known: {', '.join(names)}" if len(names) < _FEW else ""
-            hint = f"{known_names}{near(name, names)}"
+            hint = known_names + (near(name, names) if len(self._mistakes) < _MOST_TOLD else "")
             if not at and name in RULES:
                 hint = f"; a rule stands below rules: write [rules.{name}]"
             elif len(at) > 1 and name in _FIELDS:

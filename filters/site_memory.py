@@ -17,7 +17,7 @@ State: one row a page (see `filters.site_rows`), in the order in which the pages
 keeps its place: what it has now replaces what it had, it is compared with the pages before it, never with itself, and
 fetching the same content again leaves everything as it was. A page that has no text any more is taken out: what it had
 counts against nobody, and of its row the place alone is left, so that a page which comes back is not taken for a copy
-of its copies.
+of its copies. A page whose extraction was given up may still have its text: it stays as it is.
 
 Caps: chunk identities, shingles and pages of a site. Room is made before a page is compared and put in: the oldest
 pages lose their chunks, or their shingles, or, beyond the number of pages, their row. An old page that comes again has
@@ -36,6 +36,7 @@ from typing import NamedTuple
 import numpy as np
 
 from filters.chunking import Chunks
+from filters.measuring import Measured
 from filters.settings import MeasureSettings
 from filters.shingles import Outline
 from filters.site_pages import SitePages
@@ -107,6 +108,12 @@ class SiteMemory:
         self._cached += memory.size_bytes - size_before
         self._shrink((partition, site))
         return likeness
+
+    def of(self, state: SiteState, partition: int, site: str, page_id: str, measured: Measured) -> Likeness:
+        """`compare` for what was measured on a page; where that was given up, its site is left as it is."""
+        if measured.unfinished:
+            return Likeness()
+        return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline)
 
     def take_out(self, state: SiteState, partition: int, site: str, page_id: str) -> None:
         """Forget what a page had, but not its place; what had to go to make room for it stays away.

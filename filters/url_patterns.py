@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_BYTES = 1 << 20
-"""Memory of one pattern; bounds the time of a search too (a few milliseconds of a URL's 500 characters)."""
+"""Memory of one pattern; bounds the time of a search too (some ten milliseconds for a URL's 500 characters)."""
 
 OTHER = "other"
 """The kind of a URL in which no pattern is found."""

@@ -241,7 +241,7 @@ def test_a_mistake_in_a_ruleset_is_told_with_what_to_do(config: Config, tmp_path
     assert "more mistake" not in finding.found
     file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.a]\n[rules.b]\n[rules.c]\n', encoding="utf-8")
     finding = _found(msgspec.structs.replace(config, judge=JudgeSettings(ruleset=str(file))), "ruleset")
-    assert finding.found == f"{file}:3: unknown rule 'a' (and 2 more mistakes)"
+    assert finding.found == f"{file}:3: unknown rule 'a' (and more mistakes: `farmwatch rulesets check` tells them)"
 
 
 def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:

@@ -75,6 +75,16 @@ def test_lines_that_are_bad_alike_are_counted_after_the_first_ones(
     assert "int" in sums[0]
 
 
+def test_lines_bad_at_different_places_of_a_list_are_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where in a list something is wrong does not make another kind of it."""
+    file = tmp_path / "in"
+    file.write_bytes(b"".join(b"[" + b"1, " * place + b'"x"]\n' for place in range(30)))
+    reader = JsonLines([file], list[int], "tally")
+    assert list(reader) == []
+    reader.end()
+    assert capsys.readouterr().err.splitlines()[-1].startswith("10 more lines skipped like these")
+
+
 def test_nothing_in_a_reason_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A reason may repeat what stands in a line: it goes out printable."""
     JsonLines([tmp_path / "in"], _Item, "tally").bad("line 1", "score of \x1b[31mred")

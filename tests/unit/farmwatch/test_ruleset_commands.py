@@ -124,6 +124,8 @@ def test_rules_that_decide_nothing_are_named(farmwatch: Runner, mine: Path) -> N
         "1 rule is passed by every page: link_code_share",
     ]
     assert farmwatch("rulesets", "check", mine, "--json").err == ""
+    mine.write_text(EXTRACTED + '[rules.link_code_share]\nthreshold = 1\non_unknown = "drop"\n')
+    assert "passed by every page" not in farmwatch("rulesets", "check", mine).out
 
 
 def test_check_as_json_is_one_list(farmwatch: Runner, mine: Path, tmp_path: Path) -> None:

@@ -7,10 +7,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filters.chunking import Chunks
+from filters.extraction import UNFINISHED
+from filters.measuring import failed
 from filters.settings import MeasureSettings
 from filters.shingles import Outline, outline
 from filters.site_memory import Likeness, SiteMemory
@@ -186,6 +189,19 @@ def test_page_that_has_no_text_any_more_counts_against_nobody(new_state: NewStat
     assert site.see("copy", (1, 2)) == Likeness(0, 0, None)
     assert site.see("p1", (1, 2)) == Likeness(0, 0, None)
     assert site.see("copy", (1, 2)) == Likeness(1, 1, 0)
+
+
+@pytest.mark.parametrize("error", sorted(UNFINISHED))
+def test_page_whose_extraction_was_given_up_stays_as_it_is(new_state: NewState, error: str) -> None:
+    """A time limit or a broken worker says nothing of the page's text: its copy is still the copy."""
+    site = Site(new_state())
+    site.see("p1", (1, 2))
+    rows = site.rows()
+    assert site.memory.of(site.state, 0, SITE, "p1", failed("", error)) == Likeness()
+    assert site.rows() == rows
+    assert site.share("copy", 1, 2) == 1
+    site.memory.of(site.state, 0, SITE, "p1", failed("", "no_text"))
+    assert site.share("copy", 1, 2) == 0
 
 
 def test_page_without_chunks_or_words_is_unknown(new_state: NewState) -> None:
