@@ -23,6 +23,10 @@ LONG = bool(os.environ.get("FARMWATCH_LONG"))
 ROUNDS = 50 if LONG else 10
 AWAY_S = 60.0
 PATIENCE_S = 120.0
+STUCK_S = 30.0
+COORDINATOR_LOST = "Failed to load metadata from __consumer_offsets"
+"""What a broker says that was killed and came up on a busy machine before its partitions were online: it never loads
+the groups again, and only another start mends it. Seen once in hundreds of kills."""
 PARTITIONS = 2
 SETTINGS = KafkaSettings(session_timeout_s=10, commit_timeout_s=3, transaction_timeout_s=10, request_timeout_s=3)
 
@@ -146,9 +150,14 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
     worker = Worker(log, seed)
     for _ in range(ROUNDS):
         before = worker.commits
-        deadline = time.monotonic() + PATIENCE_S
+        deadline, stuck = time.monotonic() + PATIENCE_S, time.monotonic() + STUCK_S
         while worker.commits < before + 3 and worker.broken is None:
             assert time.monotonic() < deadline, f"no progress: {worker.failures}\n{own_broker.output()}"
+            if time.monotonic() > stuck and COORDINATOR_LOST in own_broker.output():
+                print("the broker came up without its coordinator: started again")
+                own_broker.kill()
+                own_broker.start()
+                stuck = time.monotonic() + STUCK_S
             time.sleep(0.005)
         time.sleep(chance.uniform(0, 0.3))
         own_broker.kill()
