@@ -13,6 +13,7 @@ from filters.judging import judge
 from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from scoring.detector import TextScore
 from scoring.score_stage import score_key
 from stream.log import Output, partition_of
 from stream.opening import open_log
@@ -96,3 +97,14 @@ def _score(features: Features) -> Score:
 
 def _with_ruleset(row: SiteState, ruleset: str, digest: str) -> SiteState:
     return msgspec.structs.replace(row, ruleset=ruleset, digest=digest)
+
+
+class StandInDetector:
+    """A detector without weights, which abstains on every text."""
+
+    identity = DETECTOR
+    warning = "indicative only"
+
+    def score(self, texts: list[str]) -> list[TextScore]:
+        """Abstain."""
+        return [TextScore(abstain="too_short") for _ in texts]

@@ -34,25 +34,11 @@ from stream.records import Features, Page, Record, RuleOutcome, Score, encode
 from stream.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
 from tests.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
 
+pytestmark = pytest.mark.usefixtures("no_weights")
+
 EPOCH = feature_epoch(MeasureSettings())
 FOOTER = "Sign up for the letter that we send on the first Monday of each month, and read what is new in it. " * 3
 HOSTILE = "\x7f\U000e0041\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egnp.exe\u2066\u200f\u2028\ufeff\x00 and more of it "
-
-
-@pytest.fixture(autouse=True)
-def _no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests read scores; which weights are shipped does not matter to them."""
-    monkeypatch.setattr("farmwatch.roles.load_configured_detector", lambda config: _Detector())
-
-
-class _Detector:
-    identity = DETECTOR
-    warning = "indicative only"
-
-    def score(self, texts: list[str]) -> list[Any]:
-        from scoring.detector import TextScore
-
-        return [TextScore(abstain="too_short") for _ in texts]
 
 
 def _address(name: str) -> str:

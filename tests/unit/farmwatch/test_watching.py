@@ -17,27 +17,13 @@ from stream.log import Output
 from stream.opening import open_log
 from stream.records import Hit, Page, SiteState, encode
 from stream.topics import HITS, PAGES, SITES, all_topics
-from tests.front_door import DETECTOR, URL, Runner
+from tests.front_door import DETECTOR, URL, Runner, StandInDetector
+
+pytestmark = pytest.mark.usefixtures("no_weights")
 
 
 def _lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
-
-
-@pytest.fixture(autouse=True)
-def _no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests read scores; which weights are shipped does not matter to them."""
-    monkeypatch.setattr("farmwatch.roles.load_configured_detector", lambda config: _Detector())
-
-
-class _Detector:
-    identity = DETECTOR
-    warning = "indicative only"
-
-    def score(self, texts: list[str]) -> list[Any]:
-        from scoring.detector import TextScore
-
-        return [TextScore(abstain="too_short") for _ in texts]
 
 
 def test_rate_shows_all_denominators_versions_and_the_warning(farmwatch: Runner, finished: str) -> None:
@@ -66,7 +52,7 @@ def test_rate_says_when_the_detector_is_not_the_configured_one(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scores of another detector than the configured one are not given that one's warning."""
-    monkeypatch.setattr(_Detector, "identity", "newer/2")
+    monkeypatch.setattr(StandInDetector, "identity", "newer/2")
     ran = farmwatch("rate", "--log", finished)
     assert "indicative only" not in ran.err
     assert f"{DETECTOR}: not the detector configured here" in ran.err
@@ -90,7 +76,7 @@ def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, mon
 
 def test_sites_shortens_a_long_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sites` says the first sentence and where the rest is; `rate` says all of it."""
-    monkeypatch.setattr(_Detector, "warning", "indicative only. And why.")
+    monkeypatch.setattr(StandInDetector, "warning", "indicative only. And why.")
     assert "indicative only. In full: `farmwatch rate`" in farmwatch("sites", "--log", finished).err
     assert "And why." in farmwatch("rate", "--log", finished).err
 
@@ -105,7 +91,7 @@ def test_rate_json_carries_the_warning(farmwatch: Runner, finished: str, monkeyp
     """What is read by programs is warned of too: each line has the warning, or that there is none to give."""
     (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
     assert line["warning"] == "indicative only"
-    monkeypatch.setattr(_Detector, "identity", "newer/2")
+    monkeypatch.setattr(StandInDetector, "identity", "newer/2")
     (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
     assert "not the detector configured here" in line["warning"]
 
