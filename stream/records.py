@@ -156,6 +156,32 @@ class SiteState(Record, frozen=True, kw_only=True):
     hits: int = 0
     updated_at: int = 0
     run: str = "live"
+    method: str = "sprt"  # how the verdict was found: sprt | gaussian | deciles
+    mixed: bool = False  # two clear groups of scores: part of the site looks written by a model, part does not
+    decided_at: int = 0  # fetch time of the page whose score decided; 0 = not decided
+    days: list[int] = []  # days (since 1970, UTC) with a hit of the site, sorted; the newest MAX_DAYS of them
+
+
+class RatePoint(Record, frozen=True, kw_only=True):
+    """One point of a series: the rate of a group of sites as it stood at `at`. `id` names series and time; no site."""
+
+    at: int  # ms, start of the interval that the point stands for
+    by: str = ""  # "" = all sites; source | query | rank | week | …
+    group: str = ""
+    rate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    llm: int = 0
+    human: int = 0
+    undecided: int = 0
+    unclassifiable: int = 0
+    mixed: int = 0
+    confidence: float = 0.95
+    method: str = ""  # of the estimate: corrected | uncorrected | …
+    ruleset: str = ""
+    digest: str = ""  # of the ruleset
+    detector: str = ""  # identity
+    run: str = "live"
 
 
 class Decision(Record, frozen=True, kw_only=True):

@@ -10,6 +10,8 @@ PAGES_CAP_BYTES = 40 * 1024**3  # per partition
 
 HITS, PAGES, FEATURES, VERDICTS = "hits", "pages", "features", "verdicts"
 SCORE_REQUESTS, SCORES, SITES, DECISIONS = "score.requests", "scores", "sites", "decisions"
+REPLAY_REQUESTS = "score.requests.replay"  # of replays: scored when no live request waits
+RATES = "rates"
 CONTROL, DEAD_LETTERS = "control", "dead-letters"
 FRONTIER_STORE, TALLY_STORE = "frontier", "tally"
 
@@ -35,9 +37,11 @@ def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
         kept_for(FEATURES, 180),
         kept_for(VERDICTS, 90),
         kept_for(SCORE_REQUESTS, 30),
+        kept_for(REPLAY_REQUESTS, 30),
         compacted(SCORES),
         compacted(SITES),
         compacted(DECISIONS),
+        Topic(RATES, 1, Kept.COMPACT),
         *(compacted(f"state.{store}") for store in stores),
         Topic(CONTROL, 1, Kept.COMPACT),
         kept_for(DEAD_LETTERS, 30),
