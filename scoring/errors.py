@@ -40,3 +40,10 @@ class TrainingRefused(ScoringError):
 
 class BadParameters(ScoringError):
     """Parameters of a test or an interval that make no sense, such as p0 >= p1. The message names them."""
+
+
+class PooledDetectors(ScoringError):
+    """Scores, verdicts or rows of several detectors were to be counted together, which means nothing.
+
+    The message names both. The operator counts each by itself.
+    """
