@@ -47,3 +47,17 @@ class PooledDetectors(ScoringError):
 
     The message names both. The operator counts each by itself.
     """
+
+
+class BadThresholds(ScoringError):
+    """A threshold set cannot be used: its file is broken, its name unknown, or it belongs to another detector.
+
+    The message names file and field. The operator mends `score.thresholds`, or runs `farmwatch calibrate`.
+    """
+
+
+class CalibrationRefused(ScoringError):
+    """Labelled texts from which no threshold can be had: too few, of one label, or the detector cannot tell them apart.
+
+    The message says how many of each kind there are and how many are needed. The operator labels more.
+    """

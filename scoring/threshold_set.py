@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from typing import Literal
 
 import msgspec
 
 from scoring.site_verdict import SprtParams
+
+_NAME = re.compile("[a-z0-9][a-z0-9.-]{0,31}")
 
 
 class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,6 +25,10 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slope: float
     offset: float
 
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.slope) and math.isfinite(self.offset)):
+            raise ValueError(f"slope and offset are numbers, not {self.slope} and {self.offset}")
+
     def p_llm(self, number: float) -> float:
         """Probability that a text with this number is a model's, were half of all texts."""
         logit = self.slope * number + self.offset
@@ -29,9 +36,9 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A detector's threshold with what belongs to it."""
+    """A detector's threshold with what belongs to it. Raises ValueError for a name or a number that is none."""
 
-    name: str  # [a-z0-9-]{1,32}, the operator's word for it
+    name: str  # up to 32 of a-z 0-9 - . and no dash or dot in front: the operator's word for it
     detector: str  # the identity without its threshold set, such as "binoculars/<pair>/bfloat16/512"
     number: Literal["score", "p_llm"] = "score"  # what is compared
     threshold: float
@@ -39,6 +46,12 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     curve: Curve | None = None  # p_llm from the score; None = no p_llm of its own
     site_test: SprtParams | None = None  # measured on labelled sites; None = the detector's default
     published: bool = False  # True: came with the detector, not measured by the operator
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"name is up to 32 of a-z, 0-9, - and ., not {self.name!r}")
+        if not math.isfinite(self.threshold):
+            raise ValueError(f"threshold is a number, not {self.threshold}")
 
     def flag(self, number: float) -> bool:
         """True = looks like a language model's."""
