@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.detector import BUILT_IN, TextScore
-from scoring.errors import BadWeights
+from scoring.errors import BadThresholds, BadWeights
 from scoring.function_words import function_words_per_100
 from scoring.ngrams import tokens, vectors
 from scoring.normalising import normalise
+from scoring.threshold_set import ThresholdSet
 from scoring.weights import Calibration, Weights, unpack
 
 WEIGHTS_FILE = "lite-ngram.weights"
@@ -84,14 +85,23 @@ def probability(
 class LiteNgram:
     """The built-in detector with its weights."""
 
-    def __init__(self, weights: Weights, warning: str) -> None:
-        """Score with `weights`; `warning` says how wrong they are."""
+    def __init__(self, weights: Weights, warning: str, thresholds: ThresholdSet | None = None) -> None:
+        """Score with `weights`; `warning` says how wrong they are. `thresholds` stand in place of the weights' own.
+
+        Raises BadThresholds where these are of another detector, or of other weights.
+        """
+        own = own_thresholds(weights)
         self.weights = weights
         self.warning = warning
-        self.identity = f"{BUILT_IN}/{weights.digest[:8]}/p{weights.header.threshold:g}"
+        self.thresholds = thresholds or own
+        if self.thresholds.detector != own.detector:
+            raise BadThresholds(
+                f"thresholds {self.thresholds.name!r} are of {self.thresholds.detector}, not {own.detector}"
+            )
+        self.identity = f"{own.detector}/{self.thresholds.tag}"
 
     @classmethod
-    def load(cls, path: Path | None = None) -> LiteNgram:
+    def load(cls, path: Path | None = None, thresholds: ThresholdSet | None = None) -> LiteNgram:
         """Load the weights at `path`, or those that ship with farmwatch, with the numbers beside them.
 
         Raises BadWeights for a missing, truncated or altered file, or numbers of other weights.
@@ -106,7 +116,7 @@ class LiteNgram:
             raise BadWeights(f"{source} or the numbers beside it cannot be read: {error}") from error
         if rates.digest != weights.digest:
             raise BadWeights(f"{numbers} tells of other weights than {source}: train again, or restore both files")
-        return cls(weights, rates.warning)
+        return cls(weights, rates.warning, thresholds)
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """One TextScore per text; `score` is the margin of the regression, `p_llm` the calibrated probability."""
@@ -123,14 +133,33 @@ class LiteNgram:
         return [
             TextScore(abstain=reading.abstain)
             if reading.abstain
-            else TextScore(
-                score=round(float(s), 6),
-                p_llm=round(float(p), 6),
-                flag=bool(p > header.threshold),
-                tokens=len(reading.words),
-            )
+            else self._judged(round(float(s), 6), round(float(p), 6), len(reading.words))
             for reading, s, p in zip(readings, margin, p_llm, strict=True)
         ]
+
+    def _judged(self, score: float, p_llm: float, tokens: int) -> TextScore:
+        """A text's numbers under the thresholds: the flag follows from the rounded numbers, so a record explains it."""
+        compared = p_llm if self.thresholds.number == "p_llm" else score
+        curve = self.thresholds.curve
+        return TextScore(
+            score=score,
+            p_llm=p_llm if curve is None else round(curve.p_llm(score), 6),
+            flag=self.thresholds.flag(compared),
+            tokens=tokens,
+        )
+
+
+def own_thresholds(weights: Weights) -> ThresholdSet:
+    """The threshold that was measured when the weights were trained; its tag, such as p0.95, needs no digest."""
+    threshold = weights.header.threshold
+    return ThresholdSet(
+        name=f"p{threshold:g}",
+        detector=f"{BUILT_IN}/{weights.digest[:8]}",
+        number="p_llm",
+        threshold=threshold,
+        llm_below=False,
+        published=True,
+    )
 
 
 def margins(texts: Sequence[Sequence[bytes]], weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -52,6 +52,8 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError(f"name is up to 32 of a-z, 0-9, - and ., not {self.name!r}")
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold is a number, not {self.threshold}")
+        if self.curve is not None and self.number == "p_llm":
+            raise ValueError("curve gives p_llm from the score, so number is score")
 
     def flag(self, number: float) -> bool:
         """True = looks like a language model's."""
