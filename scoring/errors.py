@@ -28,7 +28,10 @@ class BadTrainingData(ScoringError):
 
 
 class MissingExtra(ScoringError):
-    """Training needs packages that scoring does not. The operator runs `pip install 'farmwatch[train]'`."""
+    """Training, and pairs of language models, need packages that the rest does not.
+
+    The message names the extra: the operator runs `pip install 'farmwatch[train]'` or `'farmwatch[gpu]'`.
+    """
 
 
 class TrainingRefused(ScoringError):
@@ -60,4 +63,50 @@ class CalibrationRefused(ScoringError):
     """Labelled texts from which no threshold can be had: too few, of one label, or the detector cannot tell them apart.
 
     The message says how many of each kind there are and how many are needed. The operator labels more.
+    """
+
+
+class Uncalibrated(ScoringError):
+    """A detector without thresholds was to make site verdicts. The operator runs `farmwatch calibrate`."""
+
+
+class MissingModel(ScoringError):
+    """A language model of the pair is not on this machine. The message says where it was looked for and what to run."""
+
+
+class UnsupportedModel(ScoringError):
+    """A language model cannot be scored with: no safetensors weights, a head that is not linear, too few positions.
+
+    The message says which; the operator takes another model, or a smaller max_tokens.
+    """
+
+
+class DifferentTokenizers(ScoringError):
+    """Observer and performer cut a text into different tokens, so their logits cannot be compared.
+
+    The operator takes two models of one family, such as a base model and its instruction-tuned sister.
+    """
+
+
+class NoDevice(ScoringError):
+    """The configured device is not there. The operator corrects `device`, or mends the driver."""
+
+
+class PoisonText(ScoringError):
+    """One text fails whatever is around it: alone it does not fit into memory, or it loses the device each time.
+
+    The stage buries its record; its neighbours are scored. Nothing to do but look at the buried text.
+    """
+
+
+class DeviceLost(ScoringError):
+    """The device failed in the middle of a batch. Worth a retry: the next call loads the models again."""
+
+    retriable = True
+
+
+class DeviceGone(ScoringError):
+    """The device failed several times in a row and gave nothing in between, so this process is of no more use.
+
+    It ends, its supervisor starts another; if that fails too, the operator looks at the card and its driver.
     """

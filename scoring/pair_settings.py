@@ -1,0 +1,89 @@
+"""Settings of the pair engine, and the identity that follows from them and from the models' small files.
+
+Neither torch nor a weight is loaded here: `farmwatch doctor`, the configuration check and the stage's start ask for
+identities on machines that never run the models.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from scoring.model_folder import find_model, fingerprint
+
+Measure = Literal["binoculars", "fast-detectgpt"]
+MEASURES: tuple[Measure, ...] = ("binoculars", "fast-detectgpt")
+UNCALIBRATED = "uncalibrated"  # last part of the identity of a detector that has no threshold set
+_DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A pair of language models of one tokenizer, and how texts go through it, in order of use."""
+
+    observer: str = "tiiuae/falcon-7b"
+    """Folder or hub id of the model that gives the weights of the cross-perplexity."""
+    performer: str = "tiiuae/falcon-7b-instruct"
+    """Folder or hub id of the model whose surprise at the text is measured."""
+    observer_revision: str = ""
+    """Branch, tag or commit of the observer at the hub; empty: the main branch. A folder has none."""
+    performer_revision: str = ""
+    """Branch, tag or commit of the performer at the hub; empty: the main branch. A folder has none."""
+    device: str = "cuda"
+    """Where the models run: cuda, cuda:1 … or cpu (small models only)."""
+    dtype: Literal["", "bfloat16", "float32"] = ""
+    """Number format of weights and activations; empty: bfloat16 on cuda, float32 on cpu. Part of the identity."""
+    max_tokens: int = 512
+    """Tokens read of a text, special ones included, 2 to 2,048; the rest is cut off. Part of the identity."""
+    min_tokens: int = 64
+    """Texts of fewer tokens are not scored (`too_short`); 64 is what the authors' own demonstration asks for."""
+    english_only: bool = True
+    """Texts with few English function words are not scored (`other_language`): the published thresholds are English."""
+    batch_tokens: int = 16_384
+    """Tokens of a batch, padding included. Halved by itself when the device's memory is too small for it."""
+    kernel: Literal["auto", "torch", "triton"] = "auto"
+    """How the vocabulary is passed over: auto takes the Triton kernel on cuda and chunked torch elsewhere."""
+
+    def __post_init__(self) -> None:
+        for name in ("observer", "performer"):
+            if not getattr(self, name).strip() or "\0" in getattr(self, name):
+                raise ValueError(f"{name} must be a model folder or a hub id such as 'tiiuae/falcon-7b'")
+        if not _DEVICE.fullmatch(self.device):
+            raise ValueError("device must be cpu, cuda, or cuda: with the number of a card")
+        if not 2 <= self.max_tokens <= 2048:
+            raise ValueError("max_tokens must be 2 to 2048")
+        if not 2 <= self.min_tokens <= self.max_tokens:
+            raise ValueError("min_tokens must be 2 to max_tokens")
+        if not 64 <= self.batch_tokens <= 4_194_304:
+            raise ValueError("batch_tokens must be 64 to 4194304")
+
+    @property
+    def number_format(self) -> Literal["bfloat16", "float32"]:
+        """The dtype that is used: the one that is set, or else the device's own."""
+        if self.dtype:
+            return self.dtype
+        return "float32" if self.device == "cpu" else "bfloat16"
+
+
+def pair_identity(settings: PairSettings, measure: Measure) -> str:
+    """The identity without its threshold set: "binoculars/falcon-7b+falcon-7b-instruct@<8 hex>/bfloat16/512".
+
+    The eight digits stand for what both models' folders hold and for the rules that decide which texts are scored.
+    Raises MissingModel where a folder or the hub's cache on this machine does not have a model, UnsupportedModel where
+    it has no safetensors weights, MissingExtra for a hub id without the packages that know the cache.
+    """
+    folders = (
+        find_model(settings.observer, settings.observer_revision),
+        find_model(settings.performer, settings.performer_revision),
+    )
+    rules = f"min_tokens={settings.min_tokens} english_only={settings.english_only}"
+    digest = fingerprint(folders, rules)[:8]
+    names = f"{_short(settings.observer)}+{_short(settings.performer)}"
+    return f"{measure}/{names}@{digest}/{settings.number_format}/{settings.max_tokens}"
+
+
+def _short(name: str) -> str:
+    """Last path component of a folder or hub id, without what separates the parts of an identity."""
+    return _NOT_IN_A_NAME.sub("-", re.split(r"[/\\]", name.rstrip("/\\"))[-1]) or "model"
