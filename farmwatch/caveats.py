@@ -9,18 +9,18 @@ from farmwatch.messages import message
 
 
 def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
-    """Detector identity -> its warning; "" has none. Only the configured detector's own warning is known.
+    """Detector identity -> its warning; "" has none. Only the warnings of configured detectors are known.
 
-    Raises UnknownDetector, BadWeights.
+    Raises UnknownDetector, BadWeights, BadThresholds.
     """
-    from farmwatch.roles import load_configured_detector
+    from farmwatch.roles import configured_warnings
 
     named = sorted(set(identities) - {""})
     if not named:
         return {"": ""}
-    detector = load_configured_detector(config)
-    unknown = "not the detector configured here; what its scores are worth is not known here"
-    return {"": "", **{name: detector.warning if name == detector.identity else unknown for name in named}}
+    known = configured_warnings(config)
+    unknown = "not a detector configured here; what its scores are worth is not known here"
+    return {"": "", **{name: known.get(name, unknown) for name in named}}
 
 
 def tell(found: dict[str, str], *, short: bool = False) -> None:

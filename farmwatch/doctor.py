@@ -35,7 +35,7 @@ _REMEDIES: dict[type[Exception], str] = {  # what to do where the message says w
     BadRuleset: "mend it (`farmwatch rulesets check FILE`), or set judge.ruleset to one of `farmwatch rulesets list`",
     UnknownExtractor: "set measure.extractor to one of these",
     MissingExtractor: "install it, or set measure.extractor to another one",
-    UnknownDetector: "set score.detector to one of these",
+    UnknownDetector: "set score.detectors to some of these",
     BadWeights: "set score.weights to a file of `farmwatch train-detector`, or leave it out for the built-in ones",
 }
 _CLOCK_SLACK_MS = 60_000  # records of another machine may be this far ahead before it is told

@@ -37,7 +37,7 @@ def explain(
     from farmwatch.explain_json import as_json
     from farmwatch.explain_report import show
     from farmwatch.explaining import explain_file, explain_url
-    from farmwatch.roles import load_configured_detector, load_configured_ruleset
+    from farmwatch.roles import load_configured_detector, load_configured_ruleset, tally_identity
     from filters.ruleset import load_ruleset
 
     config = common.load().config
@@ -54,7 +54,7 @@ def explain(
                     rules,
                     config.measure,
                     live=ruleset is None,
-                    configured=lambda: load_configured_detector(config).identity,
+                    configured=lambda: tally_identity(config),
                 )
         else:
             found = explain_file(Path(page), config, rules, load_configured_detector(config), url or "")

@@ -19,7 +19,7 @@ from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.messages import counted, message, one_line
 from farmwatch.role_names import Role
-from farmwatch.roles import create_topics, load_configured_detector, load_configured_ruleset, open_configured
+from farmwatch.roles import create_topics, load_configured_ruleset, open_configured, tally_identity
 from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
 from stream.errors import StreamError
 from stream.records import SiteState
@@ -31,9 +31,9 @@ _log = structlog.get_logger()
 
 
 def check_models(config: Config, roles: Sequence[Role]) -> None:
-    """Load what the roles will load: ruleset, detector, extractor. Nothing is made on disk.
+    """Look at what the roles will load: ruleset, detectors, extractor. Nothing is made on disk.
 
-    Raises BadRuleset, UnknownDetector, BadWeights, MissingExtra, UnknownExtractor.
+    Raises BadRuleset, MissingExtra, UnknownExtractor, and as `check_detectors`.
     """
     if Role.MEASURE in roles:
         from filters.extraction import extractor
@@ -42,7 +42,21 @@ def check_models(config: Config, roles: Sequence[Role]) -> None:
     if Role.JUDGE in roles or Role.TALLY in roles:
         load_configured_ruleset(config)
     if Role.SCORE in roles or Role.TALLY in roles:
-        load_configured_detector(config)
+        check_detectors(config, roles)
+
+
+def check_detectors(config: Config, roles: Sequence[Role]) -> None:
+    """What SCORE would refuse at its start, and TALLY too: found without loading a language model.
+
+    Raises UnknownDetector, BadWeights, BadThresholds, Uncalibrated, ConfigError.
+    """
+    from scoring.detector import detector_identities, refuse_uncalibrated
+
+    identities = detector_identities(config.score)
+    if Role.SCORE in roles:
+        refuse_uncalibrated(identities)
+    if Role.TALLY in roles:
+        refuse_uncalibrated([tally_identity(config)])
 
 
 def check_log(config: Config, roles: Sequence[Role]) -> None:

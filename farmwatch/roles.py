@@ -7,11 +7,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import structlog
 
 from farmwatch.brokers import broker_addresses
 from farmwatch.config import Config
 from farmwatch.endpoints import Endpoints
+from farmwatch.errors import ConfigError
 from farmwatch.role_names import Role, metrics_port
 from farmwatch.upkeep import Upkeep
 from farmwatch.zeros import export_zeros
@@ -54,11 +56,38 @@ def create_topics(log: Log, config: Config) -> None:
     log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))
 
 
-def load_configured_detector(config: Config) -> Detector:
-    """The detector of [score]. Raises UnknownDetector, BadWeights."""
-    from scoring.detector import load_detector
+def tally_identity(config: Config) -> str:
+    """Identity of the detector whose scores make the site verdicts. Raises ConfigError, and as `load_detectors`."""
+    from scoring.detector import detector_identities
 
-    return load_detector(config.score.detector, config.score.weights)
+    chosen, names = config.tally.detector, config.score.detectors
+    if "/" in chosen:
+        return chosen
+    if chosen and chosen not in names:
+        raise ConfigError(
+            f"tally.detector: {chosen!r} is not among score.detectors ({', '.join(names)}), nor a whole identity"
+        )
+    return detector_identities(config.score)[names.index(chosen) if chosen else 0]
+
+
+def configured_warnings(config: Config) -> dict[str, str]:
+    """Identity -> warning of each detector of [score], without loading a language model. Raises as `load_detectors`."""
+    from scoring.detector import detector_warnings
+
+    return detector_warnings(config.score)
+
+
+def load_configured_detector(config: Config) -> Detector:
+    """The detector whose scores make the site verdicts, where it is one of [score]; else the first of [score].
+
+    Raises ConfigError, and as `load_detectors`.
+    """
+    from scoring.detector import detector_identities, load_detectors
+
+    identities = detector_identities(config.score)
+    identity = tally_identity(config)
+    name = config.score.detectors[identities.index(identity) if identity in identities else 0]
+    return load_detectors(msgspec.structs.replace(config.score, detectors=[name]))[0]
 
 
 def load_configured_ruleset(config: Config) -> Ruleset:
@@ -90,7 +119,7 @@ def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
         return ScoreStage(load_configured_detector(config))
     from scoring.tally_stage import TallyStage
 
-    return TallyStage(load_configured_detector(config).identity, config.tally)
+    return TallyStage(tally_identity(config), config.tally)
 
 
 def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> None:
@@ -131,7 +160,7 @@ def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> 
 
 def _run_with_upkeep(loop: StageLoop, log: Log, config: Config, metrics: Metrics, stop: threading.Event) -> None:
     ended = threading.Event()
-    upkeep = Upkeep(log, config, metrics, load_configured_detector(config).identity)
+    upkeep = Upkeep(log, config, metrics, tally_identity(config))
     thread = threading.Thread(target=upkeep.run, args=(ended,), name="upkeep", daemon=True)
     thread.start()
     try:

@@ -6,7 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scoring.detector import BUILT_IN, Detector, TextScore, detector_names, load_detector
+    from scoring.detector import (
+        BUILT_IN,
+        Detector,
+        TextScore,
+        detector_identities,
+        detector_names,
+        load_detector,
+        load_detectors,
+    )
     from scoring.errors import (
         BadParameters,
         BadTrainingData,
@@ -45,7 +53,15 @@ if TYPE_CHECKING:
     from scoring.training import TrainingOptions, run_training
 
 _HOMES = {
-    "scoring.detector": ("BUILT_IN", "Detector", "TextScore", "detector_names", "load_detector"),
+    "scoring.detector": (
+        "BUILT_IN",
+        "Detector",
+        "TextScore",
+        "detector_identities",
+        "detector_names",
+        "load_detector",
+        "load_detectors",
+    ),
     "scoring.errors": (
         "BadParameters",
         "BadTrainingData",
@@ -119,10 +135,12 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "by_query_group",
     "by_rank_band",
     "by_source",
+    "detector_identities",
     "detector_names",
     "estimate",
     "estimate_sites",
     "load_detector",
+    "load_detectors",
     "params_for",
     "rates_by",
     "run_training",

@@ -1,14 +1,19 @@
-"""What a detector is, and how one is loaded by name."""
+"""What a detector is, how those of a configuration are loaded, and what they are called without loading them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
-from scoring.errors import UnknownDetector
+from scoring.errors import Uncalibrated, UnknownDetector
+from scoring.pair_settings import MEASURES, UNCALIBRATED, Measure, pair_identity
+
+if TYPE_CHECKING:
+    from scoring.settings import ScoreSettings
+    from scoring.threshold_set import ThresholdSet
 
 BUILT_IN = "lite-ngram"
 
@@ -39,25 +44,127 @@ class Detector(Protocol):
 
 
 def load_detector(name: str = BUILT_IN, weights: Path | None = None) -> Detector:
-    """Load a detector by its name; `weights` is a file in place of the one that ships with farmwatch.
+    """Load one detector by its name; `weights` is a file in place of the one that ships with farmwatch.
 
-    Raises UnknownDetector, or BadWeights.
+    Raises as `load_detectors`.
     """
-    loader = _LOADERS.get(name)
-    if loader is None:
-        raise UnknownDetector(f"no detector is called {name!r}; this farmwatch has: {', '.join(sorted(_LOADERS))}")
-    return loader(weights)
+    from scoring.settings import ScoreSettings
+
+    return load_detectors(ScoreSettings(detectors=[name], weights=weights))[0]
+
+
+def load_detectors(settings: ScoreSettings) -> list[Detector]:
+    """Load the detectors of `settings`, in its order.
+
+    Raises UnknownDetector, BadWeights, BadThresholds.
+    """
+    _refuse_unknown(settings)
+    pairs = [name for name in MEASURES if name in settings.detectors]
+    loaded: dict[str, Detector] = {}
+    if pairs:
+        from scoring.pair_detector import load_pair_detectors  # torch
+
+        chosen = {name: _thresholds(name, settings, pair_identity(settings.pair, name)) for name in pairs}
+        loaded.update(load_pair_detectors(settings.pair, chosen))
+    if BUILT_IN in settings.detectors:
+        loaded[BUILT_IN] = _load_built_in(settings)
+    return [loaded[name] for name in settings.detectors]
+
+
+def detector_identities(settings: ScoreSettings) -> list[str]:
+    """Identities of the detectors of `settings`, in its order: known from small files, without torch or weights.
+
+    Raises as `load_detectors`.
+    """
+    _refuse_unknown(settings)
+    return [_identity(name, settings) for name in settings.detectors]
+
+
+def detector_warnings(settings: ScoreSettings) -> dict[str, str]:
+    """Identity -> warning of the detectors of `settings`, without torch or the weights of language models.
+
+    Raises as `load_detectors`.
+    """
+    warnings: dict[str, str] = {}
+    for name, identity in zip(settings.detectors, detector_identities(settings), strict=True):
+        warnings[identity] = _load_built_in(settings).warning if name == BUILT_IN else _pair_warning(identity)
+    return warnings
+
+
+def threshold_sets(settings: ScoreSettings) -> dict[str, ThresholdSet]:
+    """Identity -> the threshold set of the configuration behind it; detectors with none or their own are left out.
+
+    Raises as `load_detectors`.
+    """
+    found: dict[str, ThresholdSet] = {}
+    for name, identity in zip(settings.detectors, detector_identities(settings), strict=True):
+        chosen = _thresholds(name, settings, base_of(identity))
+        if chosen is not None:
+            found[identity] = chosen
+    return found
+
+
+def base_of(identity: str) -> str:
+    """The identity without its last part, which names the thresholds."""
+    return identity.rpartition("/")[0]
+
+
+def calibrated(identity: str) -> bool:
+    """False for a detector that gives scores and no flags."""
+    return identity.rpartition("/")[2] != UNCALIBRATED
+
+
+def refuse_uncalibrated(identities: Sequence[str]) -> None:
+    """Raises Uncalibrated where one of these detectors has no thresholds: site verdicts rest on flags."""
+    for identity in identities:
+        if not calibrated(identity):
+            name = identity.partition("/")[0]
+            raise Uncalibrated(
+                f"{identity} has no thresholds: measure them by `farmwatch calibrate --detector {name}"
+                f" --labels FILE` on labelled texts, and name the file that it writes in score.thresholds"
+            )
 
 
 def detector_names() -> list[str]:
     """The names that `load_detector` takes."""
-    return sorted(_LOADERS)
+    return sorted(_NAMES)
 
 
-def _lite_ngram(weights: Path | None) -> Detector:
+_NAMES = (BUILT_IN, *MEASURES)
+
+
+def _refuse_unknown(settings: ScoreSettings) -> None:
+    for name in [*settings.detectors, *settings.thresholds]:
+        if name not in _NAMES:
+            raise UnknownDetector(f"no detector is called {name!r}; this farmwatch has: {', '.join(detector_names())}")
+
+
+def _load_built_in(settings: ScoreSettings) -> Detector:
     from scoring.lite_ngram import LiteNgram  # numpy and the weights: not before they are wanted
 
-    return LiteNgram.load(weights)
+    detector = LiteNgram.load(settings.weights)
+    thresholds = _thresholds(BUILT_IN, settings, base_of(detector.identity))
+    return detector if thresholds is None else LiteNgram.load(settings.weights, thresholds)
 
 
-_LOADERS: dict[str, Callable[[Path | None], Detector]] = {BUILT_IN: _lite_ngram}
+def _identity(name: str, settings: ScoreSettings) -> str:
+    if name == BUILT_IN:
+        return _load_built_in(settings).identity
+    base = pair_identity(settings.pair, cast("Measure", name))
+    thresholds = _thresholds(name, settings, base)
+    return f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
+
+
+def _pair_warning(identity: str) -> str:
+    from scoring.pair_detector import pair_warning
+
+    return pair_warning(identity)
+
+
+def _thresholds(name: str, settings: ScoreSettings, base: str) -> ThresholdSet | None:
+    chosen = settings.thresholds.get(name)
+    if not chosen:
+        return None
+    from scoring.published import load_thresholds
+
+    return load_thresholds(chosen, base)

@@ -37,4 +37,7 @@ def finished(tmp_path: Path) -> str:
 @pytest.fixture
 def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that read scores: which weights are shipped does not matter to them."""
-    monkeypatch.setattr("farmwatch.roles.load_configured_detector", lambda config: StandInDetector())
+    stand_in = StandInDetector()
+    monkeypatch.setattr("farmwatch.roles.load_configured_detector", lambda config: stand_in)
+    monkeypatch.setattr("farmwatch.roles.tally_identity", lambda config: stand_in.identity)
+    monkeypatch.setattr("farmwatch.roles.configured_warnings", lambda config: {stand_in.identity: stand_in.warning})

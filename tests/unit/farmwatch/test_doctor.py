@@ -196,7 +196,7 @@ def test_a_full_disk_is_a_fail(config: Config, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_check_that_breaks_is_a_fail_of_its_own(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown detector does not end the examination."""
-    broken = msgspec.structs.replace(config, score=msgspec.structs.replace(config.score, detector="nothing"))
+    broken = msgspec.structs.replace(config, score=msgspec.structs.replace(config.score, detectors=["nothing"]))
     findings = {finding.check: finding for finding in examine(broken)}
     assert findings["detector"].state is State.FAIL
     assert "nothing" in findings["detector"].found

@@ -413,7 +413,7 @@ def test_another_detectors_score_is_shown_as_such(farmwatch: Runner, tmp_path: P
     log = _log(tmp_path, [page, _score(page, "older/1", p_llm=0.1), _score(page, "old/2", p_llm=0.99)])
     ran = farmwatch("explain", _address("a"), "--log", log)
     assert "p(llm) 0.990, flagged; old/2" in ran.out
-    assert "old/2: not the detector configured here" in ran.err
+    assert "old/2: not a detector configured here" in ran.err
 
 
 def test_a_score_by_way_of_another_page_is_said_to_be(farmwatch: Runner, tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ def _no_roles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ("setting", "said", "code"),
     [
         ("judge.ruleset=nope", "nope", Exit.USAGE),
-        ("score.detector=nope", "nope", Exit.USAGE),
+        ("score.detectors=nope", "nope", Exit.USAGE),
+        ("tally.detector=nope", "nope", Exit.USAGE),
         ("score.weights=/nowhere/weights", "/nowhere/weights", Exit.UNAVAILABLE),
         ("measure.extractor=nope", "nope", Exit.USAGE),
         ("log.url=nope:x", "nope:x", Exit.UNAVAILABLE),

@@ -55,7 +55,7 @@ def test_rate_says_when_the_detector_is_not_the_configured_one(
     monkeypatch.setattr(StandInDetector, "identity", "newer/2")
     ran = farmwatch("rate", "--log", finished)
     assert "indicative only" not in ran.err
-    assert f"{DETECTOR}: not the detector configured here" in ran.err
+    assert f"{DETECTOR}: not a detector configured here" in ran.err
 
 
 def test_rate_before_any_up_says_what_waits(farmwatch: Runner, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_rate_json_carries_the_warning(farmwatch: Runner, finished: str, monkeyp
     assert line["warning"] == "indicative only"
     monkeypatch.setattr(StandInDetector, "identity", "newer/2")
     (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
-    assert "not the detector configured here" in line["warning"]
+    assert "not a detector configured here" in line["warning"]
 
 
 def test_rate_of_an_empty_log_warns_of_nothing(farmwatch: Runner, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_unknown_detector_names_the_known_ones() -> None:
     """A wrong name says which names there are."""
     with pytest.raises(UnknownDetector, match=r"'gptzero'.*lite-ngram"):
         load_detector("gptzero")
-    assert detector_names() == ["lite-ngram"]
+    assert detector_names() == ["binoculars", "fast-detectgpt", "lite-ngram"]
     assert load_detector("lite-ngram").identity == DETECTOR.identity
 
 
