@@ -1,0 +1,300 @@
+r"""Where to put a detector's threshold, measured on labelled texts, and what it is worth there.
+
+**The threshold.** Let x be the number that is compared, turned so that larger looks more like llm, and let n human
+texts be given. To flag a share of at most f of human texts, allow k = floor(f (n + 1)) - 1 of them and put the
+threshold on the (k+1)-th largest x: a text is flagged strictly beyond it, so at most k of the n are (fewer where scores
+tie), and it is the largest flagged share that this rule allows. If one more human text comes from where these came
+from, its rank among the n + 1 is uniform, so it is flagged with probability (k + 1)/(n + 1) <= f or less: that is a
+statement about texts to come, for any law of the scores (Vovk, Gammerman and Shafer 2005). The observed share k/n alone
+would promise too much. Its interval is that of `scoring.shares`; the threshold's own comes from 1,000 resamples of
+whole sites (of texts, where sites are not known), each with its own threshold.
+
+**How many texts.** With n human texts and none flagged, a rate of f is still possible with probability (1 - f)^n; it
+takes n >= ln .05 / ln(1 - f), about 3/f, to show f with 95% confidence ("rule of three": Hanley and Lippman-Hand,
+JAMA 249, 1983). 100 LLM texts know their share to about 10 points. Pages of a site agree, so where sites are known at
+least 10 of each label are asked for.
+
+**AUROC** is the probability that an LLM text looks more like llm than a human one, ties counting half: Mann and
+Whitney's statistic. Its variance is that of the texts' placements (DeLong, Biometrics 44, 1988), summed by site
+(Obuchowski, Biometrics 53, 1997), its interval is taken on the logit scale.
+
+**The site test.** `scoring.site_verdict` asks for p0, the share of pages of a human site that are flagged, and p1 for
+an LLM site. Sites differ, and the test is wrong for those between, so both lie toward the other kind: p0 is the share
+which four of five human sites stay at or below, p1 the one which four of five LLM sites reach. On 69 real sites with
+Binoculars at .9015 this gives about .09 and .68, near the .10 and .65 of the test's defaults.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from scoring.calibration_report import Auroc, CalibrationReport, Slice
+from scoring.errors import BadParameters, CalibrationRefused
+from scoring.platt import Labels, cross_fitted, fit_curve, reliability
+from scoring.published import published_for
+from scoring.shares import Codes, Numbers, cluster_sums, exact_interval, share
+from scoring.site_verdict import SprtParams, params_for
+from scoring.threshold_set import Curve, ThresholdSet
+
+LLM_TEXTS = 100  # needed at least: a share of them is then known to about 10 points
+SITES = 10  # of each label, needed at least where sites are known
+BANDS = ((0, 150), (150, 300), (300, 700), (700, None))  # words: from, below
+GENRES = 20  # shown; the rest is one row
+_RESAMPLES = 1000
+_SEED = 3  # of the resamples: any; fixed, so that a report is the same twice
+_CELLS = 20_000_000  # of a block of resamples
+_TOWARD = 0.8  # sites that lie on the right side of p0, and of p1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledScores:
+    """Scored texts of known origin, without those on which the detector abstained; arrays are of one length."""
+
+    detector: str  # identity without its threshold set
+    number: str  # score | p_llm: what `value` is
+    llm_below: bool
+    value: Numbers  # what is compared with the threshold
+    llm: Labels  # True: written by a language model
+    words: Codes  # -1 = not known
+    sites: list[str]  # "" = not known: a site of its own
+    genres: list[str]  # "" = not known
+    abstained_human: int = 0
+    abstained_llm: int = 0
+
+    @property
+    def toward_llm(self) -> Numbers:
+        """`value`, turned so that larger looks more like llm."""
+        return -self.value if self.llm_below else self.value
+
+    @property
+    def clusters(self) -> Codes:
+        """A number for each text, equal for texts of a site."""
+        names = [site or f"\0{number}" for number, site in enumerate(self.sites)]  # no site's name has a NUL
+        return np.asarray(np.unique(np.array(names, dtype=object), return_inverse=True)[1], np.intp)
+
+    @property
+    def knows_sites(self) -> bool:
+        """Whether some texts have a site."""
+        return any(self.sites)
+
+    def where(self, chosen: Labels) -> LabelledScores:
+        """The texts that are `chosen` [n]."""
+        return replace(
+            self,
+            value=self.value[chosen],
+            llm=self.llm[chosen],
+            words=self.words[chosen],
+            sites=[site for site, inside in zip(self.sites, chosen, strict=True) if inside],
+            genres=[genre for genre, inside in zip(self.genres, chosen, strict=True) if inside],
+        )
+
+
+def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdSet, CalibrationReport]:
+    """The threshold that flags at most `fpr` of human texts to come, as a set called `name`, and what it is worth.
+
+    Raises BadParameters for a rate out of (0, .5], CalibrationRefused where the texts are too few or not told apart.
+    """
+    if not 0 < fpr <= 0.5:
+        raise BadParameters(f"the false-positive rate is above 0 and at most .5, not {fpr}")
+    refuse_too_few(scores, fpr)
+    separation = auroc(scores)
+    if separation.low <= 0.5:
+        swapped = "; it is rather below .5: are the labels swapped?" if separation.high < 0.5 else ""
+        raise CalibrationRefused(
+            f"{scores.detector} does not tell these texts apart: AUROC {separation.value:.3f}, 95% interval "
+            f"{separation.low:.3f} to {separation.high:.3f}, has to be above .5{swapped}. Check the labels, label "
+            "more texts, or use another detector"
+        )
+    threshold = choose_threshold(scores, fpr)
+    low, high = threshold_interval(scores, fpr)
+    clusters = scores.clusters
+    curve: Curve | None = None
+    if scores.number == "score":
+        curve = fit_curve(scores.value, scores.llm)
+        if (curve.slope < 0) is not scores.llm_below:
+            raise CalibrationRefused(
+                "the curve from score to probability runs the wrong way, though most texts are told apart: a few "
+                "scores far outside of the others pull it. Look at the labels of the largest and least scores"
+            )
+        p_llm = cross_fitted(scores.value, scores.llm, clusters)
+    else:
+        p_llm = scores.value
+    site_test, about_sites = measure_sites(scores, threshold)
+    chosen = ThresholdSet(
+        name=name,
+        detector=scores.detector,
+        number="score" if scores.number == "score" else "p_llm",
+        threshold=threshold,
+        llm_below=scores.llm_below,
+        curve=curve,
+        site_test=site_test,
+    )
+    report = CalibrationReport(
+        thresholds=chosen,
+        identity=f"{scores.detector}/{chosen.tag}",
+        fpr=fpr,
+        threshold_low=low,
+        threshold_high=high,
+        knows_sites=scores.knows_sites,
+        human_sites=_sites(scores, llm=False),
+        llm_sites=_sites(scores, llm=True),
+        abstained_human=scores.abstained_human,
+        abstained_llm=scores.abstained_llm,
+        all=measure(scores, chosen, "all"),
+        published=[measure(scores, other, other.name) for other in published_for(scores.detector)],
+        lengths=[measure(part, chosen, band) for band, part in by_length(scores)],
+        genres=[measure(part, chosen, genre) for genre, part in by_genre(scores)],
+        reliability=reliability(p_llm, scores.llm, clusters),
+        about_sites=about_sites,
+    )
+    return chosen, report
+
+
+def needed_human_texts(fpr: float) -> int:
+    """Human texts without which a false-positive rate of `fpr` cannot be shown with 95% confidence."""
+    return math.ceil(math.log(0.05) / math.log1p(-fpr))
+
+
+def refuse_too_few(scores: LabelledScores, fpr: float) -> None:
+    """Raises CalibrationRefused with what there is and what is needed."""
+    llm, human = int(scores.llm.sum()), int((~scores.llm).sum())
+    rows = [
+        ("human texts", human, needed_human_texts(fpr), scores.abstained_human),
+        ("LLM texts", llm, LLM_TEXTS, scores.abstained_llm),
+    ]
+    if scores.knows_sites:
+        rows.append(("sites with human texts", _sites(scores, llm=False), SITES, 0))
+        rows.append(("sites with LLM texts", _sites(scores, llm=True), SITES, 0))
+    if all(have >= need for _, have, need, _ in rows):
+        return
+    told = [
+        f"{have} {noun}"
+        + (f" (and {out} not scored)" if out else "")
+        + (f", {need} are needed" if have < need else f" are enough ({need} are needed)")
+        for noun, have, need, out in rows
+    ]
+    hint = (
+        f" For fewer, ask for a higher --fpr: .05 takes {needed_human_texts(0.05)} human texts." if fpr < 0.05 else ""
+    )
+    raise CalibrationRefused(f"too few labelled texts for a false-positive rate of {fpr:g}: {'; '.join(told)}.{hint}")
+
+
+def choose_threshold(scores: LabelledScores, fpr: float) -> float:
+    """The threshold that flags most and, of human texts to come, at most `fpr`; there are some 1/fpr of them."""
+    human = np.sort(scores.toward_llm[~scores.llm])[::-1]
+    threshold = float(human[_allowed(len(human), fpr)])
+    return -threshold if scores.llm_below else threshold
+
+
+def _allowed(texts: int, fpr: float) -> int:
+    return max(0, math.floor(fpr * (texts + 1) + 1e-9) - 1)
+
+
+def threshold_interval(scores: LabelledScores, fpr: float) -> tuple[float, float]:
+    """95% interval of the threshold: whole sites are resampled, and each resample has its own."""
+    chosen = ~scores.llm
+    x, (_, codes) = scores.toward_llm[chosen], np.unique(scores.clusters[chosen], return_inverse=True)
+    order = np.argsort(-x, kind="stable")
+    x, codes, sites = x[order], codes[order], int(codes.max()) + 1
+    rng, found = np.random.default_rng(_SEED), []
+    block = max(1, _CELLS // (len(x) + sites))
+    for start in range(0, _RESAMPLES, block):
+        rows = min(block, _RESAMPLES - start)
+        times = rng.multinomial(sites, np.full(sites, 1 / sites), size=rows)
+        beyond = np.cumsum(times[:, codes], axis=1)  # texts of the resample up to this one
+        allowed = np.maximum(0, np.floor(fpr * (beyond[:, -1] + 1) + 1e-9) - 1)
+        found.append(x[(beyond > allowed[:, None]).argmax(axis=1)])
+    low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
+    return (-float(high), -float(low)) if scores.llm_below else (float(low), float(high))
+
+
+def measure(scores: LabelledScores, thresholds: ThresholdSet, name: str) -> Slice:
+    """What a threshold does to these texts."""
+    x = scores.toward_llm
+    flagged = x > (-thresholds.threshold if thresholds.llm_below else thresholds.threshold)
+    human, llm, clusters = ~scores.llm, scores.llm, scores.clusters
+    return Slice(
+        name=name,
+        false_positives=share(flagged[human], clusters[human]),
+        sensitivity=share(flagged[llm], clusters[llm]),
+        specificity=share(~flagged[human], clusters[human]),
+        auroc=auroc(scores) if human.any() and llm.any() else None,
+    )
+
+
+def auroc(scores: LabelledScores) -> Auroc:
+    """AUROC with its interval; there is a text of each label."""
+    x, llm, clusters = scores.toward_llm, scores.llm, scores.clusters
+    h, m = np.sort(x[~llm]), np.sort(x[llm])
+    placement = np.empty(len(x))  # of an LLM text: share of human texts below it; of a human one: of LLM texts above
+    placement[llm] = (np.searchsorted(h, x[llm], "left") + np.searchsorted(h, x[llm], "right")) / (2 * len(h))
+    placement[~llm] = 1 - (np.searchsorted(m, x[~llm], "left") + np.searchsorted(m, x[~llm], "right")) / (2 * len(m))
+    value = float(placement[llm].mean())
+    parts = cluster_sums((placement - value) / np.where(llm, len(m), len(h)), clusters)
+    variance = float((parts**2).sum()) * len(parts) / max(1, len(parts) - 1)
+    fewest = min(len(np.unique(clusters[llm])), len(np.unique(clusters[~llm])))
+    if variance < 1e-18 or not 0 < value < 1:  # no overlap: as a share of so many texts, all or none of them
+        low, high = exact_interval(value * fewest, fewest)
+        return Auroc(value=value, low=low, high=high)
+    logit, half = math.log(value / (1 - value)), 1.96 * math.sqrt(variance) / (value * (1 - value))
+    return Auroc(value=value, low=_logistic(logit - half), high=_logistic(logit + half))
+
+
+def by_length(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
+    """The texts by their words; bands without a text are left out."""
+    parts = []
+    for start, below in BANDS:
+        inside = (scores.words >= start) & (scores.words < (below or math.inf))
+        if inside.any():
+            parts.append((f"{start}-{below - 1} words" if below else f"{start}+ words", scores.where(inside)))
+    return parts
+
+
+def by_genre(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
+    """The texts by genre, largest first; beyond GENRES they are one row, and those of no known genre another."""
+    if not any(scores.genres):
+        return []
+    names, codes, counts = np.unique(np.array(scores.genres, dtype=object), return_inverse=True, return_counts=True)
+    largest = [int(code) for code in np.argsort(-counts, kind="stable") if names[code]]
+    parts = [(str(names[code]), scores.where(codes == code)) for code in largest[:GENRES]]
+    if rest := largest[GENRES:]:
+        parts.append((f"{len(rest)} more", scores.where(np.isin(codes, rest))))
+    if "" in names:
+        parts.append(("(none)", scores.where(codes == int(np.flatnonzero(names == "")[0]))))
+    return parts
+
+
+def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams | None, str]:
+    """Parameters of the sequential test from the sites that are known, and what they rest on; None: the default's."""
+    if not scores.knows_sites:
+        return None, "no sites are known: site verdicts use the detector's default p0 and p1"
+    known = scores.where(np.array([bool(site) for site in scores.sites]))
+    flagged = known.toward_llm > (-threshold if known.llm_below else threshold)
+    shares = {}
+    for llm in (False, True):
+        chosen = known.llm == llm
+        _, codes = np.unique(known.clusters[chosen], return_inverse=True)
+        shares[llm] = np.sort(np.bincount(codes, flagged[chosen]) / np.bincount(codes)) if chosen.any() else np.empty(0)
+    humans, llms = shares[False], shares[True]
+    counts = f"{len(humans)} human and {len(llms)} LLM sites"
+    if min(len(humans), len(llms)) < SITES:
+        return None, f"{counts}, {SITES} of each are needed: site verdicts use the detector's default p0 and p1"
+    p0 = min(max(round(float(np.quantile(humans, _TOWARD, method="higher")), 3), 0.02), 0.98)
+    p1 = min(max(round(float(np.quantile(llms, 1 - _TOWARD, method="lower")), 3), 0.02), 0.98)
+    said = f"{_TOWARD:.0%} of {len(humans)} human sites are flagged on at most {p0:.1%} of their pages, "
+    said += f"{_TOWARD:.0%} of {len(llms)} LLM sites on at least {p1:.1%}"
+    if p1 - p0 < 0.1:
+        return None, f"{said}: too near for a test of sites at this threshold; the detector's default p0 and p1 stay"
+    return msgspec.structs.replace(params_for(scores.detector), p0=p0, p1=p1), said
+
+
+def _sites(scores: LabelledScores, *, llm: bool) -> int:
+    return len({site for site, label in zip(scores.sites, scores.llm, strict=True) if site and bool(label) is llm})
+
+
+def _logistic(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit))
