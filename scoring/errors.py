@@ -110,3 +110,17 @@ class DeviceGone(ScoringError):
 
     It ends, its supervisor starts another; if that fails too, the operator looks at the card and its driver.
     """
+
+
+class NoSiteTest(ScoringError):
+    """No numbers are known by which this detector's scores could judge sites.
+
+    The operator calibrates it on labelled sites, sets the numbers himself, or takes another method or detector.
+    """
+
+
+class BadSiteNumbers(ScoringError):
+    """A file of decile numbers is broken, or was learned from another detector's scores. The message names both.
+
+    The operator makes it anew by `farmwatch train-sites`, or leaves tally.deciles out for the one that ships.
+    """
