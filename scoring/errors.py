@@ -92,6 +92,10 @@ class NoDevice(ScoringError):
     """The configured device is not there. The operator corrects `device`, or mends the driver."""
 
 
+class OutOfDeviceMemory(ScoringError):
+    """A batch does not fit into the device's memory. The engine takes smaller ones; nothing to do."""
+
+
 class PoisonText(ScoringError):
     """One text fails whatever is around it: alone it does not fit into memory, or it loses the device each time.
 
@@ -110,6 +114,8 @@ class DeviceGone(ScoringError):
 
     It ends, its supervisor starts another; if that fails too, the operator looks at the card and its driver.
     """
+
+    fatal = True  # not the fault of a record: none is buried for it
 
 
 class NoSiteTest(ScoringError):

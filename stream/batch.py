@@ -35,7 +35,7 @@ class Batch:
     def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
         """Process messages in order; `prepared` maps an index to prepare's result, or to the record's exception.
 
-        Raises the first retriable error; buries the record of any other.
+        Raises the first error that is retriable or fatal; buries the record of any other.
         """
         for index, message in enumerate(messages):
             self._offsets[At(message.topic, message.partition)] = message.offset + 1
@@ -70,8 +70,8 @@ class Batch:
                 raise prepared
             record, result = prepared
             self._stage.process(record, result, context)
-        except Exception as error:  # the error says itself whether it is transient; the rest is buried
-            if getattr(error, "retriable", False):
+        except Exception as error:  # the error says itself what it concerns
+            if not concerns_one_record(error):
                 raise
             self._bury(message, error)
             return
@@ -106,6 +106,14 @@ class Batch:
         return state
 
 
+def concerns_one_record(error: Exception) -> bool:
+    """True for an error after which its record is buried and the others go on.
+
+    One that says `retriable` may pass, one that says `fatal` stays whatever the record: both end the batch.
+    """
+    return not (getattr(error, "retriable", False) or getattr(error, "fatal", False))
+
+
 def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exception]:
     """Records of the messages by index, heartbeats and tombstones left out; what is no record becomes its error."""
     records: dict[int, Record | Exception] = {}
@@ -129,7 +137,7 @@ def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int
     try:
         results = list(stage.prepare(list(good.values())))
     except Exception as error:
-        if getattr(error, "retriable", False):
+        if not concerns_one_record(error):
             raise
         results = [_prepare_alone(stage, record) for record in good.values()]
     for (index, record), result in zip(good.items(), results, strict=True):
@@ -141,6 +149,6 @@ def _prepare_alone(stage: Stage, record: Record) -> Any:
     try:
         return stage.prepare([record])[0]
     except Exception as error:
-        if getattr(error, "retriable", False):
+        if not concerns_one_record(error):
             raise
         return error

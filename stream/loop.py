@@ -2,6 +2,10 @@
 
 It owns everything that a stage must not know: batching, transactions, fencing, back-pressure, retries, dead letters,
 drain and health. One thread runs it; slow work of the stage runs beside it while the membership is kept alive.
+
+A stage may have several batches in flight (`Stage.ahead`): while the slow work of one runs, the next is read and begun.
+They are processed and committed strictly in the order in which they were read, and a rollback drops them all, for then
+the position goes back to the oldest that is not committed.
 """
 
 from __future__ import annotations
@@ -9,8 +13,9 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -20,6 +25,7 @@ from stream.batch import Batch, decoded, prepare
 from stream.clock import Clock, wall_ms
 from stream.dead_letters import Breaker, BreakerOpen
 from stream.errors import Fenced, StreamError
+from stream.flight import Flight
 from stream.log import Member, Message, StateReader
 from stream.log_cpu import LogCpu
 from stream.metrics import Metrics
@@ -27,6 +33,9 @@ from stream.stage import Stage
 from stream.watching import Health, Watchdog
 
 log = structlog.get_logger(__name__)
+# While slow work runs, how long the loop waits for its end before it holds the partitions back, and once it has; and
+# how long for that and for records where it reads ahead, which is what a finished batch may have to wait.
+_LOOK_S, _HELD_LOOK_S, _AHEAD_LOOK_S = 0.25, 1.0, 0.02
 
 
 class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,8 +77,10 @@ class StageLoop:
         self._watchdog = Watchdog(self._settings.watchdog_s, monotonic)
         s = self._settings
         self._breaker = Breaker(window=s.breaker_window, share=s.breaker_share, least=s.breaker_least)
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix=f"{stage.name}-prepare")
+        self._worker = ThreadPoolExecutor(stage.ahead, thread_name_prefix=f"{stage.name}-prepare")
         self._prepares = type(stage).prepare is not Stage.prepare
+        self._ahead: deque[Flight] = deque()  # read behind the batch at hand, in order
+        self._drain_until: float | None = None
         self._owned: dict[int, int] = {}
         self._attempt = 1
         self._lag_at = -s.lag_every_s
@@ -86,7 +97,7 @@ class StageLoop:
         Raises what is neither transient nor the fault of a single record.
         """
         try:
-            while not stop.is_set():
+            while not stop.is_set() or self._ahead:
                 self.cycle(stop)
         finally:
             self._worker.shutdown(wait=False, cancel_futures=True)
@@ -95,9 +106,8 @@ class StageLoop:
 
     def cycle(self, stop: threading.Event) -> bool:
         """One round; True if a batch was committed. Transient errors end in a rollback and a wait."""
-        started = self._monotonic()
         try:
-            committed = self._round(stop, started)
+            committed = self._round(stop)
         except Exception as error:
             if not getattr(error, "retriable", False):
                 raise
@@ -107,36 +117,52 @@ class StageLoop:
         self._attempt = 1
         return committed
 
-    def _round(self, stop: threading.Event, started: float) -> bool:
+    def _round(self, stop: threading.Event) -> bool:
         self._watchdog.ticked()
-        messages, epochs = self._gather()
+        flight = self._ahead.popleft() if self._ahead else self._read(self._stage.poll_s)
         self._follow_assignment()
-        prepared = self._prepare(messages, stop)
-        if prepared is None:  # told to stop, and the work outlasted the drain
+        if not self._await(flight, stop):  # told to stop, and the work outlasted the drain
+            self._drop_ahead()
             return False
         self._follow_assignment()
         batch = Batch(self._stage, self._state, self._clock(), self._attempt)
-        batch.process(*self._still_owned(messages, epochs, prepared))
+        batch.process(*flight.still_owned(self._owned))
         self._breaker.check(batch.died)
         batch.tick(list(self._owned))
         commit = batch.commit()
         if commit is not None:
             with self._cpu.timed("commit"):
                 self._member.commit(commit)
-            self._after_commit(batch, messages, self._monotonic() - started)
+            self._after_commit(batch, flight.messages, self._monotonic() - flight.started_s)
         elif self._waiting == 0:
             self._watchdog.progressed(idle=True)
         self._measure_lag()
         return commit is not None
 
-    def _gather(self) -> tuple[list[Message], list[int]]:
-        """A batch, with the ownership epoch of each record: as much as is there, waiting a little for it to fill."""
+    def _read(self, wait_s: float) -> Flight:
+        """Gather a batch and begin its slow work, which runs beside the loop where the stage has any."""
+        started_s = self._monotonic()
+        messages, epochs = self._gather(wait_s)
+        records = decoded(self._stage, messages)
+        work: Future[dict[int, Any]] | None = None
+        if records and self._prepares:
+            work = self._worker.submit(prepare, self._stage, records)
+        elif records:
+            work = Future()
+            work.set_result(prepare(self._stage, records))
+        return Flight(messages, epochs, work, started_s)
+
+    def _gather(self, wait_s: float) -> tuple[list[Message], list[int]]:
+        """A batch, with the ownership epoch of each record: as much as is there, waiting a little for it to fill.
+
+        One poll only where the stage has background topics: another one could find nothing live and add of those.
+        """
         limit = min(self._settings.max_records, self._stage.max_records)
         room = self._settings.max_bytes
         messages: list[Message] = []
         epochs: list[int] = []
-        until, wait_s = 0.0, self._stage.poll_s
-        while len(messages) < limit and room > 0 and wait_s > 0:
+        until = 0.0
+        while len(messages) < limit and room > 0 and (wait_s > 0 or not messages):
             with self._cpu.timed("poll"):
                 more = self._member.poll(wait_s, limit - len(messages), room)
             if not more:
@@ -146,48 +172,50 @@ class StageLoop:
             owned = self._member.assignment()
             messages += more
             epochs += [owned.get(m.partition, -1) for m in more]
+            if self._stage.background:
+                break
             room -= sum(len(m.value or b"") + len(m.key) for m in more)
             wait_s = until - self._monotonic()
         return messages, epochs
 
-    def _prepare(self, messages: Sequence[Message], stop: threading.Event) -> dict[int, Any] | None:
-        records = decoded(self._stage, messages)
-        if not self._prepares or not records:
-            return prepare(self._stage, records)
-        work = self._worker.submit(prepare, self._stage, records)
-        return self._await(work, stop)
+    def _await(self, flight: Flight, stop: threading.Event) -> bool:
+        """Wait for the slow work of `flight`; meanwhile read ahead, then hold the partitions back, and stay a member.
 
-    def _await(self, work: Future[dict[int, Any]], stop: threading.Event) -> dict[int, Any] | None:
-        """Wait for slow work; meanwhile the member holds its partitions back and keeps its membership."""
-        drain_until: float | None = None
-        paused = False
-        while not wait([work], timeout=1.0 if paused else 0.25).done:
-            if not paused:
-                self._member.pause()
-                paused = True
-            self._member.poll(0, 1, 1)
+        False when told to stop and the drain is over.
+        """
+        held = False
+        while True:
+            reads_ahead = not stop.is_set() and len(self._ahead) < self._stage.ahead - 1
+            if flight.prepared(_AHEAD_LOOK_S if reads_ahead else _HELD_LOOK_S if held else _LOOK_S):
+                break
+            if reads_ahead:
+                ahead = self._read(_AHEAD_LOOK_S)
+                if ahead.messages:
+                    self._ahead.append(ahead)
+            else:
+                if not held:
+                    self._member.pause()
+                    held = True
+                self._member.poll(0, 1, 1)
             self._watchdog.ticked()
-            if stop.is_set():
-                drain_until = drain_until or self._monotonic() + self._settings.drain_s
-                if self._monotonic() > drain_until:
-                    log.warning("drain_deadline_passed", stage=self._stage.name)
-                    return None
-        if paused:
+            if self._stage.starting():
+                self._watchdog.progressed(idle=True)
+            if stop.is_set() and self._drain_is_over():
+                log.warning("drain_deadline_passed", stage=self._stage.name)
+                return False
+        if held:
             self._member.resume()
-        return work.result()
+        return True
 
-    def _still_owned(
-        self, messages: Sequence[Message], epochs: Sequence[int], prepared: Mapping[int, Any]
-    ) -> tuple[list[Message], dict[int, Any]]:
-        """Leave out what belongs to partitions that were lost since it was read: their new owner does it."""
-        kept: list[Message] = []
-        results: dict[int, Any] = {}
-        for index, (message, epoch) in enumerate(zip(messages, epochs, strict=True)):
-            if self._owned.get(message.partition) == epoch:
-                if index in prepared:
-                    results[len(kept)] = prepared[index]
-                kept.append(message)
-        return kept, results
+    def _drain_is_over(self) -> bool:
+        if self._drain_until is None:
+            self._drain_until = self._monotonic() + self._settings.drain_s
+        return self._monotonic() > self._drain_until
+
+    def _drop_ahead(self) -> None:
+        for flight in self._ahead:
+            flight.drop()
+        self._ahead.clear()
 
     def _follow_assignment(self) -> None:
         owned = dict(self._member.assignment())
@@ -217,6 +245,7 @@ class StageLoop:
             log.error("dead_letters", stage=name, count=sum(batch.died), last_error=_line(batch.last_error))
 
     def _roll_back(self, error: Exception) -> None:
+        self._drop_ahead()
         self._stage.lost(list(self._owned))
         self._watchdog.troubled(_line(error))
         self._watchdog.set_ready(False)

@@ -5,7 +5,7 @@ The loop (stream.loop) owns polling, decoding, transactions, retries and dead le
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from stream.errors import RecordTooLarge
@@ -74,17 +74,19 @@ class Context:
 class Stage:
     """Base of the stages. Subclasses say what they read and override `process`, and what else they need.
 
-    `process` and `tick` raise: an error whose class says `retriable = True` rolls the batch back and tries it again;
-    any other sends the record to the dead letters, with nothing staged for it.
+    `process` and `tick` raise: an error whose class says `retriable = True` rolls the batch back and tries it again,
+    one that says `fatal = True` ends the process; any other buries the record, with nothing staged for it.
     """
 
     name: ClassVar[str]
     inputs: ClassVar[Mapping[str, type[Record]]]  # topic -> its records
+    background: ClassVar[Collection[str]] = ()  # of the inputs, those that are read only while no other one waits
     forward: ClassVar[str | None] = None  # the topic on which heartbeats travel on
     heartbeat_input: ClassVar[str | None] = None  # the one input whose heartbeats count; None = any
     store: str | None = None  # name of the keyed state
     poll_s: float = 0.5  # longest wait for input before the next tick
     max_records: int = 1000  # of a batch; fewer for slow stages, since a crash repeats a batch
+    ahead: int = 1  # batches whose slow work may run at once; `prepare` must stand calls from so many threads
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
         """Slow work for a batch, without state; one result per record, an exception standing for that record's failure.
@@ -113,6 +115,10 @@ class Stage:
     def ready(self) -> bool:
         """True when the stage can work (model loaded, helpers started); part of /readyz."""
         return True
+
+    def starting(self) -> bool:
+        """True while what it needs is still being loaded, so that no progress is to be expected of it."""
+        return False
 
     def close(self) -> None:
         """Stop helpers; the loop calls it once, after the last commit."""
