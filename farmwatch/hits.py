@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+import zstandard
 
 from crawler.hits_file import BadLine, read_hits
 from farmwatch.errors import FarmwatchError
@@ -16,6 +19,7 @@ from stream.records import Hit, encode
 from stream.topics import HITS
 
 STDIN = ("-", "/dev/stdin")
+_WINDOW_BYTES = 2**27  # what `zstd --long` makes; a file that wants more memory is refused
 _BATCH = 1000  # hits that become visible together
 
 
@@ -58,7 +62,10 @@ def hit_output(hit: Hit, partitions: int) -> Output:
 
 @contextmanager
 def binary_input(file: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, or standard input's for `-`. Raises FarmwatchError when it cannot be read."""
+    """The file's bytes, inflated where its name ends in .zst, or standard input's for `-`.
+
+    Raises FarmwatchError when it cannot be read.
+    """
     if str(file) in STDIN:
         yield sys.stdin.buffer
         return
@@ -67,4 +74,11 @@ def binary_input(file: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
     with opened:
-        yield opened
+        if file.suffix != ".zst":
+            yield opened
+            return
+        try:
+            inflate = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
+            yield io.BufferedReader(inflate.stream_reader(opened, read_across_frames=True))
+        except zstandard.ZstdError as error:
+            raise FarmwatchError(f"{file}: no zstd file, or a damaged one") from error

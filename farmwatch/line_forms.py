@@ -16,6 +16,7 @@ class _Form(NamedTuple):
 
 
 _FORMS = {
+    "labelled texts": _Form("a labelled text", frozenset({"label"})),
     "pages": _Form("a page", frozenset({"url", "html"})),
     "features": _Form("features", frozenset({"url", "measures"}), "measure"),
     "verdicts": _Form("a page verdict", frozenset({"verdict", "rules"}), "judge"),
@@ -29,6 +30,7 @@ READS = {
     "score": "articles",
     "tally": "scores",
     "estimate": "site verdicts",
+    "calibrate": "labelled texts",
 }
 """Command -> form of the lines that it reads."""
 

@@ -14,10 +14,6 @@ takes n >= ln .05 / ln(1 - f), about 3/f, to show f with 95% confidence ("rule o
 JAMA 249, 1983). 100 LLM texts know their share to about 10 points. Pages of a site agree, so where sites are known at
 least 10 of each label are asked for.
 
-**AUROC** is the probability that an LLM text looks more like llm than a human one, ties counting half: Mann and
-Whitney's statistic. Its variance is that of the texts' placements (DeLong, Biometrics 44, 1988), summed by site
-(Obuchowski, Biometrics 53, 1997), its interval is taken on the logit scale.
-
 **The site test.** `scoring.site_verdict` asks for p0, the share of pages of a human site that are flagged, and p1 for
 an LLM site. Sites differ, and the test is wrong for those between, so both lie toward the other kind: p0 is the share
 which four of five human sites stay at or below, p1 the one which four of five LLM sites reach. On 69 real sites with
@@ -27,16 +23,16 @@ Binoculars at .9015 this gives about .09 and .68, near the .10 and .65 of the te
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 
-from scoring.calibration_report import Auroc, CalibrationReport, Slice
+from scoring.calibration_report import CalibrationReport, Slice
 from scoring.errors import BadParameters, CalibrationRefused
-from scoring.platt import Labels, cross_fitted, fit_curve, reliability
+from scoring.labelled_scores import LabelledScores, auroc
+from scoring.platt import cross_fitted, fit_curve, reliability
 from scoring.published import published_for
-from scoring.shares import Codes, Numbers, cluster_sums, exact_interval, share
+from scoring.shares import share
 from scoring.site_verdict import SprtParams, params_for
 from scoring.threshold_set import Curve, ThresholdSet
 
@@ -48,49 +44,6 @@ _RESAMPLES = 1000
 _SEED = 3  # of the resamples: any; fixed, so that a report is the same twice
 _CELLS = 20_000_000  # of a block of resamples
 _TOWARD = 0.8  # sites that lie on the right side of p0, and of p1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledScores:
-    """Scored texts of known origin, without those on which the detector abstained; arrays are of one length."""
-
-    detector: str  # identity without its threshold set
-    number: str  # score | p_llm: what `value` is
-    llm_below: bool
-    value: Numbers  # what is compared with the threshold
-    llm: Labels  # True: written by a language model
-    words: Codes  # -1 = not known
-    sites: list[str]  # "" = not known: a site of its own
-    genres: list[str]  # "" = not known
-    abstained_human: int = 0
-    abstained_llm: int = 0
-
-    @property
-    def toward_llm(self) -> Numbers:
-        """`value`, turned so that larger looks more like llm."""
-        return -self.value if self.llm_below else self.value
-
-    @property
-    def clusters(self) -> Codes:
-        """A number for each text, equal for texts of a site."""
-        names = [site or f"\0{number}" for number, site in enumerate(self.sites)]  # no site's name has a NUL
-        return np.asarray(np.unique(np.array(names, dtype=object), return_inverse=True)[1], np.intp)
-
-    @property
-    def knows_sites(self) -> bool:
-        """Whether some texts have a site."""
-        return any(self.sites)
-
-    def where(self, chosen: Labels) -> LabelledScores:
-        """The texts that are `chosen` [n]."""
-        return replace(
-            self,
-            value=self.value[chosen],
-            llm=self.llm[chosen],
-            words=self.words[chosen],
-            sites=[site for site, inside in zip(self.sites, chosen, strict=True) if inside],
-            genres=[genre for genre, inside in zip(self.genres, chosen, strict=True) if inside],
-        )
 
 
 def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdSet, CalibrationReport]:
@@ -226,24 +179,6 @@ def measure(scores: LabelledScores, thresholds: ThresholdSet, name: str) -> Slic
     )
 
 
-def auroc(scores: LabelledScores) -> Auroc:
-    """AUROC with its interval; there is a text of each label."""
-    x, llm, clusters = scores.toward_llm, scores.llm, scores.clusters
-    h, m = np.sort(x[~llm]), np.sort(x[llm])
-    placement = np.empty(len(x))  # of an LLM text: share of human texts below it; of a human one: of LLM texts above
-    placement[llm] = (np.searchsorted(h, x[llm], "left") + np.searchsorted(h, x[llm], "right")) / (2 * len(h))
-    placement[~llm] = 1 - (np.searchsorted(m, x[~llm], "left") + np.searchsorted(m, x[~llm], "right")) / (2 * len(m))
-    value = float(placement[llm].mean())
-    parts = cluster_sums((placement - value) / np.where(llm, len(m), len(h)), clusters)
-    variance = float((parts**2).sum()) * len(parts) / max(1, len(parts) - 1)
-    fewest = min(len(np.unique(clusters[llm])), len(np.unique(clusters[~llm])))
-    if variance < 1e-18 or not 0 < value < 1:  # no overlap: as a share of so many texts, all or none of them
-        low, high = exact_interval(value * fewest, fewest)
-        return Auroc(value=value, low=low, high=high)
-    logit, half = math.log(value / (1 - value)), 1.96 * math.sqrt(variance) / (value * (1 - value))
-    return Auroc(value=value, low=_logistic(logit - half), high=_logistic(logit + half))
-
-
 def by_length(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
     """The texts by their words; bands without a text are left out."""
     parts = []
@@ -294,7 +229,3 @@ def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams 
 
 def _sites(scores: LabelledScores, *, llm: bool) -> int:
     return len({site for site, label in zip(scores.sites, scores.llm, strict=True) if site and bool(label) is llm})
-
-
-def _logistic(logit: float) -> float:
-    return 1 / (1 + math.exp(-logit))

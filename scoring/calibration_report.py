@@ -6,17 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from scoring.labelled_scores import Auroc
 from scoring.platt import Reliability
 from scoring.shares import Share
 from scoring.threshold_set import ThresholdSet
-
-
-class Auroc(msgspec.Struct, frozen=True, kw_only=True):
-    """Area under the ROC curve with its 95% interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +64,7 @@ def summary(report: CalibrationReport) -> list[str]:
     ]
     if report.knows_sites:
         said.append(
-            f"intervals are clustered by site: {report.human_sites} with human, {report.llm_sites} with LLM texts"
+            f"intervals are clustered by site: {report.human_sites} sites with human texts, {report.llm_sites} with LLM"
         )
     else:
         said.append("no sites are known, so each text counts as independent: intervals are too narrow if they are not")
@@ -88,7 +81,10 @@ def tables(report: CalibrationReport) -> list[ReportTable]:
     """The tables of a report, in order; those without a row are left out."""
     reliability = report.reliability
     all_tables = [
-        ReportTable("at this threshold, and at the published ones", *_slices([report.all, *report.published])),
+        ReportTable(
+            "at this threshold" + (", and at the published ones" if report.published else ""),
+            *_slices([report.all, *report.published]),
+        ),
         ReportTable("by length", *_slices(report.lengths)),
         ReportTable("by genre", *_slices(report.genres)),
         ReportTable(

@@ -48,7 +48,7 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     published: bool = False  # True: came with the detector, not measured by the operator
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not valid_name(self.name):
             raise ValueError(f"name is up to 32 of a-z, 0-9, - and ., not {self.name!r}")
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold is a number, not {self.threshold}")
@@ -68,3 +68,8 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def tag(self) -> str:
         """Last part of the identity: the name, and the digest of a set that was not published."""
         return self.name if self.published else f"{self.name}-{self.digest}"
+
+
+def valid_name(name: str) -> bool:
+    """Whether a threshold set may be called so: its name becomes a part of identities, and of file names."""
+    return _NAME.fullmatch(name) is not None

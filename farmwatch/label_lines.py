@@ -1,0 +1,158 @@
+"""Labelled texts and labelled scores from a file: JSON lines, or CSV with a header.
+
+A line of JSON is {label, text} for a text that is still to be scored, or {label, score, detector} as `farmwatch score`
+prints it, with the label beside it. `site`, `genre` (or `domain`), `words` may stand in both; other names are passed
+over. In CSV the same names are columns, and two may be called otherwise. A label is human or llm; 0 and 1, false and
+true are taken as well, for columns such as "generated".
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from farmwatch.errors import Exit, FarmwatchError
+from farmwatch.hits import binary_input
+from farmwatch.jsonl import JsonLines
+
+_LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}
+_CELL_CAP_CHARACTERS = 8_000_000  # of a text in a CSV cell
+
+
+class LabelLine(msgspec.Struct, kw_only=True):
+    """A line as it stands in the file."""
+
+    label: str | bool | int
+    text: str | None = None
+    score: float | None = None
+    p_llm: float | None = None
+    detector: str | None = None
+    abstain: str = ""
+    words: int | None = None
+    site: str | None = None
+    genre: str | None = None
+    domain: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledText:
+    """A text of known origin, scored already or not yet (`text` is None in the first case)."""
+
+    place: str
+    llm: bool
+    text: str | None
+    score: float | None
+    p_llm: float | None
+    detector: str  # identity; "" = the line does not say
+    words: int  # -1 = not known
+    site: str
+    genre: str
+
+    @property
+    def scored(self) -> bool:
+        """False for a text that a detector still has to look at."""
+        return self.text is None
+
+
+class LabelFile:
+    """The labelled lines of a file; what is wrong with a line goes to stderr with its number. Call `end` at the end."""
+
+    def __init__(self, file: Path, score_column: str = "score", label_column: str = "label") -> None:
+        """Read `file`; `.csv` is CSV, whatever else JSON lines, `.zst` behind either is inflated, `-` is stdin."""
+        self._file = file
+        self._columns = {score_column: "score", label_column: "label"}
+        self._lines = JsonLines([file], LabelLine, "calibrate")
+
+    def __iter__(self) -> Iterator[LabelledText]:
+        """Raises FarmwatchError for a file that cannot be read, and for a CSV without the columns that are needed."""
+        name = self._file.name.removesuffix(".zst")
+        for place, line in self._csv() if name.endswith(".csv") else self._lines:
+            try:
+                found = _labelled(place, line)
+            except ValueError as error:
+                self.bad(place, error)
+            else:
+                yield found
+
+    def bad(self, place: str, reason: object) -> None:
+        """Report a line that could not be used."""
+        self._lines.bad(place, reason)
+
+    def end(self) -> Exit:
+        """PROBLEM when a line was skipped."""
+        return self._lines.end()
+
+    def _csv(self) -> Iterator[tuple[str, LabelLine]]:
+        with binary_input(self._file) as stream:
+            yield from self._rows(stream)
+
+    def _rows(self, stream: BinaryIO) -> Iterator[tuple[str, LabelLine]]:
+        csv.field_size_limit(_CELL_CAP_CHARACTERS)
+        rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
+        header = next(rows, [])
+        names = [self._columns.get(name, name) for name in header]
+        for wanted, column in (("label", "--label-column"), ("score", "--score-column")):
+            if wanted not in names and not (wanted == "score" and "text" in names):
+                raise FarmwatchError(
+                    f"{self._file}: no column {wanted!r} among {', '.join(map(repr, header[:20])) or 'none'}: "
+                    f"name the one that it is by {column}"
+                )
+        while True:
+            try:
+                cells = next(rows, None)
+            except csv.Error as error:
+                self.bad(f"line {rows.line_num}", error)
+                continue
+            if cells is None:
+                return
+            place = f"line {rows.line_num}"
+            if not cells:
+                continue
+            if len(cells) != len(names):
+                self.bad(place, f"{len(cells)} cells, the header has {len(names)}")
+                continue
+            row = {name: cell for name, cell in zip(names, cells, strict=True) if cell and name in _FIELDS}
+            try:
+                yield place, msgspec.convert(row, LabelLine, strict=False)
+            except msgspec.ValidationError as error:
+                self.bad(place, error)
+
+
+_FIELDS = frozenset(LabelLine.__struct_fields__)
+
+
+def _labelled(place: str, line: LabelLine) -> LabelledText:
+    """Raises ValueError in plain words for a line that says too little."""
+    llm = _LABELS.get(str(line.label).strip().lower())
+    if llm is None:
+        raise ValueError(f"label is human or llm, not {str(line.label)[:40]!r}")
+    scored = line.score is not None or bool(line.abstain) or (line.detector is not None and line.text is None)
+    if not scored and line.text is None:
+        raise ValueError("neither a text nor a score")
+    for name in ("score", "p_llm"):
+        number = getattr(line, name)
+        if number is not None and not math.isfinite(number):
+            raise ValueError(f"{name} is {number}, not a number")
+    if line.p_llm is not None and not 0 <= line.p_llm <= 1:
+        raise ValueError(f"p_llm is {line.p_llm}, not between 0 and 1")
+    words = line.words if line.words is not None else -1 if line.text is None else len(line.text.split())
+    if words < -1 or words > 1 << 40:
+        raise ValueError(f"words is {words}")
+    return LabelledText(
+        place=place,
+        llm=llm,
+        text=None if scored else line.text,
+        score=line.score,
+        p_llm=line.p_llm,
+        detector=line.detector or "",
+        words=words,
+        site=line.site or "",
+        genre=line.genre or line.domain or "",
+    )
