@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from cyclopts import App, Group
 
-from farmwatch import changing, checking, evaluating, explain_command, piping, ruleset_commands, running, watching
+from farmwatch import (
+    calibrating,
+    changing,
+    checking,
+    evaluating,
+    explain_command,
+    piping,
+    ruleset_commands,
+    running,
+    watching,
+)
 
 _DAEMON = Group.create_ordered("Daemon")
 _WATCHING = Group.create_ordered("Watching")
@@ -43,6 +53,7 @@ app.command(watching.topics, group=_WATCHING)
 
 app.command(changing.search, group=_CHANGING)
 app.command(changing.train_detector, group=_CHANGING)
+app.command(calibrating.calibrate, group=_CHANGING)
 _rulesets = App(name="rulesets", help="The rulesets that ship with farmwatch, and your own files.", group=_CHANGING)
 _rulesets.command(ruleset_commands.list_rulesets, name="list")
 _rulesets.command(ruleset_commands.show_ruleset, name="show")
