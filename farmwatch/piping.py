@@ -22,6 +22,8 @@ class Method(enum.StrEnum):
     """How a site verdict is found."""
 
     SPRT = "sprt"
+    GAUSSIAN = "gaussian"
+    DECILES = "deciles"
 
 
 def measure(
@@ -86,18 +88,28 @@ def tally(
     files: Files = None,
     /,
     *,
-    method: Annotated[Method, Parameter(help="How a site is decided.")] = Method.SPRT,
+    method: Annotated[Method | None, Parameter(help="How a site is decided; default: tally.method.")] = None,
     detector: Annotated[str, Parameter(help="Whose scores they are, where the lines do not say.")] = "lite-ngram",
+    deciles: Annotated[
+        Path | None, Parameter(help="File of `farmwatch train-sites`; default: tally.deciles, or the one that ships.")
+    ] = None,
+    common: Configured = JUST_CONFIGURED,
 ) -> int:
     """Page scores to site verdicts. In: {site, score, flag[, detector]}, in page order.
 
     Out, at the end of the input, in the order in which the sites came: {site, verdict, pages_used, pages, evidence,
-    detector}.
+    mixed, detector}. `sprt` reads the flags, `gaussian` and `deciles` the scores. Numbers of [tally] hold here too.
     """
+    import msgspec
+
     from farmwatch.score_pipes import tally_lines
 
-    assert method is Method.SPRT
-    return tally_lines(files or [], detector)
+    settings = common.load().config.tally
+    if method is not None:
+        settings = msgspec.structs.replace(settings, method=method.value)
+    if deciles is not None:
+        settings = msgspec.structs.replace(settings, deciles=deciles)
+    return tally_lines(files or [], detector, settings)
 
 
 def estimate(

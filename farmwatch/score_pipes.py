@@ -15,9 +15,10 @@ from farmwatch.in_order import in_order
 from farmwatch.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.messages import message
 from scoring.detector import Detector, load_detector
-from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_flags
+from scoring.method_choice import site_method
+from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_scores
 from scoring.rate import ErrorCounts
-from scoring.site_verdict import params_for
+from scoring.settings import TallySettings
 
 T = TypeVar("T")
 _TEXTS_AT_ONCE = 256
@@ -77,12 +78,22 @@ def _scored(detector: Detector, texts: Sequence[TextOfSite]) -> bytes:
     return encode_lines(rows)
 
 
-def tally_lines(files: Sequence[Path], detector: str) -> Exit:
-    """Page scores to site verdicts. Lines of another detector than the first one's are skipped: they are not pooled."""
+def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:
+    """Page scores to site verdicts. Lines of another detector than the first one's are skipped: they are not pooled.
+
+    Raises NoSiteTest where the method has no numbers for the detector, BadSiteNumbers.
+    """
     lines = JsonLines(files, FlagOfDetector, "tally")
     of_one = _OneDetector(lines, detector)
-    flags = list(of_one)
-    for site in tally_flags(flags, params_for(of_one.detector)):
+    scores = list(of_one)
+    method = site_method(
+        settings.method,
+        of_one.detector,
+        sprt=settings.sprt,
+        gaussian=settings.gaussian,
+        deciles=settings.deciles,
+    )
+    for site in tally_scores(scores, method):
         write_line({**msgspec.structs.asdict(site), "detector": of_one.detector})
     return lines.end()
 

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import msgspec
 
+from scoring.gaussian_test import GaussianParams
 from scoring.pair_settings import PairSettings
+from scoring.site_method import MethodName
 from scoring.site_verdict import SprtParams
+
+_TEN_YEARS_S = 315_360_000
 
 
 class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,11 +42,30 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     detector: str = ""
     """Whose scores make the site verdicts: a name among score.detectors, or a whole identity; "": the first name."""
+    method: MethodName = "sprt"
+    """How a site is judged: sprt (flags), gaussian (scores) or deciles (15 pages and more), see docs/sites.md."""
     sprt: SprtParams | None = None
-    """Parameters of the sequential test; unset: those that belong to the detector."""
+    """Parameters of the sequential test; unset: those of the threshold set, else those that belong to the detector."""
+    gaussian: GaussianParams | None = None
+    """Parameters of the method gaussian; unset: those that belong to the detector, where there are any."""
+    deciles: Path | None = None
+    """File of `farmwatch train-sites` in place of the decile numbers that ship with farmwatch."""
     enough_articles: int = 20
     """Usable scores (articles of different text, not abstained) after which crawling stops without a verdict."""
+    mixed_articles: int | None = None
+    """The same for a mixed site, decided or not; unset: twice enough_articles."""
+    close_after_s: float = 86_400.0
+    """Seconds after the page that decided a site in which later pages may still correct its verdict; 0 = none may."""
 
     def __post_init__(self) -> None:
         if self.enough_articles < 1:
             raise ValueError("enough_articles must be at least 1 article")
+        if self.mixed_articles is not None and self.mixed_articles < self.enough_articles:
+            raise ValueError("mixed_articles must be at least enough_articles")
+        if not 0 <= self.close_after_s <= _TEN_YEARS_S:
+            raise ValueError("close_after_s must be 0 to 315360000 seconds (ten years)")
+
+    @property
+    def enough_if_mixed(self) -> int:
+        """Usable scores after which crawling a mixed site stops."""
+        return 2 * self.enough_articles if self.mixed_articles is None else self.mixed_articles

@@ -1,14 +1,16 @@
 """What TALLY remembers of a site, and the site row that follows from it: pure, no log, no clock.
 
 Hits, verdicts and scores come on three topics in any interleaving. So nothing is decided when they arrive: each is
-put in its place, and the row is computed from the whole.
+put in its place, and the row is computed from the whole. It is a function of what has come, not of the order.
 
-- Pages stand in the order of their first verdict. A page fetched again keeps its place and takes the newer fetch's
-  verdict; an older fetch that arrives late changes nothing.
-- Scores stand by text digest. The test takes the articles in page order, those that have a usable score, and each text
-  only once: the same text under two addresses is one piece of evidence, not two.
-- A row is of one detector and one ruleset. Each flag is kept under the detector that gave it, each page with the
-  ruleset that judged it. The row counts the flags of the detector in use, and the pages whose newest verdict is of the
+- The row's counts are of each page's newest fetch; an older fetch that arrives late changes nothing there.
+- The site method reads each page as it was fetched first as an article, in the order of those fetches. So a verdict
+  rests on what the site showed when it was judged: a page that is fetched again months later moves the counts, and
+  neither the evidence nor the place of a page in it.
+- Scores stand by detector and text digest. The method takes each text only once: the same text under two addresses is
+  one piece of evidence, not two. Texts on which the detector abstained are left out.
+- A row is of one detector and one ruleset. Each score is kept under the detector that gave it, each page with the
+  ruleset that judged it. The row counts the scores of the detector in use, and the pages whose newest verdict is of the
   ruleset that spoke last of the site: when it changes, a page does not count until the new one has judged it.
 """
 
@@ -16,24 +18,35 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable
 
 import msgspec
 import xxhash
 
-from scoring.site_verdict import DECIDED, SiteTest
+from scoring.site_method import DECIDED, PageScore, SiteMethod, SiteVerdict
 from stream.records import Hit, Score, SiteState, Verdict
 
 ARTICLE = "article"
 
 MAX_QUERIES = 1000  # query ids of a site's row
-LAYOUT = 2  # of a stored tally
+MAX_DAYS = 400  # days with a hit of a site's row: the newest
+LAYOUT = 3  # of a stored tally
+
+_DAY_MS = 86_400_000
 
 _encoder = msgspec.msgpack.Encoder()
 
 
+class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
+    """The first fetch of a page that was an article: what of the page is evidence."""
+
+    fetched_at: int
+    fetch_id: str
+    text_digest: str
+    digest: str  # of the ruleset that said so
+
+
 class PageEntry(msgspec.Struct, array_like=True, frozen=True):
-    """The newest verdict on a page."""
+    """The verdict on the newest fetch of a page, and its first fetch as an article."""
 
     fetched_at: int
     fetch_id: str
@@ -41,6 +54,14 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
     text_digest: str
     first_failed: str
     digest: str = ""  # of the ruleset
+    evidence: FirstArticle | None = None
+
+
+class TextFlag(msgspec.Struct, array_like=True, frozen=True):
+    """What a detector said of a text; flag None = it abstained, score None = not kept (layouts 1 and 2)."""
+
+    flag: bool | None
+    score: float | None = None
 
 
 class SiteTally(msgspec.Struct, array_like=True):
@@ -50,28 +71,38 @@ class SiteTally(msgspec.Struct, array_like=True):
     sources: list[str] = msgspec.field(default_factory=list)  # sorted
     queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hit
     best_rank: int = 0
-    pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # by page id, in order of first verdict
-    flags: dict[str, bool | None] = msgspec.field(default_factory=dict)  # by flag_key; None = the detector abstained
+    pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # by page id
+    flags: dict[str, bool | None] = msgspec.field(default_factory=dict)  # layouts 1 and 2; now in `scores`
     ruleset: str = ""
     digest: str = ""
     emitted: bytes = b""  # digest of the row that was emitted last
     stopped: str = ""  # reason of the decision that was emitted; "" = none yet
-    layout: int = 1  # 1: flags by text digest alone, pages without ruleset; see load
+    layout: int = 1  # see load
+    scores: dict[str, dict[str, TextFlag]] = msgspec.field(default_factory=dict)  # by detector, then text digest
+    days: list[int] = msgspec.field(default_factory=list)  # since 1970, UTC, with a hit; sorted, the newest MAX_DAYS
 
     @staticmethod
     def load(data: bytes | None, detector: str) -> SiteTally:
         """Read a tally back; None is a site not seen before.
 
-        A tally of layout 1 does not say whose its flags and verdicts are. They are taken as of `detector`, the one in
-        use, and of the ruleset that spoke last: what the row was computed from when it was stored.
+        Layout 1 does not say whose its flags and verdicts are. They are taken as of `detector`, the one in use, and of
+        the ruleset that spoke last: what the row was computed from when it was stored. Layouts 1 and 2 have flags
+        without scores, days without number, and of each page its newest fetch only.
         """
         if data is None:
             return SiteTally(layout=LAYOUT)
         tally = _decoder.decode(data)
         if tally.layout < LAYOUT:
-            tally.flags = {flag_key(text, detector): flag for text, flag in tally.flags.items()}
-            pages = tally.pages.items()
-            tally.pages = {name: msgspec.structs.replace(page, digest=tally.digest) for name, page in pages}
+            of_layout_1 = tally.layout == 1
+            for key, flag in tally.flags.items():
+                text, _, by = key.partition(":")
+                tally.scores.setdefault(detector if of_layout_1 else by, {})[text] = TextFlag(flag)
+            for name, page in tally.pages.items():
+                digest = tally.digest if of_layout_1 else page.digest
+                first = FirstArticle(page.fetched_at, page.fetch_id, page.text_digest, digest)
+                evidence = first if page.article else None
+                tally.pages[name] = msgspec.structs.replace(page, digest=digest, evidence=evidence)
+            tally.flags = {}
             tally.layout = LAYOUT
         return tally
 
@@ -92,39 +123,57 @@ class SiteTally(msgspec.Struct, array_like=True):
             self.queries = sorted(chosen)
         if hit.rank > 0:
             self.best_rank = min(hit.rank, self.best_rank or hit.rank)
+        if hit.fetched_at > 0:
+            self.days = sorted({*self.days, hit.fetched_at // _DAY_MS})[-MAX_DAYS:]
 
     def add_verdict(self, verdict: Verdict) -> None:
-        """Put a page's verdict in its place, unless a newer fetch of the page stands there."""
+        """Put a page's verdict in its place: the newest fetch counts, the first article is the evidence."""
         self.ruleset, self.digest = verdict.ruleset, verdict.digest
-        entry = PageEntry(
-            verdict.fetched_at,
-            verdict.id,
-            verdict.verdict == ARTICLE,
-            verdict.text_digest,
-            verdict.first_failed,
-            verdict.digest,
-        )
         known = self.pages.get(verdict.page_id)
-        if known is None or (entry.fetched_at, entry.fetch_id) >= (known.fetched_at, known.fetch_id):
-            self.pages[verdict.page_id] = entry
+        evidence = _first_article(known.evidence if known else None, verdict)
+        if known is None or (verdict.fetched_at, verdict.id) >= (known.fetched_at, known.fetch_id):
+            entry = PageEntry(
+                verdict.fetched_at,
+                verdict.id,
+                verdict.verdict == ARTICLE,
+                verdict.text_digest,
+                verdict.first_failed,
+                verdict.digest,
+                evidence,
+            )
+        else:
+            entry = msgspec.structs.replace(known, evidence=evidence)
+        self.pages[verdict.page_id] = entry
 
     def add_score(self, score: Score) -> None:
-        """Keep a text's flag, whichever detector gave it: the one in use may change, and change back."""
-        self.flags[flag_key(score.text_digest, score.detector)] = score.flag
+        """Keep what was said of a text, whichever detector said it: the one in use may change, and change back."""
+        of_detector = self.scores.setdefault(score.detector, {})
+        of_detector[score.text_digest] = TextFlag(score.flag, score.score)
 
-    def usable_flags(self, detector: str) -> list[bool]:
-        """The detector's flags of the articles in page order, each text once, abstentions left out."""
-        return self._usable(_article_keys(self._counted(), detector))
+    def evidence(self, detector: str) -> list[PageScore]:
+        """What the detector said of the site's texts: each once, in the order of their first fetch."""
+        said = self.scores.get(detector, {})
+        order = sorted(
+            (page.evidence.fetched_at, name, page.evidence.text_digest)
+            for name, page in self.pages.items()
+            if page.digest == self.digest and page.evidence is not None and page.evidence.digest == self.digest
+        )
+        found: dict[str, PageScore] = {}
+        for fetched_at, _, text in order:
+            scored = said.get(text)
+            if text not in found and scored is not None and scored != _ABSTAINED:
+                found[text] = PageScore(scored.flag, scored.score, fetched_at)
+        return list(found.values())
 
-    def row(self, site: str, detector: str, test: SiteTest, run: str) -> SiteState:
-        """The site's row as it follows from the tally, with updated_at left 0.
+    def row(self, site: str, detector: str, verdict: SiteVerdict, run: str) -> SiteState:
+        """The site's row, with what its method says of `evidence(detector)`; updated_at is left 0.
 
         `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts.
         """
-        pages = self._counted()
-        keys = _article_keys(pages, detector)
-        verdict = test.decide(self._usable(keys))
-        flags = [self.flags[key] for key in keys if key in self.flags]
+        said = self.scores.get(detector, {})
+        pages = [page for page in self.pages.values() if page.digest == self.digest]
+        articles = [page for page in pages if page.article]
+        flags = [said[page.text_digest].flag for page in articles if page.text_digest in said]
         return SiteState(
             id=site,
             site=site,
@@ -133,7 +182,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             digest=self.digest,
             ruleset=self.ruleset,
             pages=len(pages),
-            articles=len(keys),
+            articles=len(articles),
             scored=len(flags) - flags.count(None),
             abstained=flags.count(None),
             flagged=flags.count(True),
@@ -145,26 +194,28 @@ class SiteTally(msgspec.Struct, array_like=True):
             best_rank=self.best_rank,
             hits=self.hits,
             run=run,
+            method=verdict.method,
+            mixed=verdict.mixed,
+            decided_at=verdict.decided_at,
+            days=self.days,
         )
 
-    def _counted(self) -> list[PageEntry]:
-        """The pages that count: their newest verdict is of the ruleset that spoke last."""
-        return [page for page in self.pages.values() if page.digest == self.digest]
 
-    def _usable(self, keys: Iterable[str]) -> list[bool]:
-        return [flag for key in dict.fromkeys(keys) if (flag := self.flags.get(key)) is not None]
-
-
+_ABSTAINED = TextFlag(None, None)
 _decoder = msgspec.msgpack.Decoder(SiteTally)
 
 
-def flag_key(text_digest: str, detector: str) -> str:
-    """Under what a text's flag stands in a tally."""
-    return f"{text_digest}:{detector}"
+def _first_article(known: FirstArticle | None, verdict: Verdict) -> FirstArticle | None:
+    """The first fetch of a page that is an article, after one more verdict on the page.
 
-
-def _article_keys(pages: Iterable[PageEntry], detector: str) -> list[str]:
-    return [flag_key(page.text_digest, detector) for page in pages if page.article]
+    Of two rulesets the one that spoke last is right, and of one fetch the verdict that was given last.
+    """
+    if verdict.verdict != ARTICLE:
+        return None if known is not None and known.fetch_id == verdict.id else known
+    found = FirstArticle(verdict.fetched_at, verdict.id, verdict.text_digest, verdict.digest)
+    if known is None or known.digest != verdict.digest:
+        return found
+    return known if (known.fetched_at, known.fetch_id) < (found.fetched_at, found.fetch_id) else found
 
 
 def hit_key(hit: Hit) -> bytes:
@@ -176,8 +227,13 @@ def _digest(name: str) -> int:
     return xxhash.xxh3_64_intdigest(name.encode())
 
 
-def stop_reason(verdict: str, usable: int, enough: int) -> str:
-    """Why crawling the site may stop: decided_llm, decided_human or enough_articles; "" = go on."""
-    if verdict in DECIDED:
-        return f"decided_{verdict}"
-    return "enough_articles" if usable >= enough else ""
+def stop_reason(verdict: SiteVerdict, enough: int, enough_if_mixed: int) -> str:
+    """Why crawling the site may stop: decided_llm, decided_human or enough_articles; "" = go on.
+
+    A mixed site goes on until it has `enough_if_mixed` usable scores, or is no longer mixed.
+    """
+    if verdict.mixed and verdict.pages < enough_if_mixed:
+        return ""
+    if verdict.verdict in DECIDED:
+        return f"decided_{verdict.verdict}"
+    return "enough_articles" if verdict.pages >= enough else ""

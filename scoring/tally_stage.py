@@ -8,9 +8,12 @@ from typing import Any, ClassVar
 import msgspec
 import xxhash
 
+from scoring.canary import is_canary
+from scoring.canary_rounds import CanaryRounds
+from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally, hit_key, stop_reason
-from scoring.site_verdict import SiteTest, params_for
+from scoring.site_verdict import SprtParams
 from stream import topics
 from stream.records import Decision, Hit, Record, Score, Verdict, encode
 from stream.stage import Context, Stage
@@ -19,8 +22,10 @@ from stream.stage import Context, Stage
 class TallyStage(Stage):
     """Folds what is known of each site into one row. State: a `SiteTally` per site, and a mark per counted hit.
 
-    Emits a row when it differs from the one emitted last, and a stop decision once per site. Scores of another detector
-    than `detector` are kept, counted apart, and left out of the row: identities are never pooled.
+    Emits a row when it differs from the one emitted last, and a stop decision once per site: as soon as the site is
+    decided, or has articles enough; a mixed site goes on for longer. Until the site closes, later pages may still
+    correct the row. Scores of another detector than `detector` are kept, counted apart, and left out of the row:
+    identities are never pooled. Canary sites are sites like any other here.
     """
 
     name: ClassVar[str] = "tally"
@@ -33,12 +38,37 @@ class TallyStage(Stage):
     heartbeat_input: ClassVar[str | None] = topics.SCORES  # those on hits and verdicts have not gone all the way
     store: str | None = topics.TALLY_STORE
 
-    def __init__(self, detector: str, settings: TallySettings | None = None, run: str = "live") -> None:
-        """Tally scores of the identity `detector`, with its own test parameters where the settings name none."""
+    def __init__(
+        self,
+        detector: str,
+        settings: TallySettings | None = None,
+        run: str = "live",
+        site_test: SprtParams | None = None,
+        canaries: CanaryRounds | None = None,
+    ) -> None:
+        """Tally scores of the identity `detector` (a whole identity, threshold tag included), and send canaries.
+
+        `site_test` is that of the detector's threshold set. The test's numbers are those of the settings, else of
+        `site_test`, else the ones that belong to the detector. Raises NoSiteTest where there are none, BadSiteNumbers
+        for a file of deciles that cannot be used.
+        """
         self._settings = settings or TallySettings()
         self._detector = detector
-        self._test = SiteTest(self._settings.sprt or params_for(detector))
+        self._method = site_method(
+            self._settings.method,
+            detector,
+            sprt=self._settings.sprt or site_test,
+            gaussian=self._settings.gaussian,
+            deciles=self._settings.deciles,
+            close_after_ms=round(self._settings.close_after_s * 1000),
+        )
         self._run = run
+        self._canaries = canaries
+
+    def tick(self, contexts: Mapping[int, Context]) -> None:
+        """Send the canary pages that are due."""
+        if self._canaries is not None:
+            self._canaries.tick(contexts)
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
         """Put the record in its place in the site's tally; emit what that changes."""
@@ -72,14 +102,15 @@ class TallyStage(Stage):
         return "score" if record.detector == self._detector else "other_detector"
 
     def _emit(self, site: str, tally: SiteTally, ctx: Context) -> None:
-        row = tally.row(site, self._detector, self._test, self._run)
+        verdict = self._method.decide(tally.evidence(self._detector))
+        row = tally.row(site, self._detector, verdict, self._run)
         digest = xxhash.xxh3_128_digest(encode(row))
         if digest != tally.emitted:
             tally.emitted = digest
             ctx.emit(topics.SITES, msgspec.structs.replace(row, updated_at=ctx.now_ms))
-        if tally.stopped:
+        if tally.stopped or is_canary(site):  # nobody crawls a canary site
             return
-        reason = stop_reason(row.verdict, len(tally.usable_flags(self._detector)), self._settings.enough_articles)
+        reason = stop_reason(verdict, self._settings.enough_articles, self._settings.enough_if_mixed)
         if reason:
             tally.stopped = reason
             ctx.emit(topics.DECISIONS, Decision(id=site, site=site, stop=True, reason=reason, decided_at=ctx.now_ms))

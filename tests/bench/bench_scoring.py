@@ -28,7 +28,7 @@ from scoring.ngrams import tokens
 from scoring.normalising import normalise
 from scoring.rate import ErrorCounts, estimate
 from scoring.regression import auroc
-from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, SprtParams
+from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, SprtParams, of_flags
 from scoring.tally_stage import TallyStage
 from stream.memory_state import MemoryState
 from stream.metrics import Meter
@@ -170,7 +170,7 @@ def sample_web(detector: LiteNgram, path: Path) -> None:
     for name, texts in sorted(found.items()):
         print(f"  {name:20s} flagged {statistics.mean(texts):6.1%} of {len(texts)}")
     test = SiteTest(LITE_NGRAM_PARAMS)
-    verdicts = Counter((label, test.decide(site).verdict) for (_, label), site in flags.items())
+    verdicts = Counter((label, test.decide(of_flags(site)).verdict) for (_, label), site in flags.items())
     right = sum(count for (label, verdict), count in verdicts.items() if label == verdict)
     print(f"  sites right {right} of {len(flags)}: {dict(sorted(verdicts.items()))}\n")
 
@@ -188,7 +188,7 @@ def sequential_test(path: Path) -> None:
     verdicts: Counter[tuple[bool, str]] = Counter()
     for (_, llm), site in flags.items():
         for _ in range(300):
-            verdict = test.decide(rng.sample(site, min(20, len(site))))
+            verdict = test.decide(of_flags(rng.sample(site, min(20, len(site)))))
             used.append(verdict.pages_used)
             verdicts[llm, verdict.verdict] += 1
     totals = {llm: sum(count for (kind, _), count in verdicts.items() if kind is llm) for llm in (True, False)}

@@ -9,65 +9,146 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.errors import BadParameters
-from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, SprtParams, params_for
+from scoring.errors import BadParameters, NoSiteTest
+from scoring.site_verdict import (
+    LITE_NGRAM_PARAMS,
+    LOW_FPR_PARAMS,
+    PageScore,
+    SiteTest,
+    SprtParams,
+    of_flags,
+    params_for,
+)
 
 FLAGS = st.lists(st.booleans(), max_size=60)
 DEFAULT = SiteTest(SprtParams())
 LITE = SiteTest(LITE_NGRAM_PARAMS)
 
 
-def test_four_flags_decide_llm_and_five_clear_pages_human() -> None:
-    """With the defaults 4 flags in a row reach ln(980) = 6.89, 5 clear pages reach ln(.02/.999) = -3.91."""
-    llm = DEFAULT.decide([True] * 10)
-    assert (llm.verdict, llm.pages_used, llm.flagged, llm.pages) == ("llm", 4, 4, 10)
-    assert math.isclose(llm.llr, 4 * math.log(6.5))
-    human = DEFAULT.decide([False] * 10)
+def test_six_flags_decide_llm_and_five_clear_pages_human() -> None:
+    """With the defaults 6 flags in a row reach ln(980) = 6.89, 5 clear pages reach ln(.02/.999) = -3.91."""
+    llm = DEFAULT.decide(of_flags([True] * 10))
+    assert (llm.verdict, llm.pages_used, llm.flagged, llm.pages) == ("llm", 6, 6, 10)
+    assert math.isclose(llm.llr, 6 * math.log(0.65 / 0.20))
+    human = DEFAULT.decide(of_flags([False] * 10))
     assert (human.verdict, human.pages_used) == ("human", 5)
-    assert math.isclose(human.llr, 5 * math.log(0.35 / 0.9))
+    assert math.isclose(human.llr, 5 * math.log(0.35 / 0.8))
 
 
 def test_built_in_detector_wants_eight_pages() -> None:
     """With the built-in detector's parameters no verdict falls before page 8, and 7 flags do not classify."""
-    assert LITE.decide([True] * 7).verdict == "unclassifiable"
-    assert LITE.decide([True] * 8).verdict == "llm"
-    assert LITE.decide([False] * 20).pages_used == 8
+    assert LITE.decide(of_flags([True] * 7)).verdict == "unclassifiable"
+    assert LITE.decide(of_flags([True] * 8)).verdict == "llm"
+    assert LITE.decide(of_flags([False] * 20)).pages_used == 8
 
 
 def test_a_bound_that_was_left_again_does_not_decide() -> None:
     """Before min_pages a crossing does not count: the sum at min_pages does."""
     early = SiteTest(SprtParams(min_pages=10))
-    flags = [False] * 5 + [True] * 5
-    assert DEFAULT.decide(flags).verdict == "human"
-    assert early.decide(flags).verdict == "undecided"
+    pages = of_flags([False] * 5 + [True] * 5)
+    assert DEFAULT.decide(pages).verdict == "human"
+    assert early.decide(pages).verdict == "undecided"
 
 
 def test_mixed_flags_stay_undecided() -> None:
     """Pages that end between the bounds leave the site undecided, with every page used."""
-    found = DEFAULT.decide([True, False, False] * 2)
+    found = DEFAULT.decide(of_flags([True, False, False] * 2))
     assert (found.verdict, found.pages_used) == ("undecided", 6)
 
 
 @pytest.mark.parametrize("flags", [[], [True], [True] * 3])
 def test_too_few_scores_are_unclassifiable(flags: list[bool]) -> None:
     """Fewer usable scores than min_articles: unclassifiable, whatever they say."""
-    found = DEFAULT.decide(flags)
+    found = DEFAULT.decide(of_flags(flags))
     assert (found.verdict, found.pages_used, found.pages) == ("unclassifiable", len(flags), len(flags))
 
 
+def timed(flags: list[bool], start: int = 1, every: int = 1) -> list[PageScore]:
+    """Pages fetched one after the other from `start` on, ms."""
+    return [PageScore(flag, None, start + place * every) for place, flag in enumerate(flags)]
+
+
 @given(FLAGS, FLAGS)
-def test_later_pages_never_change_a_decision(flags: list[bool], more: list[bool]) -> None:
-    """Once decided, more flags change nothing but the number of pages there were."""
-    first, second = DEFAULT.decide(flags), DEFAULT.decide(flags + more)
+def test_pages_after_the_closing_never_change_a_decision(flags: list[bool], more: list[bool]) -> None:
+    """A page fetched later than close_after_ms behind the page that decided changes nothing at all."""
+    test = SiteTest(SprtParams(), close_after_ms=1000)
+    first = test.decide(timed(flags))
+    second = test.decide(timed(flags) + timed(more, start=2000))
     if first.verdict in ("llm", "human"):
-        assert (second.verdict, second.pages_used, second.llr) == (first.verdict, first.pages_used, first.llr)
+        assert second == first
+
+
+@given(FLAGS, FLAGS)
+def test_before_the_closing_only_the_other_bound_changes_a_decision(flags: list[bool], more: list[bool]) -> None:
+    """More pages keep a decision or turn it into its opposite, which then says what it was before."""
+    first, second = DEFAULT.decide(timed(flags)), DEFAULT.decide(timed(flags + more))
+    if first.verdict not in ("llm", "human"):
+        return
+    assert second.verdict in ("llm", "human")
+    assert second.decided_at == first.decided_at > 0
+    if second.verdict == first.verdict and second.pages_used == first.pages_used:
+        assert (second.llr, second.flagged, second.before) == (first.llr, first.flagged, first.before)
+    else:
+        assert second.pages_used > first.pages_used and second.before in ("llm", "human")
+
+
+def test_a_correction_says_what_it_corrects() -> None:
+    """A site called human after 5 clear pages, all others flagged: llm once the sum has come to the upper bound."""
+    found = DEFAULT.decide(timed([False] * 5 + [True] * 15))
+    assert (found.verdict, found.pages_used, found.before, found.before_pages) == ("llm", 15, "human", 5)
+    assert found.decided_at == 5
+    assert DEFAULT.evidence(found) == (
+        "10 of the first 15 of 20 scored articles are flagged; log-likelihood ratio +7.65, at or above 6.89;"
+        " corrected: human after the first 5"
+    )
+
+
+def test_a_site_closes_with_the_page_that_decides_where_nothing_may_correct_it() -> None:
+    """With close_after_ms = 0 the first decision stands; without one, or with unknown times, a site never closes."""
+    pages = timed([False] * 5 + [True] * 15)
+    found = SiteTest(SprtParams(), close_after_ms=0).decide(pages)
+    assert (found.verdict, found.pages_used, found.pages) == ("human", 5, 5)
+    assert SiteTest(SprtParams(), close_after_ms=None).decide(pages).verdict == "llm"
+    unknown = of_flags([False] * 5 + [True] * 15)
+    assert SiteTest(SprtParams(), close_after_ms=0).decide(unknown).verdict == "llm"
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ([True] * 3, "3 usable scores, at least 5 are needed"),
+        (
+            [True] * 7,
+            "6 of the first 6 of 7 scored articles are flagged; log-likelihood ratio +7.07, at or above 6.89",
+        ),
+        (
+            [False] * 6,
+            "0 of the first 5 of 6 scored articles are flagged; log-likelihood ratio -4.13, at or below -3.91",
+        ),
+        (
+            [True, False, False] * 2,
+            "2 of the first 6 of 6 scored articles are flagged; log-likelihood ratio -0.95,"
+            " between -3.91 and 6.89: not decided",
+        ),
+    ],
+)
+def test_evidence_names_the_numbers(flags: list[bool], sentence: str) -> None:
+    """Each verdict's sentence has its counts, its ratio and the bound it came to."""
+    assert DEFAULT.evidence(DEFAULT.decide(of_flags(flags))) == sentence
+
+
+def test_pages_without_a_flag_are_passed_over() -> None:
+    """A score without a flag (no threshold) is no evidence for this test."""
+    pages = [PageScore(None, 0.5), *of_flags([False] * 5)]
+    found = DEFAULT.decide(pages)
+    assert (found.verdict, found.pages) == ("human", 5)
 
 
 @given(FLAGS)
 def test_a_verdict_agrees_with_its_ratio(flags: list[bool]) -> None:
     """Each verdict lies on its side of the bounds, and its ratio follows from its counts."""
     for test in (DEFAULT, LITE):
-        found = test.decide(flags)
+        found = test.decide(of_flags(flags))
         clear = found.pages_used - found.flagged
         assert math.isclose(found.llr, found.flagged * test.flag_step + clear * test.clear_step, abs_tol=1e-9)
         assert (found.verdict == "llm") <= (found.llr >= test.upper)
@@ -80,19 +161,19 @@ def test_clip_bounds_what_one_page_says() -> None:
     """With a p0 near 0 a flag would say 6.5 nats; clipped it says 3, so one or two flags do not decide."""
     sharp = SprtParams(p0=0.001, p1=0.65, min_articles=1)
     assert SiteTest(sharp).flag_step == 3.0
-    assert SiteTest(sharp).decide([True, True]).verdict == "undecided"
+    assert SiteTest(sharp).decide(of_flags([True, True])).verdict == "undecided"
     wide = SiteTest(SprtParams(p0=0.001, p1=0.65, min_articles=1, clip=10.0))
-    assert wide.decide([True, True]).verdict == "llm"
+    assert wide.decide(of_flags([True, True])).verdict == "llm"
 
 
 @pytest.mark.parametrize("params", [SprtParams(), LITE_NGRAM_PARAMS])
 def test_error_rates_hold_by_simulation(params: SprtParams) -> None:
-    """On independent pages at p0 and p1 wrong verdicts stay within Wald's bounds of alpha and beta."""
+    """On independent pages at p0 and p1 wrong verdicts stay within alpha and beta, corrections by later pages included."""
     rng = np.random.default_rng(20261121)
     test = SiteTest(params)
     sites = 3000
-    human = [test.decide(row).verdict for row in (rng.random((sites, 60)) < params.p0).tolist()]
-    llm = [test.decide(row).verdict for row in (rng.random((sites, 60)) < params.p1).tolist()]
+    human = [test.decide(of_flags(row)).verdict for row in (rng.random((sites, 60)) < params.p0).tolist()]
+    llm = [test.decide(of_flags(row)).verdict for row in (rng.random((sites, 60)) < params.p1).tolist()]
     assert human.count("llm") <= 3 + 3 * math.sqrt(3) + 1  # expected at most 3 of 3,000
     assert llm.count("human") / sites <= params.beta / (1 - params.alpha) + 3 * math.sqrt(params.beta / sites)
     assert human.count("human") > 0.97 * sites
@@ -120,24 +201,20 @@ def test_parameters_that_make_no_test_are_refused(wrong: dict[str, float]) -> No
 
 
 def test_parameters_belong_to_the_detector() -> None:
-    """The built-in detector's identity gets its own parameters, any other the defaults."""
+    """Identities get their own parameters: lite-ngram, Binoculars by its published threshold, the defaults otherwise."""
+    pair = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
     assert params_for("lite-ngram/0a1b2c3d/p0.95") == LITE_NGRAM_PARAMS
     assert params_for("lite-ngram") == LITE_NGRAM_PARAMS
-    assert params_for("binoculars/falcon-7b/0.9015") == SprtParams()
+    assert params_for(f"{pair}/accuracy") == params_for("binoculars") == SprtParams()
+    assert params_for(f"{pair}/low-fpr") == LOW_FPR_PARAMS
 
 
-def test_real_scores_as_measured(shared: object) -> None:
-    """On 69 real sites scored by Binoculars, in file order, every LLM site is found and no human site is flagged."""
-    import csv
-    from pathlib import Path
-
-    assert isinstance(shared, Path)
-    flags: dict[tuple[str, str], list[bool]] = {}
-    with (shared / "data/scores/page_scores.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            site = flags.setdefault((row["site"], row["generated"]), [])
-            site.append(float(row["binoculars"]) < 0.9015310749276843)
-    verdicts = {key: DEFAULT.decide(site).verdict for key, site in flags.items()}
-    assert len(verdicts) == 69
-    assert [verdict for (_, generated), verdict in verdicts.items() if generated == "1"].count("human") == 0
-    assert [verdict for (_, generated), verdict in verdicts.items() if generated == "0"].count("llm") <= 1
+@pytest.mark.parametrize(
+    "detector",
+    ["fast-detectgpt", "fast-detectgpt/a+b@0a1b2c3d/float32/512/x-1", "binoculars/a+b@0a1b2c3d/float32/512/mine-1"],
+)
+def test_an_unmeasured_detector_judges_no_sites(detector: str) -> None:
+    """Without measured numbers there is no test: the error names the detector and both ways to mend it."""
+    with pytest.raises(NoSiteTest, match=r"calibrate.*\[tally\.sprt\]") as caught:
+        params_for(detector)
+    assert detector in str(caught.value)

@@ -22,7 +22,7 @@ from stream.state import KeyedState
 
 SITE = "a.example"
 DETECTOR = "fake/1"
-SPRT = SprtParams(min_articles=4)
+SPRT = SprtParams(p0=0.10, min_articles=4)
 
 
 class Desk:
@@ -94,7 +94,7 @@ def page(
     )
 
 
-def score(text: str, flag: bool | None, detector: str = DETECTOR) -> Score:
+def score(text: str, flag: bool | None, detector: str = DETECTOR, number: float = 1.0) -> Score:
     """A score of a text; flag None = abstained."""
     return Score(
         id=f"{text}:{detector}",
@@ -103,7 +103,7 @@ def score(text: str, flag: bool | None, detector: str = DETECTOR) -> Score:
         fetch_id="",
         text_digest=text,
         detector=detector,
-        score=None if flag is None else 1.0,
+        score=None if flag is None else number,
         flag=flag,
         abstain="too_short" if flag is None else "",
     )

@@ -1,0 +1,122 @@
+"""A sequential test of two hypotheses whose verdict may still be corrected for a while: Wald's bounds, Ville's errors.
+
+Each page adds the logarithm of the likelihood ratio of "LLM site" to "human site" to a running sum. Wald (Sequential
+Tests of Statistical Hypotheses, Ann. Math. Statist. 16, 1945) decides at the first sum with
+
+    sum >= ln((1 - beta) / alpha)   -> llm,
+    sum <= ln(beta / (1 - alpha))   -> human.
+
+Among tests with these errors it needs the fewest pages on average (Wald and Wolfowitz 1948).
+
+Pages that were under way when the site was decided come in all the same. They go on in the sum, and where it crosses
+the *other* bound later, the verdict changes. This costs nothing in errors: of a human site exp(sum) is a martingale
+with mean 1, so by Ville's inequality (1939)
+
+    P(exp(sum) >= x at any time at all) <= 1 / x,
+
+whatever was crossed before, and for good. Hence a human site is ever called llm with probability at most
+alpha / (1 - beta); of LLM sites exp(-sum) says the same of beta / (1 - alpha). A correction can only mend.
+
+The test ends when the site closes: pages fetched more than `close_after_ms` after the first decision are no evidence,
+so that a site's verdict does not move for ever with what is crawled of it in later months. All times are fetch times of
+pages, never a clock: the verdict is the same in a replay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from scoring.errors import BadParameters
+from scoring.site_method import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED, MethodName, PageScore, SiteVerdict, afterthoughts
+
+DAY_MS = 86_400_000
+
+
+class Bounds(NamedTuple):
+    """Where the running sum decides, nats."""
+
+    lower: float
+    upper: float
+
+
+def wald_bounds(alpha: float, beta: float) -> Bounds:
+    """Bounds of the sum for errors alpha (a human site is called llm) and beta (an LLM site is called human)."""
+    return Bounds(math.log(beta / (1 - alpha)), math.log((1 - beta) / alpha))
+
+
+def check_errors(alpha: float, beta: float, min_pages: int, min_articles: int, method: str) -> None:
+    """What the parameters of every sequential test must be. Raises BadParameters."""
+    if not (0 < alpha < 0.5 and 0 < beta < 0.5):
+        raise BadParameters(f"{method} needs alpha and beta in (0, .5), not alpha={alpha} beta={beta}")
+    if min_pages < 1 or min_articles < 1:
+        raise BadParameters(f"{method} needs min_pages >= 1 and min_articles >= 1")
+
+
+class SequentialTest:
+    """The walk over the pages. `needed`: no verdict on fewer scores; `min_articles`: fewer make it unclassifiable."""
+
+    def __init__(
+        self, name: MethodName, bounds: Bounds, min_pages: int, min_articles: int, close_after_ms: int | None
+    ) -> None:
+        """Without `close_after_ms` a site never closes; with 0 it closes with the page that decides."""
+        self.name = name
+        self.bounds = bounds
+        self.min_articles = min_articles
+        self._needed = max(min_pages, min_articles)
+        self._close_after_ms = close_after_ms
+
+    def walk(self, steps: Iterable[tuple[PageScore, float]]) -> SiteVerdict:
+        """Judge by pages in the order of their fetch, each with what it adds to the sum."""
+        llr, flagged, used, closes_at = 0.0, 0, 0, math.inf
+        found = SiteVerdict(verdict=UNDECIDED, pages_used=0, flagged=0, llr=0.0, pages=0, method=self.name)
+        for page, step in steps:
+            if page.fetched_at > closes_at:
+                break
+            used += 1
+            flagged += bool(page.flag)
+            llr += step
+            verdict = self._verdict(used, llr)
+            if verdict in (UNDECIDED, found.verdict):
+                continue
+            first = found.verdict == UNDECIDED
+            if first and self._close_after_ms is not None and page.fetched_at > 0:
+                closes_at = page.fetched_at + self._close_after_ms
+            found = SiteVerdict(
+                verdict=verdict,
+                pages_used=used,
+                flagged=flagged,
+                llr=llr,
+                pages=used,
+                method=self.name,
+                decided_at=page.fetched_at if first else found.decided_at,
+                before="" if first else found.verdict,
+                before_pages=0 if first else found.pages_used,
+            )
+        if found.verdict != UNDECIDED:
+            return msgspec.structs.replace(found, pages=used)
+        verdict = UNCLASSIFIABLE if used < self.min_articles else UNDECIDED
+        return SiteVerdict(verdict=verdict, pages_used=used, flagged=flagged, llr=llr, pages=used, method=self.name)
+
+    def evidence(self, verdict: SiteVerdict) -> str:
+        """Why a verdict is what it is, in one sentence for people."""
+        if verdict.verdict == UNCLASSIFIABLE:
+            return f"{verdict.pages} usable scores, at least {self.min_articles} are needed"
+        seen = f"{verdict.flagged} of the first {verdict.pages_used} of {verdict.pages} scored articles are flagged"
+        ratio = f"log-likelihood ratio {verdict.llr:+.2f}"
+        lower, upper = self.bounds
+        if verdict.verdict == LLM:
+            where = f"at or above {upper:.2f}"
+        elif verdict.verdict == HUMAN:
+            where = f"at or below {lower:.2f}"
+        else:
+            return f"{seen}; {ratio}, between {lower:.2f} and {upper:.2f}: not decided{afterthoughts(verdict)}"
+        return f"{seen}; {ratio}, {where}{afterthoughts(verdict)}"
+
+    def _verdict(self, used: int, llr: float) -> str:
+        if used < self._needed or self.bounds.lower < llr < self.bounds.upper:
+            return UNDECIDED
+        return LLM if llr >= self.bounds.upper else HUMAN
