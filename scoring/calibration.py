@@ -6,8 +6,9 @@ threshold on the (k+1)-th largest x: a text is flagged strictly beyond it, so at
 tie), and it is the largest flagged share that this rule allows. If one more human text comes from where these came
 from, its rank among the n + 1 is uniform, so it is flagged with probability (k + 1)/(n + 1) <= f or less: that is a
 statement about texts to come, for any law of the scores (Vovk, Gammerman and Shafer 2005). The observed share k/n alone
-would promise too much. Its interval is that of `scoring.shares`; the threshold's own comes from 1,000 resamples of
-whole sites (of texts, where sites are not known), each with its own threshold.
+would promise too much. Its interval is that of `scoring.shares`, clustered by site. The threshold's own interval are the
+scores at the two ends of it (Woodruff, JASA 47, 1952): simulated with pages that agree it covers where resampling whole
+sites falls short.
 
 **How many texts.** With n human texts and none flagged, a rate of f is still possible with probability (1 - f)^n; it
 takes n >= ln .05 / ln(1 - f), about 3/f, to show f with 95% confidence ("rule of three": Hanley and Lippman-Hand,
@@ -40,9 +41,6 @@ LLM_TEXTS = 100  # needed at least: a share of them is then known to about 10 po
 SITES = 10  # of each label, needed at least where sites are known
 BANDS = ((0, 150), (150, 300), (300, 700), (700, None))  # words: from, below
 GENRES = 20  # shown; the rest is one row
-_RESAMPLES = 1000
-_SEED = 3  # of the resamples: any; fixed, so that a report is the same twice
-_CELLS = 20_000_000  # of a block of resamples
 _TOWARD = 0.8  # sites that lie on the right side of p0, and of p1
 
 
@@ -63,7 +61,7 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
             "more texts, or use another detector"
         )
     threshold = choose_threshold(scores, fpr)
-    low, high = threshold_interval(scores, fpr)
+    low, high = threshold_interval(scores, threshold)
     clusters = scores.clusters
     curve: Curve | None = None
     if scores.number == "score":
@@ -147,22 +145,16 @@ def _allowed(texts: int, fpr: float) -> int:
     return max(0, math.floor(fpr * (texts + 1) + 1e-9) - 1)
 
 
-def threshold_interval(scores: LabelledScores, fpr: float) -> tuple[float, float]:
-    """95% interval of the threshold: whole sites are resampled, and each resample has its own."""
+def threshold_interval(scores: LabelledScores, threshold: float) -> tuple[float, float]:
+    """95% interval of the threshold: the scores beyond which the ends of the false-positive rate's interval lie."""
     chosen = ~scores.llm
-    x, (_, codes) = scores.toward_llm[chosen], np.unique(scores.clusters[chosen], return_inverse=True)
-    order = np.argsort(-x, kind="stable")
-    x, codes, sites = x[order], codes[order], int(codes.max()) + 1
-    rng, found = np.random.default_rng(_SEED), []
-    block = max(1, _CELLS // (len(x) + sites))
-    for start in range(0, _RESAMPLES, block):
-        rows = min(block, _RESAMPLES - start)
-        times = rng.multinomial(sites, np.full(sites, 1 / sites), size=rows)
-        beyond = np.cumsum(times[:, codes], axis=1)  # texts of the resample up to this one
-        allowed = np.maximum(0, np.floor(fpr * (beyond[:, -1] + 1) + 1e-9) - 1)
-        found.append(x[(beyond > allowed[:, None]).argmax(axis=1)])
-    low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
-    return (-float(high), -float(low)) if scores.llm_below else (float(low), float(high))
+    x = scores.toward_llm[chosen]
+    beyond = share(x > (-threshold if scores.llm_below else threshold), scores.clusters[chosen])
+    assert beyond.low is not None and beyond.high is not None
+    ranked, texts = np.sort(x)[::-1], len(x)
+    high = float(ranked[math.floor(beyond.low * texts)])
+    low = float(ranked[min(texts - 1, math.ceil(beyond.high * texts))])
+    return (-high, -low) if scores.llm_below else (low, high)
 
 
 def measure(scores: LabelledScores, thresholds: ThresholdSet, name: str) -> Slice:

@@ -9,10 +9,12 @@ Pages of a site agree, so n pages of C sites say less than n texts. Korn and Gra
 the exact interval and put the effective number in place of n: with weights w, y = 1 for a hit and p = sum wy / sum w,
 
     var = C/(C-1) sum over clusters (sum over its texts w (y - p))^2 / (sum w)^2      whole sites vary, never pages
-    n'  = p (1 - p) / var * (t_{n-1} / t_{C-1})^2       never above (sum w)^2 / sum w^2, which is n for equal weights
+    n'  = p (1 - p) / var * (t_{n-1} / t_d)^2           never above (sum w)^2 / sum w^2, which is n for equal weights
 
-with Student's t at 97.5%: few sites widen it further. Where p is 0 or 1 no variance shows, and n' is the number of
-clusters, as if all pages of a site were one.
+with Student's t at 97.5%: few sites widen it further. Their degrees of freedom are those of the variance itself,
+d = 2C / (K - 1) and at most C - 1, K the kurtosis of the clusters' sums (Satterthwaite, Biometrics Bulletin 2, 1946;
+K = 3 and d = C where they are normal): where a few sites hold all hits, the others say little of how much sites vary.
+Where p is 0 or 1 no variance shows, and n' is the number of clusters, as if all pages of a site were one.
 """
 
 from __future__ import annotations
@@ -63,8 +65,11 @@ def effective_number(hits: NDArray[np.bool_], p: float, clusters: Codes, weights
         return kish
     if found < 2 or not 0 < p < 1:
         return min(kish, float(found))
-    variance = float((sums**2).sum()) * found / (found - 1) / float(weights.sum()) ** 2
-    few = (t_quantile(n - 1) / t_quantile(found - 1)) ** 2
+    squares = float((sums**2).sum())
+    variance = squares * found / (found - 1) / float(weights.sum()) ** 2
+    kurtosis = found * float((sums**4).sum()) / squares**2 if squares else 3.0
+    degrees = max(1.0, min(found - 1.0, 2 * found / max(kurtosis - 1, 1e-9)))
+    few = (t_quantile(n - 1) / t_quantile(degrees)) ** 2
     return max(1.0, min(kish, few * p * (1 - p) / variance)) if variance else kish
 
 
