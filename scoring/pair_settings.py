@@ -37,8 +37,9 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Number format of weights and activations; empty: bfloat16 on cuda, float32 on cpu. Part of the identity."""
     max_tokens: int = 512
     """Tokens read of a text, special ones included, 2 to 2,048; the rest is cut off. Part of the identity."""
-    min_tokens: int = 64
-    """Texts of fewer tokens are not scored (`too_short`); 64 is what the authors' own demonstration asks for."""
+    min_tokens: int = 128
+    """Texts of fewer tokens are not scored (`too_short`). Under about 100 words, 128 tokens, the published thresholds
+    flagged 4% and 9% of 1,306 human pages, above it 0.4% and 2%."""
     english_only: bool = True
     """Texts with few English function words are not scored (`other_language`): the published thresholds are English."""
     batch_tokens: int = 16_384

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from scoring.pair_settings import PairSettings
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
@@ -48,7 +50,8 @@ def build_pair(
     import torch
     import transformers
 
-    transformers.utils.logging.disable_progress_bar()
+    quiet: Any = transformers.utils.logging.disable_progress_bar
+    quiet()
     from_config: Any = transformers.AutoModelForCausalLM.from_config
     tokenizer = build_tokenizer(architecture, vocab)
     width = head_width or -(-tokenizer.get_vocab_size() // 8) * 8
@@ -62,6 +65,12 @@ def build_pair(
         save_tokenizer(tokenizer, place, architecture)
         folders.append(place)
     return Pair(*folders)
+
+
+def settings_of(pair: Pair, **changes: Any) -> PairSettings:
+    """Settings that read any text of at least two tokens with `pair` on the CPU, with `changes`."""
+    usual: dict[str, Any] = {"device": "cpu", "min_tokens": 2, "english_only": False, "batch_tokens": 512}
+    return PairSettings(observer=str(pair.observer), performer=str(pair.performer), **(usual | changes))
 
 
 def build_tokenizer(architecture: Architecture = "falcon", vocab: int = 300, extra: str = "") -> Tokenizer:

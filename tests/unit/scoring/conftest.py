@@ -1,0 +1,14 @@
+"""Tiny random pairs of language models, built once for all tests of scoring."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pairs import ARCHITECTURES, Pair, build_pair
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pair]:
+    """A pair of each architecture, by its name."""
+    folder = tmp_path_factory.mktemp("pairs")
+    return {architecture: build_pair(folder / architecture, architecture) for architecture in ARCHITECTURES}
