@@ -1,0 +1,109 @@
+"""From score to probability: the curve finds the law that made the labels, and reliability tells when it does not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from scoring.platt import BARS, cross_fitted, equal_weights, fit_curve, reliability
+
+
+def drawn(slope: float, offset: float, texts: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and labels where the odds of llm are exp(slope x + offset)."""
+    rng = np.random.default_rng(seed)
+    score = rng.normal(0, 2, texts)
+    return score, rng.random(texts) < 1 / (1 + np.exp(-(slope * score + offset)))
+
+
+def test_the_curve_is_the_law_that_made_the_labels() -> None:
+    """From 40,000 texts slope and offset come back; equal weights move the offset by the log odds of the labels."""
+    score, llm = drawn(1.5, -1.0, 40_000)
+    odds = math.log(llm.mean() / (1 - llm.mean()))
+    curve = fit_curve(score, llm)
+    assert curve.slope == pytest.approx(1.5, abs=0.06)
+    assert curve.offset == pytest.approx(-1.0 - odds, abs=0.08)
+
+
+def test_equal_weights_make_the_mixture_irrelevant() -> None:
+    """Ten times as many human texts of the same law leave the probabilities as they are."""
+    rng = np.random.default_rng(2)
+    human, llm = rng.normal(-1, 1, 20_000), rng.normal(1, 1, 2_000)
+    many = fit_curve(np.concatenate([human, llm]), np.arange(22_000) >= 20_000)
+    few = fit_curve(np.concatenate([human[:2_000], llm]), np.arange(4_000) >= 2_000)
+    for score in (-1.0, 0.0, 0.7):
+        assert many.p_llm(score) == pytest.approx(few.p_llm(score), abs=0.02)
+    assert many.slope == pytest.approx(2, abs=0.1)  # of two normal laws of variance 1 and means -1 and 1
+
+
+def test_units_do_not_matter() -> None:
+    """A score in thousands, or around a million, has the same probabilities; a falling score a negative slope."""
+    score, llm = drawn(1.0, 0.3, 3_000)
+    plain = fit_curve(score, llm)
+    for factor, shift in ((1000.0, 0.0), (1e-4, 1e6), (-1.0, 5.0)):
+        moved = fit_curve(factor * score + shift, llm)
+        assert moved.p_llm(factor * 0.8 + shift) == pytest.approx(plain.p_llm(0.8), abs=1e-4)
+        assert (moved.slope < 0) is (factor < 0)
+
+
+def test_separate_heaps_make_no_step() -> None:
+    """Where a score parts the labels, the probabilities are Platt's (N + 1)/(N + 2), not 0 and 1."""
+    score = np.repeat([0.0, 1.0], 50)
+    curve = fit_curve(score, score > 0.5)
+    assert curve.p_llm(1.0) == pytest.approx(51 / 52, abs=1e-6)
+    assert curve.p_llm(0.0) == pytest.approx(1 / 52, abs=1e-6)
+
+
+def test_equal_scores_say_one_half() -> None:
+    """A score that is always the same knows nothing, and the fit does not fall over it."""
+    curve = fit_curve(np.full(20, 3.0), np.arange(20) < 5)
+    assert curve.p_llm(3.0) == pytest.approx(0.5, abs=0.12)
+
+
+def test_true_probabilities_are_reliable_and_false_ones_are_not() -> None:
+    """p of the law itself: calibration error below .02; its square root of the odds (too timid): above .05."""
+    score, llm = drawn(2.0, 0.0, 20_000)
+    own = np.arange(len(score))
+    honest = reliability(1 / (1 + np.exp(-2.0 * score)), llm, own)
+    timid = reliability(1 / (1 + np.exp(-0.7 * score)), llm, own)
+    assert honest.calibration_error < 0.02 and timid.calibration_error > 0.05
+    assert honest.brier < timid.brier < 0.25
+    covered = [g.observed.low <= g.mean <= g.observed.high for g in honest.groups if g.observed.low is not None]  # type: ignore[operator]
+    assert sum(covered) >= 8
+
+
+def test_groups_hold_every_text_once() -> None:
+    """Ten groups of about a tenth of the weight; every text in one group and in one bar of the histogram."""
+    score, llm = drawn(1.0, -1.5, 5_000)
+    found = reliability(1 / (1 + np.exp(-score)), llm, np.arange(5_000))
+    assert len(found.groups) == 10
+    assert sum(group.human for group in found.groups) == int((~llm).sum()) == sum(found.human_bars)
+    assert sum(group.llm for group in found.groups) == int(llm.sum()) == sum(found.llm_bars)
+    assert len(found.llm_bars) == BARS
+    weights = equal_weights(llm)
+    for group in found.groups:
+        held = group.llm * weights[llm][0] + group.human * weights[~llm][0]
+        assert held == pytest.approx(0.1, abs=0.01)
+
+
+def test_equal_probabilities_stay_in_one_group() -> None:
+    """Ties are not cut apart: three values of p make three groups, whatever the order of the texts."""
+    p = np.repeat([0.1, 0.5, 0.9], [40, 30, 30])
+    found = reliability(p, np.arange(100) >= 55, np.arange(100))
+    assert [group.mean for group in found.groups] == pytest.approx([0.1, 0.5, 0.9])
+
+
+def test_no_text_helps_to_judge_itself() -> None:
+    """Labels by the toss of a coin, one per site, whose pages share a score: fitted curves know nothing of them.
+
+    Cross-fitted by site the Brier score is that of chance or worse; with a site's own texts in its fit it is better.
+    """
+    rng = np.random.default_rng(4)
+    sites = np.repeat(np.arange(12), 30)
+    llm = np.repeat(rng.permutation(12) < 6, 30)
+    score = np.repeat(rng.normal(0, 1, 12), 30)
+    crossed = reliability(cross_fitted(score, llm, sites), llm, sites).brier
+    curve = fit_curve(score, llm)
+    own = reliability(np.array([curve.p_llm(float(s)) for s in score]), llm, sites).brier
+    assert own < 0.25 < crossed

@@ -1,0 +1,184 @@
+"""Threshold sets: published for one pair only, and files that are read strictly or refused with what to do."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.errors import BadThresholds
+from scoring.lite_ngram import LiteNgram
+from scoring.published import load_thresholds, published_for, read_thresholds, write_thresholds
+from scoring.site_verdict import SprtParams
+from scoring.threshold_set import Curve, ThresholdSet
+
+FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
+LITE = "lite-ngram/3929d2d2"
+
+
+def one(**changed: object) -> ThresholdSet:
+    """A set with everything in it."""
+    plain = ThresholdSet(
+        name="mine",
+        detector=FALCON,
+        threshold=0.9,
+        llm_below=True,
+        curve=Curve(slope=-40.0, offset=36.0),
+        site_test=SprtParams(p0=0.1, p1=0.7),
+    )
+    return msgspec.structs.replace(plain, **changed)
+
+
+def test_the_published_thresholds_are_the_authors() -> None:
+    """Both numbers to the last digit; strictly below is llm; the tag is the name alone."""
+    low, accuracy = load_thresholds("low-fpr", FALCON), load_thresholds("accuracy", FALCON)
+    assert (low.threshold, accuracy.threshold) == (0.8536432310785527, 0.9015310749276843)
+    assert low.flag(math.nextafter(low.threshold, 0)) and not low.flag(low.threshold)
+    assert (low.tag, accuracy.tag) == ("low-fpr", "accuracy")
+    assert {found.name for found in published_for(FALCON)} == {"low-fpr", "accuracy"}
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        FALCON.replace("bfloat16", "float32"),
+        FALCON.replace("binoculars", "fast-detectgpt"),
+        FALCON.replace("falcon-7b+", "falcon-40b+"),
+        "binoculars/gpt2+gpt2@0a1b2c3d/bfloat16/512",
+        LITE,
+    ],
+)
+def test_nothing_is_published_for_another_detector(base: str) -> None:
+    """Another pair, precision or measure has scores elsewhere: the name is refused, with the detector and a way out."""
+    assert published_for(base) == []
+    with pytest.raises(BadThresholds, match="calibrate") as refused:
+        load_thresholds("accuracy", base)
+    assert base in str(refused.value)
+
+
+def test_a_set_comes_back_from_its_file(tmp_path: Path) -> None:
+    """What is written is read, equal to the last bit, and the file is made for people: one field a line."""
+    path = tmp_path / "mine.json"
+    write_thresholds(path, one(threshold=0.1 + 0.2))
+    assert load_thresholds(str(path), FALCON) == one(threshold=0.1 + 0.2)
+    assert '  "threshold": 0.30000000000000004' in path.read_text()
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.json"]
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.floats(-1e6, 1e6), st.booleans())
+def test_any_set_comes_back(threshold: float, below: bool, slope: float, with_curve: bool) -> None:
+    """For any finite numbers, decoding the encoding is the same set with the same tag."""
+    made = one(threshold=threshold, llm_below=below, curve=Curve(slope=slope, offset=0.0) if with_curve else None)
+    again = msgspec.json.decode(msgspec.json.encode(made), type=ThresholdSet)
+    assert again == made and again.tag == made.tag
+
+
+def test_a_file_is_not_written_over_unasked(tmp_path: Path) -> None:
+    """A set in use stays, unless it is asked for."""
+    path = tmp_path / "mine.json"
+    write_thresholds(path, one())
+    with pytest.raises(FileExistsError):
+        write_thresholds(path, one(threshold=0.5))
+    assert read_thresholds(path).threshold == 0.9
+    write_thresholds(path, one(threshold=0.5), force=True)
+    assert read_thresholds(path).threshold == 0.5
+
+
+BROKEN = {
+    "empty": (b"", "cut short"),
+    "cut short": (msgspec.json.encode(one())[:-9], "cut short"),
+    "no JSON": (b"threshold = 0.9", "no JSON"),
+    "a list": (b"[1, 2]", "object"),
+    "not UTF-8": (b'{"name": "\xff\xfe"}', ""),
+    "nested": (b"[" * 100_000, ""),
+    "unknown field": (msgspec.json.encode(one())[:-1] + b', "treshold": 1}', "treshold"),
+    "missing field": (b'{"name": "mine", "threshold": 1, "llm_below": true}', "detector"),
+    "NaN": (msgspec.json.encode(one()).replace(b"0.9", b"NaN"), ""),
+    "infinite": (msgspec.json.encode(one()).replace(b"0.9", b"1e999"), "threshold"),
+    "text for a number": (msgspec.json.encode(one()).replace(b"0.9", b'"0.9"'), "threshold"),
+    "a name with a slash": (msgspec.json.encode(one()).replace(b'"mine"', b'"a/b"'), "name"),
+    "impossible site test": (msgspec.json.encode(one()).replace(b'"p0":0.1', b'"p0":0.9'), "p0"),
+    "curve with p_llm": (msgspec.json.encode(one()).replace(b'"score"', b'"p_llm"'), "curve"),
+    "says it is published": (
+        msgspec.json.encode(one()).replace(b'"published":false', b'"published":true'),
+        "published",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_file_is_refused_with_its_name(case: str, tmp_path: Path) -> None:
+    """Whatever is wrong, the error names the file and what to do, and never takes a part of it."""
+    path = tmp_path / "thresholds.json"
+    body, word = BROKEN[case]
+    path.write_bytes(body)
+    with pytest.raises(BadThresholds) as refused:
+        load_thresholds(str(path), FALCON)
+    assert str(path) in str(refused.value) and word in str(refused.value)
+    assert any(way in str(refused.value) for way in ("mend", "calibrate", "set "))
+
+
+def test_a_missing_or_huge_file_is_refused(tmp_path: Path) -> None:
+    """A path that leads nowhere, to a folder, or to a model's weights."""
+    huge = tmp_path / "huge.json"
+    huge.write_bytes(b" " * (2 << 20))
+    for path in (tmp_path / "none.json", tmp_path, huge):
+        with pytest.raises(BadThresholds, match=path.name):
+            load_thresholds(f"{path.parent}/{path.name}", FALCON)
+
+
+def test_a_set_of_another_detector_is_refused_with_both_names(tmp_path: Path) -> None:
+    """Thresholds do not travel: not to another pair, and not to the same pair in another precision."""
+    path = tmp_path / "mine.json"
+    write_thresholds(path, one())
+    other = FALCON.replace("bfloat16", "float32")
+    with pytest.raises(BadThresholds) as refused:
+        load_thresholds(str(path), other)
+    assert FALCON in str(refused.value) and other in str(refused.value)
+
+
+def test_the_tag_tells_every_change() -> None:
+    """Threshold, curve, side and site test are in the digest: flags of two sets can never be taken for one another's."""
+    changes: list[dict[str, object]] = [
+        {},
+        {"threshold": math.nextafter(0.9, 1)},
+        {"llm_below": False},
+        {"curve": None},
+        {"curve": Curve(slope=-40.0, offset=36.1)},
+        {"site_test": SprtParams(p0=0.1, p1=0.71)},
+        {"detector": LITE},
+    ]
+    tags = {one(**changed).tag for changed in changes}
+    assert len(tags) == len(changes)
+    assert all(tag.startswith("mine-") and len(tag) == len("mine-") + 8 for tag in tags)
+
+
+def test_lite_ngram_keeps_its_identity_and_takes_another_set() -> None:
+    """Its own threshold is p0.95; a calibrated one changes flags and identity, and neither score nor p_llm."""
+    own = LiteNgram.load()
+    base = own.identity.rpartition("/")[0]
+    assert own.identity == f"{base}/p0.95" and own.thresholds.number == "p_llm"
+    text = (
+        "When we got to the harbour it was dark, and the man who had promised to take us was nowhere to be seen. " * 12
+    )
+    (plain,) = own.score([text])
+    assert plain.p_llm is not None and plain.flag is (plain.p_llm > 0.95)
+    strict = ThresholdSet(name="strict", detector=base, number="p_llm", threshold=plain.p_llm / 2, llm_below=False)
+    other = LiteNgram.load(thresholds=strict)
+    (flagged,) = other.score([text])
+    assert other.identity == f"{base}/{strict.tag}" != own.identity
+    assert flagged == msgspec.structs.replace(plain, flag=True)
+
+
+def test_lite_ngram_refuses_a_set_of_other_weights() -> None:
+    """A threshold measured with other weights is refused, with both names."""
+    with pytest.raises(BadThresholds, match="lite-ngram/00000000"):
+        LiteNgram.load(
+            thresholds=ThresholdSet(
+                name="x", detector="lite-ngram/00000000", number="p_llm", threshold=0.5, llm_below=False
+            )
+        )
