@@ -11,8 +11,10 @@ from farmwatch import (
     evaluating,
     explain_command,
     piping,
+    rate_command,
     ruleset_commands,
     running,
+    training_sites,
     watching,
 )
 
@@ -46,13 +48,14 @@ app = App(
 app.command(running.up, group=_DAEMON)
 app.command(running.demo, group=_DAEMON)
 
-app.command(watching.rate, group=_WATCHING)
+app.command(rate_command.rate, group=_WATCHING)
 app.command(watching.sites, group=_WATCHING)
 app.command(explain_command.explain, group=_WATCHING)
 app.command(watching.topics, group=_WATCHING)
 
 app.command(changing.search, group=_CHANGING)
 app.command(changing.train_detector, group=_CHANGING)
+app.command(training_sites.train_sites, group=_CHANGING)
 app.command(calibrating.calibrate, group=_CHANGING)
 _rulesets = App(name="rulesets", help="The rulesets that ship with farmwatch, and your own files.", group=_CHANGING)
 _rulesets.command(ruleset_commands.list_rulesets, name="list")

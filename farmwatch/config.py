@@ -17,7 +17,7 @@ import msgspec
 from crawler.settings import CrawlSettings
 from farmwatch.errors import ConfigError
 from farmwatch.layers import Layer, from_document, from_environment, from_flags, masked, resolve, settings_of
-from farmwatch.settings import LogSettings, MetricsSettings, RateSettings, UpSettings
+from farmwatch.settings import CanarySettings, LogSettings, MetricsSettings, RateSettings, UpSettings
 from filters.settings import JudgeSettings, MeasureSettings
 from scoring.settings import ScoreSettings, TallySettings
 from stream.kafka_settings import KafkaSettings
@@ -37,6 +37,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score: ScoreSettings = ScoreSettings()
     tally: TallySettings = TallySettings()
     rate: RateSettings = RateSettings()
+    canary: CanarySettings = CanarySettings()
     loop: LoopSettings = LoopSettings()
     up: UpSettings = UpSettings()
     metrics: MetricsSettings = MetricsSettings()

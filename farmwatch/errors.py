@@ -28,6 +28,12 @@ class ConfigError(FarmwatchError):
     exit = Exit.USAGE
 
 
+class BadCanaries(FarmwatchError):
+    """The file of canary pages cannot be used; the message names file and line. The operator mends it, or unsets it."""
+
+    exit = Exit.USAGE
+
+
 class UsageError(FarmwatchError):
     """The arguments of a command do not fit together. The operator reads `--help`."""
 

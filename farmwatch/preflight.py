@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from farmwatch.canaries import read_canaries
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.messages import counted, message, one_line
@@ -33,7 +34,7 @@ _log = structlog.get_logger()
 def check_models(config: Config, roles: Sequence[Role]) -> None:
     """Look at what the roles will load: ruleset, detectors, extractor. Nothing is made on disk.
 
-    Raises BadRuleset, MissingExtra, UnknownExtractor, and as `check_detectors`.
+    Raises BadRuleset, MissingExtra, UnknownExtractor, BadCanaries, and as `check_detectors`.
     """
     if Role.MEASURE in roles:
         from filters.extraction import extractor
@@ -43,6 +44,8 @@ def check_models(config: Config, roles: Sequence[Role]) -> None:
         load_configured_ruleset(config)
     if Role.SCORE in roles or Role.TALLY in roles:
         check_detectors(config, roles)
+    if Role.TALLY in roles:
+        read_canaries(config.canary)
 
 
 def check_detectors(config: Config, roles: Sequence[Role]) -> None:

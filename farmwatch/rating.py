@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from farmwatch.canary_errors import errors_in_force
+from farmwatch.rate_cuts import Cut
+from farmwatch.settings import RateSettings
+from scoring.canary import is_canary
 from scoring.pipes import EstimateLine, estimate_line
-from scoring.rate import ErrorCounts
-from scoring.site_rates import GroupKey, SiteRate, by_day, by_query_group, by_rank_band, by_source, rate_of, rates_by
+from scoring.site_rates import (
+    GroupKey,
+    SiteRate,
+    by_query_group,
+    by_rank_band,
+    by_source,
+    by_window,
+    query_groups,
+    rate_of,
+    rates_by,
+)
 from stream.records import SiteState
 
-UNKNOWN = "unknown"  # the group of sites whose hits name no source or query
-SPLITS = ("source", "query", "rank", "day")
+UNKNOWN = "unknown"  # the group of sites whose hits name no source, query, rank or day
+WINDOWS = ("day", "week", "month")
+SPLITS = ("source", "query", "query-group", "rank", *WINDOWS)
 
 
 class Versions(NamedTuple):
@@ -36,37 +50,59 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     detector: str
     without_pages: int  # of the unclassifiable: no page so far; the others have too few articles
     open_sites: int | None = None  # of the whole crawl: pages of them are still to come; None where it was not looked
+    mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
 
 
 def rate_lines(
     rows: Sequence[SiteState],
     by: str = "",
-    errors: ErrorCounts | None = None,
-    confidence: float = 0.95,
+    settings: RateSettings | None = None,
+    *,
+    now_ms: int = 0,
     open_sites: int | None = None,
+    cut: Cut | None = None,
 ) -> list[RateLine]:
     """Rates of site rows: one for all sites, or one per group of `by`; and each of them per ruleset and detector.
 
-    A site found by two sources or queries counts in both. Without rows there is one line, which says so.
+    A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
+    rates of their ruleset and detector, see `errors_in_force`, if they came through in the time up to `now_ms`. Without
+    rows there is one line, which says so.
     """
+    settings = settings or RateSettings()
+    cut = cut or Cut()
     lines = []
     for versions, comparable in _comparable(rows):
-        groups = rates_by(comparable, _key(by), errors, confidence) if by else {}
-        if not by:
-            groups = {"": rate_of(comparable, errors, confidence)}
-        lines += [_line(found, by, group, versions, open_sites) for group, found in groups.items()]
+        correction = errors_in_force(settings, comparable, now_ms)
+        wanted = [row for row in cut.of(comparable, settings) if not is_canary(row.site)]
+        estimating = (correction.errors, settings.confidence, settings.half_width)
+        groups = rates_by(wanted, _key(by, settings, cut), *estimating) if by else {"": rate_of(wanted, *estimating)}
+        mixed = _mixed(wanted, _key(by, settings, cut) if by else lambda _: [""])
+        for group, found in groups.items():
+            line = _line(found, by, group, versions, open_sites, mixed.get(group, 0))
+            lines.append(msgspec.structs.replace(line, text="; ".join([line.text, *correction.remarks])))
     return lines
 
 
-def _key(by: str) -> GroupKey:
-    keys: dict[str, GroupKey] = {
-        "source": by_source,
-        "query": by_query_group(lambda query: query),
-        "rank": by_rank_band,
-        "day": by_day,
-    }
-    key = keys[by]
+def _key(by: str, settings: RateSettings, cut: Cut) -> GroupKey:
+    if by in WINDOWS:
+        key = by_window(by, cut.since, cut.until)
+    else:
+        keys: dict[str, GroupKey] = {
+            "source": by_source,
+            "query": by_query_group(lambda query: query),
+            "query-group": by_query_group(query_groups(settings.groups)),
+            "rank": by_rank_band,
+        }
+        key = keys[by]
     return lambda row: key(row) or [UNKNOWN]
+
+
+def _mixed(rows: Iterable[SiteState], key: GroupKey) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in rows:
+        for group in key(row) if row.mixed else ():
+            found[group] = found.get(group, 0) + 1
+    return found
 
 
 def _comparable(rows: Sequence[SiteState]) -> Iterator[tuple[Versions, list[SiteState]]]:
@@ -81,7 +117,7 @@ def _comparable(rows: Sequence[SiteState]) -> Iterator[tuple[Versions, list[Site
         yield versions, [*found.get(versions, []), *extra]
 
 
-def _line(found: SiteRate, by: str, group: str, versions: Versions, open_sites: int | None) -> RateLine:
+def _line(found: SiteRate, by: str, group: str, versions: Versions, open_sites: int | None, mixed: int) -> RateLine:
     still_open = f"; {open_sites} {'site' if open_sites == 1 else 'sites'} still open in the crawl"
     estimate = msgspec.structs.asdict(estimate_line(found))
     estimate["text"] += still_open if open_sites and not by else ""
@@ -95,4 +131,5 @@ def _line(found: SiteRate, by: str, group: str, versions: Versions, open_sites: 
         detector=versions.detector,
         without_pages=found.without_pages or 0,
         open_sites=open_sites,
+        mixed=mixed,
     )

@@ -117,9 +117,10 @@ def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
         from scoring.score_stage import ScoreStage
 
         return ScoreStage(load_configured_detector(config))
+    from farmwatch.canaries import canary_rounds
     from scoring.tally_stage import TallyStage
 
-    return TallyStage(tally_identity(config), config.tally)
+    return TallyStage(tally_identity(config), config.tally, canaries=canary_rounds(config))
 
 
 def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> None:
@@ -145,7 +146,8 @@ def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> 
             create_topics(log, config)
             stage = build_stage(role, config, metrics)
             export_zeros(stage, metrics)
-            joined = log.join(stage.name, list(stage.inputs), member=member, store=stage.store)
+            names = list(stage.inputs)
+            joined = log.join(stage.name, names, member=member, store=stage.store, background=stage.background)
             loop = StageLoop(stage, joined, metrics=metrics, settings=config.loop)
             if role is Role.TALLY:
                 _run_with_upkeep(loop, log, config, metrics, stop)

@@ -6,8 +6,11 @@ from typing import Annotated
 
 import msgspec
 
-from scoring.rate import ErrorCounts
+from scoring.rate import HALF_WIDTH, ErrorCounts
+from scoring.site_rates import OTHER
 from stream.topics import DEFAULT_PARTITIONS
+
+_RESERVED_GROUPS = (OTHER, "unknown")
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,9 +47,33 @@ class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the rate is estimated."""
+    """How the rate is estimated, split and kept."""
 
     confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95  # of the interval
+    # half width of an interval that is narrow enough: a wider one says how many more sites it needs
+    half_width: Annotated[float, msgspec.Meta(gt=0, lt=1)] = HALF_WIDTH
     # how the site verdict did on sites of known truth, as a table of llm_sites, llm_found, human_sites, human_cleared;
-    # without it the rate is not corrected for the errors of the site verdict, and says so
+    # without it the canaries take its place, and without those the rate is not corrected, and says so
     errors: ErrorCounts | None = None
+    canary_days: Annotated[float, msgspec.Meta(gt=0)] = 30.0  # days after which a canary site counts no more
+    # classifiable canary sites of each truth (human, llm) from which on the rate is corrected by them
+    canary_least: Annotated[int, msgspec.Meta(ge=1)] = 20
+    # groups of queries, as a table of name -> patterns of query ids, such as health = ["health-*"]; the first group
+    # that matches counts, and what matches none is in the group `other`
+    groups: dict[str, list[str]] = {}
+    series_s: Annotated[int, msgspec.Meta(ge=60)] = 3600  # seconds between two points of the series that are kept
+
+    def __post_init__(self) -> None:
+        for name in self.groups:
+            if not name.strip() or name in _RESERVED_GROUPS:
+                raise ValueError(f"groups: a group cannot be called {name!r}: that is what sites without one are in")
+
+
+class CanarySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Canaries: pages of known truth that travel the live path, see docs/rates.md."""
+
+    # JSON lines (.zst allowed) of pages: truth (human or llm), site (a label), title, text or html, and made_at, the
+    # day on which it was written; empty: no canaries
+    file: str = ""
+    every_s: Annotated[int, msgspec.Meta(ge=600)] = 86_400  # seconds between two rounds
+    pages: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20  # of a site that are sent, at most

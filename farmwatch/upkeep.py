@@ -1,8 +1,8 @@
-"""What must happen now and then, in one place: heartbeats, retention, status, the overview of sites and rate.
+"""What must happen now and then, in one place: heartbeats, retention, status, the overview of sites, rate and series.
 
 It runs beside the TALLY role, in a thread of its own: that role is there whenever sites are, it is small, and its
-process is where the gauges of sites and rate belong. Two TALLY processes send two heartbeats and expire twice; neither
-does harm.
+process is where the gauges of sites and rate belong. Two TALLY processes send two heartbeats, expire twice and keep
+each point of a series twice, under one key; none of it does harm.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from crawler.crawl_stage import frontier_left
+from farmwatch.canary_errors import recent_canaries
 from farmwatch.config import Config
 from farmwatch.flow import READS, lag_of
+from farmwatch.rate_keeping import SeriesKeeper
 from farmwatch.rating import RateLine, rate_lines
 from farmwatch.site_table import VERDICTS, SiteTable
 from filters.ruleset import Ruleset, load_ruleset
-from scoring.site_rates import rate_of
+from scoring.rate_series import interval_start
 from stream import heartbeat
 from stream.log import Log
 from stream.metrics import Metrics
+from stream.records import SiteState
 
 _log = structlog.get_logger()
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
@@ -42,7 +45,8 @@ class Upkeep:
         self._metrics = metrics
         self._clock = clock
         self._table = SiteTable(log)
-        self._rate: float | None = None
+        self._rate = "none yet"
+        self._series = SeriesKeeper(log, config.rate)
         self._ruleset: Ruleset | None = None  # loaded once: JUDGE too keeps the one with which it started
         up = config.up
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
@@ -50,8 +54,10 @@ class Upkeep:
             ("overview", up.overview_s, self.look),
             ("status", up.status_s, self.tell),
             ("retention", up.retention_s, self.expire),
+            ("series", config.rate.series_s, self.keep),
         )
         self._due = {name: clock() + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
+        self._due["series"] = self._next_point()
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop`."""
@@ -64,7 +70,7 @@ class Upkeep:
         for name, every_s, job in self._jobs:
             if self._clock() < self._due[name]:
                 continue
-            self._due[name] = self._clock() + every_s
+            self._due[name] = self._next_point() if name == "series" else self._clock() + every_s
             try:
                 job()
             except Exception as error:  # noqa: BLE001 - upkeep must not take the stage down with it; next round tries again
@@ -81,7 +87,7 @@ class Upkeep:
             _log.info("expired", bytes=freed)
 
     def tell(self) -> None:
-        """One line of how far the run is: the crawl, the records that wait, and the uncorrected rate of the last look.
+        """One line of how far the run is: the crawl, the records that wait, and the rate of the last look.
 
         The crawl is left out on a broker: its state would have to be read back from the changelog.
         """
@@ -91,37 +97,66 @@ class Upkeep:
             said = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
         waiting = {group: lag_of(self._log, group) for group in READS}
         said["waiting"] = ",".join(f"{group}:{count}" for group, count in waiting.items() if count) or "none"
-        said["rate"] = "none yet" if self._rate is None else f"{self._rate:.1%} uncorrected"
+        said["rate"] = self._rate
         _log.info("status", **said)
 
+    def keep(self) -> None:
+        """Append the points of the series at the start of an interval, see `scoring.rate_series`. Raises BadRuleset."""
+        self._series.keep(self._rows(self._in_force()), self._clock())
+
     def look(self) -> None:
-        """Set the gauges of sites and rate from the topic `sites`, for the ruleset and the detector in force.
+        """Set the gauges of sites, rate and canaries from the topic `sites`, for the ruleset and the detector in force.
 
         Their labels have no digest: sites judged by an earlier ruleset of the same name are left out, or the lines of
         two digests would overwrite each other. Sites without a verdict count with the ruleset in force, which has its
         series also before it has judged any. Raises BadRuleset.
         """
+        ruleset = self._in_force()
+        rows = self._rows(ruleset)
+        self._metrics.clear("sites")
+        self._metrics.clear("farm_rate")
+        for split in ("", "source"):
+            for line in rate_lines(rows, split, self._config.rate, now_ms=int(self._clock() * 1000)):
+                if not split:
+                    self._rate = "none yet" if line.rate is None else f"{line.rate:.1%} {line.method}"
+                    for verdict in VERDICTS:
+                        count = int(getattr(line, verdict))
+                        self._metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
+                self._set_rate(line, ruleset.name, "all" if not split else _label(line.group))
+        self._look_at_canaries([row for row in rows if row.ruleset])
+
+    def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
+        self._metrics.clear("canary_sites")
+        self._metrics.clear("canary_share")
+        found = recent_canaries(self._config.rate, rows, int(self._clock() * 1000))
+        if not found.last_at:
+            return
+        for truth, verdicts in found.sites.items():
+            for verdict in VERDICTS:
+                self._metrics.set("canary_sites", verdicts.get(verdict, 0), truth=truth, verdict=verdict)
+        for kind, share in found.shares().items():
+            self._metrics.set("canary_share", share.point, kind=kind)
+        self._metrics.set("canary_timestamp_seconds", found.last_at / 1000)
+
+    def _in_force(self) -> Ruleset:
         if self._ruleset is None:
             self._ruleset = load_ruleset(self._config.judge.ruleset)
-        name = self._ruleset.name
-        in_force = {(name, self._ruleset.digest), ("", "")}  # without a ruleset: not judged yet
+        return self._ruleset
+
+    def _rows(self, ruleset: Ruleset) -> list[SiteState]:
+        """The rows of the detector and the ruleset in force, and those that are not judged yet."""
+        in_force = {(ruleset.name, ruleset.digest), ("", "")}
         self._table.refresh()
-        rows = [
+        return [
             row
             for row in self._table.rows()
             if row.detector == self._detector and (row.ruleset, row.digest) in in_force
         ]
-        self._rate = rate_of(rows).rate.rate
-        self._metrics.clear("sites")
-        self._metrics.clear("farm_rate")
-        rate = self._config.rate
-        for split in ("", "source"):
-            for line in rate_lines(rows, split, rate.errors, rate.confidence):
-                if not split:
-                    for verdict in VERDICTS:
-                        count = int(getattr(line, verdict))
-                        self._metrics.set("sites", count, run=line.run, ruleset=name, verdict=verdict)
-                self._set_rate(line, name, "all" if not split else _label(line.group))
+
+    def _next_point(self) -> float:
+        """When the next interval of the series starts."""
+        series_s = self._config.rate.series_s
+        return interval_start(self._clock(), series_s) / 1000 + series_s
 
     def _set_rate(self, line: RateLine, ruleset: str, source: str) -> None:
         for bound, value in (("low", line.low), ("point", line.rate), ("high", line.high)):

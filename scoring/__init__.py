@@ -34,17 +34,17 @@ if TYPE_CHECKING:
         TextLine,
         estimate_sites,
         score_texts,
-        tally_flags,
+        tally_scores,
     )
     from scoring.rate import ErrorCounts, Rate, estimate
     from scoring.score_stage import ScoreStage
     from scoring.settings import ScoreSettings, TallySettings
     from scoring.site_rates import (
         SiteRate,
-        by_day,
         by_query_group,
         by_rank_band,
         by_source,
+        by_window,
         rates_by,
         site_rate,
     )
@@ -81,17 +81,17 @@ _HOMES = {
         "TextLine",
         "estimate_sites",
         "score_texts",
-        "tally_flags",
+        "tally_scores",
     ),
     "scoring.rate": ("ErrorCounts", "Rate", "estimate"),
     "scoring.score_stage": ("ScoreStage",),
     "scoring.settings": ("ScoreSettings", "TallySettings"),
     "scoring.site_rates": (
         "SiteRate",
-        "by_day",
         "by_query_group",
         "by_rank_band",
         "by_source",
+        "by_window",
         "rates_by",
         "site_rate",
     ),
@@ -131,10 +131,10 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "TrainingOptions",
     "TrainingRefused",
     "UnknownDetector",
-    "by_day",
     "by_query_group",
     "by_rank_band",
     "by_source",
+    "by_window",
     "detector_identities",
     "detector_names",
     "estimate",
@@ -146,7 +146,7 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "run_training",
     "score_texts",
     "site_rate",
-    "tally_flags",
+    "tally_scores",
 ]
 
 

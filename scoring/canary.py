@@ -1,21 +1,49 @@
 """Canary sites: pages of known truth that travel the live path, under names that no real site can have.
 
-The last label of their name is `invalid`, which RFC 2606 reserves and which no resolver answers; the truth stands in
-the name, so that a site row alone says whether its verdict is right:
+The last label of their name is `invalid`, which RFC 2606 reserves and which no resolver answers. The name holds all
+that must be known of the site, so that its row alone says whether its verdict is right:
 
-    label.round.human.canary.invalid     written by people
-    label.round.llm.canary.invalid       written by a language model
+    label.digest.pages.round.truth.canary.invalid        such as novels.5f0c2a91d3b7e604.12.20405.human.canary.invalid
+
+`label` is the operator's name of the site, `digest` that of its content, `pages` how many were sent, `round` the number
+of times that the interval between two rounds has passed since 1970, and `truth` who wrote it: `human` or `llm`.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Final, NamedTuple
 
 HUMAN_TRUTH: Final = "human"
 LLM_TRUTH: Final = "llm"
 TRUTHS: Final = (HUMAN_TRUTH, LLM_TRUTH)
+LABEL_CAP: Final = 40  # characters of a label
 
 _SUFFIX = ".canary.invalid"
+_NAME = re.compile(
+    r"([a-z0-9][a-z0-9-]{0,39})\.([0-9a-f]{16})\.([0-9]{1,6})\.([0-9]{1,12})\.(human|llm)\.canary\.invalid"
+)
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+
+
+class CanaryName(NamedTuple):
+    """The parts of a canary site's name."""
+
+    label: str
+    digest: str  # of the content, 16 hexadecimal digits
+    pages: int
+    round: int
+    truth: str
+
+    @property
+    def site(self) -> str:
+        """The name itself."""
+        return f"{self.label}.{self.digest}.{self.pages}.{self.round}.{self.truth}{_SUFFIX}"
+
+    @property
+    def content(self) -> str:
+        """What is the same in every round."""
+        return f"{self.digest}.{self.truth}"
 
 
 def is_canary(site: str) -> bool:
@@ -29,3 +57,17 @@ def truth_of(site: str) -> str | None:
         return None
     label, _, truth = site.removesuffix(_SUFFIX).rpartition(".")
     return truth if label and truth in TRUTHS else None
+
+
+def canary_name(site: str) -> CanaryName | None:
+    """The parts of a canary site's name; None for any other name."""
+    found = _NAME.fullmatch(site)
+    if found is None:
+        return None
+    label, digest, pages, number, truth = found.groups()
+    return CanaryName(label, digest, int(pages), int(number), truth)
+
+
+def is_label(text: str) -> bool:
+    """Whether a canary site may be called so: lower-case ASCII letters, digits and dashes, at most LABEL_CAP."""
+    return _LABEL.fullmatch(text) is not None

@@ -1,14 +1,25 @@
-"""Rates over site rows: all of them, and by source, query group, rank band and day, each with all its denominators."""
+"""Rates over site rows: all of them, and by source, query group, rank band and window of time.
+
+Each rate has all its denominators. Canary sites never count. Rows of two detectors, rulesets or runs are refused: their
+verdicts mean different things. A site without a page so far has no ruleset yet, and counts with any one.
+
+A window counts the sites that search results have returned in it, each with its verdict as it stands now: a row is a
+site's present state, not its history. A site that was returned in several windows counts in each of them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from fnmatch import fnmatchcase
+from functools import lru_cache
 
 import msgspec
 
-from scoring.rate import ErrorCounts, Rate, estimate
+from scoring.canary import is_canary
+from scoring.errors import PooledDetectors
+from scoring.rate import HALF_WIDTH, ErrorCounts, Rate, estimate
 from scoring.site_verdict import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 from stream.records import SiteState
 
@@ -48,13 +59,14 @@ def site_rate(
     errors: ErrorCounts | None = None,
     confidence: float = 0.95,
     without_pages: int | None = None,
+    half_width: float = HALF_WIDTH,
 ) -> SiteRate:
     """The rate over site verdicts, one per site; `without_pages` of them had no page. Raises as `estimate`."""
     counts = Counter(verdicts)
     unclassifiable = counts[UNCLASSIFIABLE]
     sites = counts.total()
     return SiteRate(
-        rate=estimate(counts[LLM], sites - unclassifiable, errors, confidence, counts[UNDECIDED]),
+        rate=estimate(counts[LLM], sites - unclassifiable, errors, confidence, counts[UNDECIDED], half_width),
         llm=counts[LLM],
         human=counts[HUMAN],
         undecided=counts[UNDECIDED],
@@ -64,24 +76,51 @@ def site_rate(
     )
 
 
-def rate_of(rows: Sequence[SiteState], errors: ErrorCounts | None = None, confidence: float = 0.95) -> SiteRate:
-    """The rate over site rows; of the unclassifiable it knows which had no page so far. Raises as `estimate`."""
-    without_pages = sum(row.verdict == UNCLASSIFIABLE and row.pages == 0 for row in rows)
-    return site_rate((row.verdict for row in rows), errors, confidence, without_pages)
+def rate_of(
+    rows: Iterable[SiteState],
+    errors: ErrorCounts | None = None,
+    confidence: float = 0.95,
+    half_width: float = HALF_WIDTH,
+) -> SiteRate:
+    """The rate over site rows, canaries left out; of the unclassifiable it knows which had no page so far.
+
+    Raises PooledDetectors for rows of several detectors, rulesets or runs, and as `estimate`.
+    """
+    counted = [row for row in rows if not is_canary(row.site)]
+    refuse_pooled(counted)
+    without_pages = sum(row.verdict == UNCLASSIFIABLE and row.pages == 0 for row in counted)
+    return site_rate((row.verdict for row in counted), errors, confidence, without_pages, half_width)
 
 
 def rates_by(
-    rows: Iterable[SiteState], key: GroupKey, errors: ErrorCounts | None = None, confidence: float = 0.95
+    rows: Iterable[SiteState],
+    key: GroupKey,
+    errors: ErrorCounts | None = None,
+    confidence: float = 0.95,
+    half_width: float = HALF_WIDTH,
 ) -> dict[str, SiteRate]:
-    """The rate of each group, groups in sorted order.
+    """The rate of each group, groups in sorted order, canaries left out. Raises as `rate_of`.
 
     A site found by two sources counts in both, so the groups need not add up to the whole.
     """
+    counted = [row for row in rows if not is_canary(row.site)]
+    refuse_pooled(counted)
     groups: dict[str, list[SiteState]] = {}
-    for row in rows:
+    for row in counted:
         for group in key(row):
             groups.setdefault(group, []).append(row)
-    return {group: rate_of(groups[group], errors, confidence) for group in sorted(groups)}
+    return {group: rate_of(groups[group], errors, confidence, half_width) for group in sorted(groups)}
+
+
+def refuse_pooled(rows: Iterable[SiteState]) -> None:
+    """Raise PooledDetectors, naming both, where rows are of two detectors, of two rulesets, or of two runs."""
+    seen: dict[str, str] = {}
+    for row in rows:
+        ruleset = f"{row.ruleset} {row.digest}".strip()
+        for what, name in (("detector", row.detector), ("ruleset", ruleset), ("run", row.run)):
+            if name and seen.setdefault(what, name) != name:
+                both = sorted((seen[what], name))
+                raise PooledDetectors(f"sites of two {what}s cannot be counted together: {both[0]} and {both[1]}")
 
 
 def by_source(row: SiteState) -> Sequence[str]:
@@ -94,6 +133,23 @@ def by_query_group(group_of: Callable[[str], str]) -> GroupKey:
     return lambda row: sorted({group_of(query) for query in row.queries})
 
 
+OTHER = "other"  # the group of queries that no pattern matches
+
+
+def query_groups(patterns: Mapping[str, Sequence[str]]) -> Callable[[str], str]:
+    """Query id -> name of the first group with a pattern that matches it, or OTHER.
+
+    A pattern is a query id in which `*` stands for any characters, `?` for one and `[abc]` for one of these.
+    """
+
+    @lru_cache(maxsize=100_000)
+    def group_of(query: str) -> str:
+        found = (name for name, texts in patterns.items() if any(fnmatchcase(query, text) for text in texts))
+        return next(found, OTHER)
+
+    return group_of
+
+
 def by_rank_band(row: SiteState) -> Sequence[str]:
     """Key: the band of the site's best rank, "01-03" and so on; "unknown" for rank 0."""
     rank = row.best_rank
@@ -103,11 +159,38 @@ def by_rank_band(row: SiteState) -> Sequence[str]:
     return [band or f"{RANK_BANDS[-1][1] + 1}+"]
 
 
-def by_day(row: SiteState) -> Sequence[str]:
-    """Key: the UTC day on which the site's row last changed, "YYYY-MM-DD"; "unknown" for a row without a time.
+_EPOCH = date(1970, 1, 1)
+_WINDOWS: Mapping[str, Callable[[date], str]] = {
+    "day": date.isoformat,
+    "week": lambda day: "{}-W{:02d}".format(*day.isocalendar()[:2]),  # of ISO 8601: from Monday, week 1 has January 4
+    "month": lambda day: f"{day.year:04d}-{day.month:02d}",
+}
 
-    A row is a site's present state, not its history: each site counts on one day, the latest.
+
+def by_window(window: str, since: date | None = None, until: date | None = None) -> GroupKey:
+    """Key: the days, weeks or months (UTC) in which search results returned the site; none where no day is known.
+
+    With `since` and `until` only days from the one to the other count, both included.
     """
-    if row.updated_at < 1:
-        return ["unknown"]
-    return [datetime.fromtimestamp(row.updated_at // 1000, UTC).date().isoformat()]
+    name_of = _WINDOWS[window]
+
+    @lru_cache(maxsize=100_000)
+    def window_of(day: int) -> str:
+        return name_of(day_of(day))
+
+    return lambda row: sorted({window_of(day) for day in days_within(row, since, until)})
+
+
+def days_within(row: SiteState, since: date | None, until: date | None) -> list[int]:
+    """The days on which search results returned the site, from `since` to `until`, both included."""
+    first = 0 if since is None else max(0, (since - _EPOCH).days)
+    last = _LAST_DAY if until is None else (until - _EPOCH).days
+    return [day for day in row.days if first <= day <= last]
+
+
+_LAST_DAY = (date.max - _EPOCH).days
+
+
+def day_of(days: int) -> date:
+    """The day so many days after the first of 1970; days beyond the calendar are its last."""
+    return _EPOCH + timedelta(days=min(max(days, 0), _LAST_DAY))

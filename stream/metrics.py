@@ -72,6 +72,20 @@ SPECS: tuple[Spec, ...] = (
         "Share of llm among these sites that are classifiable.",
         ("run", "ruleset", "source", "bound"),
     ),
+    Spec("counter", "canary_pages_sent", "Pages of canary sites put on the way."),
+    Spec(
+        "gauge",
+        "canary_sites",
+        "Canary sites by truth and verdict, of each content the newest round, by the ruleset and detector in force.",
+        ("truth", "verdict"),
+    ),
+    Spec(
+        "gauge",
+        "canary_share",
+        "What canaries measure: site_fpr, site_tpr, page_fpr, page_tpr, kept_human, kept_llm.",
+        ("kind",),
+    ),
+    Spec("gauge", "canary_timestamp_seconds", "When the row of a canary site changed last; 0 before any has."),
     Spec("histogram", "page_to_verdict_seconds", "Time from a heartbeat's start to TALLY.", ("run",), _SECONDS),
     Spec("gauge", "heartbeat_timestamp_seconds", "Start of the last heartbeat that passed a stage.", ("stage",)),
 )

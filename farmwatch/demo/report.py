@@ -11,8 +11,8 @@ import msgspec
 from farmwatch.audit import AuditReport
 from farmwatch.messages import put, put_json, put_table, put_wrapped, this_command
 from farmwatch.rating import RateLine, rate_lines
+from farmwatch.settings import RateSettings
 from farmwatch.site_table import COLUMNS, VERDICTS
-from scoring.rate import ErrorCounts
 from stream.records import SiteState
 
 
@@ -29,14 +29,13 @@ class DemoResult:
     warning: str
     ruleset: str
     digest: str
-    errors: ErrorCounts | None
-    confidence: float
+    rate: RateSettings
     kept: Path | None
 
     @property
     def rates(self) -> list[RateLine]:
         """The rate over all sites; the demo has waited until the crawl had none open."""
-        return rate_lines(self.rows, "", self.errors, self.confidence, open_sites=0)
+        return rate_lines(self.rows, "", self.rate, open_sites=0)
 
     @property
     def agreeing(self) -> int:

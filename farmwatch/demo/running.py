@@ -204,7 +204,6 @@ def _result(run: _Run, config: Config, truth: dict[str, Truth], seconds: float, 
         warning=detector.warning,
         ruleset=ruleset.name,
         digest=ruleset.digest,
-        errors=config.rate.errors,
-        confidence=config.rate.confidence,
+        rate=config.rate,
         kept=kept,
     )

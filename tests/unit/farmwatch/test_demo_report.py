@@ -12,6 +12,7 @@ from farmwatch.audit import AuditReport
 from farmwatch.demo.report import DemoResult, print_result
 from farmwatch.demo.running import run_demo
 from farmwatch.errors import UsageError
+from farmwatch.settings import RateSettings
 from stream.records import SiteState
 
 _VERDICTS = {"a": "llm", "b": "llm", "c": "human", "d": "undecided", "e": "unclassifiable"}
@@ -32,8 +33,7 @@ def _result(kept: Path | None = None) -> DemoResult:
         warning="indicative only",
         ruleset="default",
         digest="d1",
-        errors=None,
-        confidence=0.95,
+        rate=RateSettings(),
         kept=kept,
     )
 

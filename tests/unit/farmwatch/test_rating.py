@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import msgspec
+import pytest
 
+from farmwatch.errors import UsageError
+from farmwatch.rate_command import By
+from farmwatch.rate_cuts import Cut, read_day, read_ranks
 from farmwatch.rating import SPLITS, rate_lines
-from farmwatch.watching import By
+from farmwatch.settings import RateSettings
 from scoring.pipes import EstimateLine
 from scoring.rate import ErrorCounts
 from stream.records import SiteState
@@ -78,21 +83,141 @@ def test_a_site_counts_in_each_of_its_groups() -> None:
     assert lines["searx"].rate == 0.5
 
 
-def test_a_site_counts_on_the_day_of_its_latest_row() -> None:
-    """By day (UTC), in order; a row without a time is not lost; every line has its denominators."""
-    rows = [
-        _row("a", "llm", updated_at=1_767_225_599_999),
-        _row("b", "human", updated_at=1_767_225_600_000),
-        _row("c", "unclassifiable", updated_at=1_767_225_600_001),
-        _row("d", "human"),
-    ]
-    lines = rate_lines(rows, "day")
-    assert [(line.group, line.llm, line.human, line.sites) for line in lines] == [
+DECEMBER_31 = (date(2025, 12, 31) - date(1970, 1, 1)).days
+DATED = [
+    _row("a", "llm", days=[DECEMBER_31, DECEMBER_31 + 1], sources=["file"], best_rank=2, queries=["health-1"]),
+    _row("b", "human", days=[DECEMBER_31 + 1], sources=["searx"], best_rank=8, queries=["law-1", "health-2"]),
+    _row("c", "unclassifiable", days=[DECEMBER_31 + 5], sources=["file"], best_rank=40, queries=["law-2"]),
+    _row("d", "human", sources=["file"], queries=["news"]),
+]
+GROUPS = RateSettings(groups={"health": ["health-*"], "law": ["law-?"]})
+
+
+def test_a_site_counts_in_each_window_that_returned_it() -> None:
+    """By day, week and month of the hits (UTC), in order; a row without days is not lost; weeks are those of ISO."""
+    found = {
+        window: [(line.group, line.llm, line.human, line.sites) for line in rate_lines(DATED, window)]
+        for window in ("day", "week", "month")
+    }
+    assert found["day"] == [
         ("2025-12-31", 1, 0, 1),
-        ("2026-01-01", 0, 1, 2),
+        ("2026-01-01", 1, 1, 2),
+        ("2026-01-05", 0, 0, 1),
         ("unknown", 0, 1, 1),
     ]
-    assert all("classifiable" in line.text for line in lines)
+    assert found["week"] == [("2026-W01", 1, 1, 2), ("2026-W02", 0, 0, 1), ("unknown", 0, 1, 1)]
+    assert found["month"] == [("2025-12", 1, 0, 1), ("2026-01", 1, 1, 3), ("unknown", 0, 1, 1)]
+
+
+def test_since_and_until_cut_sites_and_windows() -> None:
+    """Only sites returned in that time count, and only in windows of that time; both ends are included."""
+    cut = Cut(since=date(2026, 1, 1), until=date(2026, 1, 1))
+    assert [(line.group, line.sites) for line in rate_lines(DATED, "day", cut=cut)] == [("2026-01-01", 2)]
+    assert rate_lines(DATED, cut=Cut(until=date(2025, 12, 31)))[0].sites == 1
+    assert rate_lines(DATED, cut=Cut(since=date(1960, 1, 1)))[0].sites == 3
+
+
+def test_queries_are_grouped_by_patterns() -> None:
+    """The first pattern that matches a query id names its group; what matches none is other."""
+    lines = {line.group: (line.llm, line.sites) for line in rate_lines(DATED, "query-group", GROUPS)}
+    assert lines == {"health": (1, 2), "law": (0, 2), "other": (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("cut", "sites"),
+    [
+        (Cut(source="file"), "acd"),
+        (Cut(group="health"), "ab"),
+        (Cut(group="other"), "d"),
+        (Cut(ranks=(1, 10)), "ab"),
+        (Cut(source="file", ranks=(3, 50)), "c"),
+        (Cut(source="none"), ""),
+    ],
+)
+def test_cuts_leave_the_sites_that_were_asked_for(cut: Cut, sites: str) -> None:
+    """A cut by source, group or rank keeps those sites and no others; cuts join."""
+    assert "".join(row.site for row in cut.of(DATED, GROUPS)) == sites
+
+
+def test_a_cut_and_a_split_go_together() -> None:
+    """The weekly rate of one source: the sites of that source, in the weeks that returned them."""
+    lines = rate_lines(DATED, "week", cut=Cut(source="file"))
+    assert [(line.group, line.llm, line.sites) for line in lines] == [
+        ("2026-W01", 1, 1),
+        ("2026-W02", 0, 1),
+        ("unknown", 0, 1),
+    ]
+
+
+@pytest.mark.parametrize("text", ["0", "5-3", "x", "1-", "-1", "1-2-3"])
+def test_what_is_no_range_of_ranks_is_refused(text: str) -> None:
+    """The message says what a range looks like."""
+    with pytest.raises(UsageError, match="such as 1-10"):
+        read_ranks(text)
+
+
+def test_ranks_and_days_are_read() -> None:
+    """A range, one rank, a day, and nothing at all; what is no day is refused with an example."""
+    assert (read_ranks("1-10"), read_ranks("7"), read_ranks("")) == ((1, 10), (7, 7), None)
+    assert (read_day("2026-01-05", "--since"), read_day("", "--since")) == (date(2026, 1, 5), None)
+    with pytest.raises(UsageError, match="--since 'May': expected a day such as"):
+        read_day("May", "--since")
+
+
+def _canaries(llm_found: int, human_cleared: int, of_each: int = 20, **more: Any) -> list[SiteState]:
+    rows = []
+    for number in range(of_each):
+        for truth, good in (("llm", llm_found), ("human", human_cleared)):
+            verdict = truth if number < good else {"llm": "undecided", "human": "llm"}[truth]
+            site = f"x{number}.{number:016x}.10.5.{truth}.canary.invalid"
+            rows.append(_row(site, verdict, updated_at=10**12, **more))
+    return rows
+
+
+def test_canaries_never_count_and_correct_the_rate() -> None:
+    """Canary sites are in no denominator, no group and no window; 20 of each truth correct the rate, which says so."""
+    rows = [*ROWS, *_canaries(18, 19)]
+    for by in ("", *SPLITS):
+        for with_them, without in zip(rate_lines(rows, by, now_ms=10**12), rate_lines(ROWS, by), strict=True):
+            assert (with_them.group, with_them.sites, with_them.llm) == (without.group, without.sites, without.llm)
+            if with_them.classifiable:
+                assert (with_them.method, without.method) == ("corrected by canaries", "uncorrected")
+                assert (
+                    "20 LLM canary sites, of which 18 were found, and 20 human ones, of which 1 were" in with_them.text
+                )
+
+
+def test_the_configuration_comes_before_the_canaries() -> None:
+    """Error counts that the operator has measured are taken, whatever the canaries say."""
+    errors = ErrorCounts(llm_sites=50, llm_found=49, human_sites=50, human_cleared=50)
+    (line,) = rate_lines([*ROWS, *_canaries(18, 19)], "", RateSettings(errors=errors), now_ms=10**12)
+    assert (line.method, line.rate) == ("corrected", rate_lines(ROWS, "", RateSettings(errors=errors))[0].rate)
+
+
+@pytest.mark.parametrize(
+    ("canaries", "now_ms", "said"),
+    [
+        (_canaries(10, 10, of_each=19), 10**12, "19 LLM and 19 human ones could be classified, 20 of each are needed"),
+        (_canaries(4, 4), 10**12, "no better than chance (4 of 20 LLM and 16 of 20 human ones called llm)"),
+        (_canaries(18, 19), 10**12 + 31 * 86_400_000, ""),
+        (_canaries(18, 19, detector="y/1"), 10**12, ""),
+        (_canaries(18, 19, digest="d2"), 10**12, ""),
+    ],
+    ids=["few", "chance", "old", "other detector", "other ruleset"],
+)
+def test_canaries_that_cannot_correct_do_not(canaries: list[SiteState], now_ms: int, said: str) -> None:
+    """Too few, too old, no better than chance, or of another detector or ruleset: uncorrected, with the reason."""
+    found = {(line.detector, line.digest): line for line in rate_lines([*ROWS, *canaries], now_ms=now_ms)}
+    line = found["x/1", "d1"]
+    assert line.method == "uncorrected"
+    assert said in line.text
+
+
+def test_mixed_sites_are_told() -> None:
+    """Sites with two clear groups of scores are counted beside their verdicts."""
+    rows = [*ROWS, _row("m", "llm", mixed=True, sources=["file"])]
+    assert rate_lines(rows)[0].mixed == 1
+    assert {line.group: line.mixed for line in rate_lines(rows, "source")} == {"file": 1, "searx": 0}
 
 
 def test_every_split_of_the_command_is_known_here() -> None:
@@ -118,7 +243,8 @@ def test_without_rows_there_is_no_rate_and_a_line_that_says_so() -> None:
 
 def test_error_counts_correct_the_rate() -> None:
     """With the errors of the site verdict the method says corrected."""
-    (line,) = rate_lines(ROWS, errors=ErrorCounts(llm_sites=50, llm_found=49, human_sites=50, human_cleared=50))
+    errors = ErrorCounts(llm_sites=50, llm_found=49, human_sites=50, human_cleared=50)
+    (line,) = rate_lines(ROWS, settings=RateSettings(errors=errors))
     assert line.method == "corrected"
 
 

@@ -1,0 +1,189 @@
+"""The canary file: pages of known truth, and the page records by which they travel the live path.
+
+A line is a page: `truth` (human or llm), `site` (a label), `title`, and `text` or `html`; `made_at` is the day on which
+it was written. Lines of one truth and label are one canary site. Text becomes a plain page: what it says is escaped,
+each run of lines between empty ones is a paragraph.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import msgspec
+import xxhash
+import zstandard
+
+from crawler.urls import fetch_id, page_id
+from farmwatch.config import Config
+from farmwatch.errors import BadCanaries
+from farmwatch.settings import CanarySettings
+from scoring.canary import HUMAN_TRUTH, CanaryName, is_label
+from scoring.canary_rounds import CanaryRounds
+from stream.records import Page
+
+FOUND_BY = "canary"
+SITES_CAP = 500  # canary sites of a file
+PAGE_CAP_BYTES = 200_000  # of one page's text or HTML
+FILE_CAP_BYTES = 64 * 1024**2  # inflated
+LLM_SINCE = date(2022, 11, 30)  # when models that write whole articles were opened to everyone
+
+_DAY_MS = 86_400_000
+_KEPT_ON_MS = 7 * _DAY_MS  # rows of canary sites stay for so long after they count no more
+
+_PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
+
+
+class CanaryLine(msgspec.Struct, frozen=True):
+    """A line of the file; further fields are ignored."""
+
+    truth: Literal["human", "llm"]
+    site: str
+    title: str = ""
+    text: str = ""
+    html: str = ""
+    made_at: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CanarySite:
+    """The pages of one label and truth, in the order of the file, as HTML in UTF-8."""
+
+    truth: str
+    label: str
+    digest: str  # of the pages, 16 hexadecimal digits
+    pages: Sequence[bytes]
+    newest: date | None  # when the newest page was written, where the file says so
+
+    def name(self, number: int) -> CanaryName:
+        """Its name in a round."""
+        return CanaryName(self.label, self.digest, len(self.pages), number, self.truth)
+
+    def records(self, number: int, now_ms: int) -> Iterator[Page]:
+        """Its pages as CRAWL would have written them, in a round."""
+        site = self.name(number).site
+        compressor = zstandard.ZstdCompressor(level=3)
+        for place, body in enumerate(self.pages, 1):
+            url = f"https://{site}/{place}"
+            yield Page(
+                id=fetch_id(url, 1),
+                site=site,
+                page_id=page_id(url),
+                url=url,
+                final_url=url,
+                status=200,
+                headers={"content-type": "text/html; charset=utf-8"},
+                content_type="text/html",
+                encoding="utf-8",
+                body=compressor.compress(body),
+                body_bytes=len(body),
+                fetched_at=now_ms,
+                found_by=FOUND_BY,
+            )
+
+
+def read_canaries(settings: CanarySettings) -> list[CanarySite]:
+    """The sites of the canary file, the first `canary.pages` pages of each; none without a file.
+
+    Raises BadCanaries with file and line: what is not as it should be would measure something else.
+    """
+    if not settings.file:
+        return []
+    file = Path(settings.file).expanduser()
+    pages: dict[tuple[str, str], list[bytes]] = {}
+    made: dict[tuple[str, str], list[date]] = {}
+    for number, line in enumerate(_lines(file), 1):
+        if not line.strip():
+            continue
+        try:
+            page = _decoder.decode(line)
+            body = _body(page)
+        except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+            raise BadCanaries(f"{file}: line {number}: {' '.join(str(error).split())[:300]}") from error
+        site = (page.truth, page.site)
+        if site not in pages and len(pages) == SITES_CAP:
+            raise BadCanaries(f"{file}: line {number}: more than {SITES_CAP} canary sites")
+        of_site = pages.setdefault(site, [])
+        if len(of_site) < settings.pages:
+            of_site.append(body)
+            made.setdefault(site, []).extend([page.made_at] if page.made_at else [])
+    if not pages:
+        raise BadCanaries(f"{file}: no page in it")
+    return [
+        CanarySite(truth, label, _digest(bodies), tuple(bodies), max(made[truth, label], default=None))
+        for (truth, label), bodies in sorted(pages.items())
+    ]
+
+
+def canary_rounds(config: Config) -> CanaryRounds | None:
+    """What sends the canaries of the configuration; None without a file. Raises BadCanaries.
+
+    The file is read again for each round: pages may have been added to it.
+    """
+    if not config.canary.file:
+        return None
+    read_canaries(config.canary)
+
+    def pages_of(number: int, now_ms: int) -> Iterator[Page]:
+        for site in read_canaries(config.canary):
+            yield from site.records(number, now_ms)
+
+    keep_ms = int(config.rate.canary_days * _DAY_MS) + _KEPT_ON_MS
+    return CanaryRounds(pages_of, config.canary.every_s, keep_ms, config.log.partitions)
+
+
+_decoder = msgspec.json.Decoder(CanaryLine)
+
+
+def _lines(file: Path) -> list[bytes]:
+    try:
+        with file.open("rb") as stream:
+            content = _inflated(stream) if file.suffix == ".zst" else stream.read(FILE_CAP_BYTES + 1)
+    except OSError as error:
+        raise BadCanaries(f"{file}: cannot be read: {error.strerror}; canary.file names it") from error
+    except zstandard.ZstdError as error:
+        raise BadCanaries(f"{file}: no zstd file, or a damaged one") from error
+    if len(content) > FILE_CAP_BYTES:
+        raise BadCanaries(f"{file}: larger than {FILE_CAP_BYTES // 1024**2} MiB")
+    return content.split(b"\n")
+
+
+def _inflated(stream: BinaryIO) -> bytes:
+    decompressor = zstandard.ZstdDecompressor(max_window_size=2**27)
+    with decompressor.stream_reader(stream, read_across_frames=True) as reader:
+        return io.BufferedReader(reader).read(FILE_CAP_BYTES + 1)
+
+
+def _body(page: CanaryLine) -> bytes:
+    """The page as HTML. Raises ValueError in plain words."""
+    if not is_label(page.site):
+        raise ValueError(f"site {page.site[:60]!r} is no label: a-z, 0-9 and dashes, at most 40")
+    if bool(page.text.strip()) == bool(page.html.strip()):
+        raise ValueError("a page has either text or html")
+    if page.truth == HUMAN_TRUTH and page.made_at is not None and page.made_at >= LLM_SINCE:
+        raise ValueError(
+            f"a human page of {page.made_at}: only what was written before {LLM_SINCE} is known to be human"
+        )
+    body = (page.html or _page_of(page.title, page.text)).encode()  # UnicodeEncodeError is a ValueError
+    if len(body) > PAGE_CAP_BYTES:
+        raise ValueError(f"a page of {len(body)} bytes, at most {PAGE_CAP_BYTES} are taken")
+    return body
+
+
+def _page_of(title: str, text: str) -> str:
+    heading = html.escape(" ".join(title.split()))
+    paragraphs = "\n".join(f"<p>{html.escape(part.strip())}</p>" for part in _PARAGRAPHS.split(text) if part.strip())
+    return (
+        f'<!DOCTYPE html>\n<html><head><meta charset="utf-8"><title>{heading}</title></head>\n'
+        f"<body><article>\n<h1>{heading}</h1>\n{paragraphs}\n</article></body></html>\n"
+    )
+
+
+def _digest(bodies: Sequence[bytes]) -> str:
+    return xxhash.xxh3_64_hexdigest(b"\0".join(bodies))

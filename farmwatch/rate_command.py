@@ -1,0 +1,128 @@
+"""The command `rate`: the rate now, split and cut as asked, or its history. It only reads."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.errors import Exit, UsageError
+from farmwatch.messages import counted, message, one_line, put, put_json
+from farmwatch.options import DEFAULTS, AsJson, Common, opened
+
+if TYPE_CHECKING:
+    from farmwatch.config import Config
+    from farmwatch.rate_cuts import Cut
+    from farmwatch.rating import RateLine
+    from stream.log import Log
+
+
+class By(enum.StrEnum):
+    """What a rate may be split by."""
+
+    SOURCE = "source"
+    QUERY = "query"
+    QUERY_GROUP = "query-group"
+    RANK = "rank"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+def rate(
+    *,
+    by: Annotated[
+        By | None,
+        Parameter(help="Split by source, query, group of queries or rank of the hits, or by day, week or month."),
+    ] = None,
+    source: Annotated[str, Parameter(help="Only sites that this source has returned.")] = "",
+    group: Annotated[str, Parameter(help="Only sites that queries of this group (rate.groups) have returned.")] = "",
+    rank: Annotated[str, Parameter(help="Only sites whose best rank lies here, such as 1-10.")] = "",
+    since: Annotated[str, Parameter(help="Only sites returned on this day or later, such as 2026-05-01; UTC.")] = "",
+    until: Annotated[str, Parameter(help="Only sites returned on this day or before.")] = "",
+    history: Annotated[
+        bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
+    ] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """The share of LLM sites with its interval and all its denominators; one line per ruleset and detector.
+
+    By day, week (ISO) or month, in UTC: the sites that search results returned in it, with their verdicts as they stand
+    now. A site counts in each window that returned it. An interval that is too wide says how many more sites it needs.
+
+    History: the rate as it stood at each point in time, by default of the last 7 days.
+
+    JSON: one object a line, with the fields of `estimate`, the group, the versions and the detector's warning.
+    """
+    import time
+
+    import msgspec
+
+    from farmwatch.caveats import caveats, tell
+    from farmwatch.rate_cuts import Cut, read_day, read_ranks
+    from farmwatch.rating import rate_lines
+    from farmwatch.site_table import read_sites
+
+    config = common.load().config
+    cut = Cut(source, group, read_ranks(rank), read_day(since, "--since"), read_day(until, "--until"))
+    if group:
+        _require_group(group, config)
+    if history:
+        from farmwatch.rate_history import show_history
+
+        return show_history(config, by.value if by else "", cut, json)
+    with opened(config) as log:
+        rows = read_sites(log)
+        open_sites, waiting = _still_to_come(log, config)
+    split = by.value if by else ""
+    lines = rate_lines(rows, split, config.rate, now_ms=int(time.time() * 1000), open_sites=open_sites, cut=cut)
+    warnings = caveats(config, (line.detector for line in lines))
+    if not rows and waiting:
+        message(f"{counted(waiting, 'hit')} {'waits' if waiting == 1 else 'wait'}; start `farmwatch up`")
+    if json:
+        for line in lines:
+            put_json({**msgspec.to_builtins(line), "warning": warnings[line.detector]})
+        return Exit.OK
+    _tell(lines, cut)
+    tell(warnings)
+    return Exit.OK
+
+
+def _tell(lines: list[RateLine], cut: Cut) -> None:
+    if cut.text:
+        message(f"only sites of {cut.text}")
+    for line in lines:
+        group = f"{line.by} {line.group}: " if line.by else ""
+        put(one_line(f"{group}{line.text}"))
+        mixed = f" ({line.mixed} of all mixed)" if line.mixed else ""
+        put(
+            f"  {line.sites} sites: {line.llm} llm, {line.human} human, {line.undecided} undecided,"
+            f" {line.unclassifiable} unclassifiable{mixed}; ruleset {line.ruleset or '-'} {line.digest or '-'};"
+            f" detector {line.detector or '-'}"
+        )
+
+
+def _require_group(group: str, config: Config) -> None:
+    from scoring.site_rates import OTHER
+
+    names = [*config.rate.groups, OTHER]
+    if group not in names:
+        raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
+
+
+def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
+    """Sites that the crawl has not done with, and hits that it has not read.
+
+    On a broker the frontier is not looked at: its state would have to be read back from the changelog.
+    """
+    from crawler.crawl_stage import frontier_left
+    from farmwatch.flow import lag_of
+    from stream.topics import DECISIONS, HITS
+
+    topics = log.topics()
+    if HITS not in topics or DECISIONS not in topics:
+        return None, 0
+    embedded = config.log.url.startswith("sqlite:")
+    return frontier_left(log, topics[HITS]).active if embedded else None, lag_of(log, "crawl")

@@ -1,0 +1,75 @@
+"""Which sites a rate is taken of: those of one source, one query group, a range of ranks, a stretch of days."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date
+
+from farmwatch.errors import UsageError
+from farmwatch.settings import RateSettings
+from scoring.canary import is_canary
+from scoring.site_rates import days_within, query_groups
+from stream.records import SiteState
+
+_RANKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What is asked of a site; "" and None ask nothing. `ranks` are the first and the last, both included."""
+
+    source: str = ""
+    group: str = ""
+    ranks: tuple[int, int] | None = None
+    since: date | None = None
+    until: date | None = None
+
+    def of(self, rows: Iterable[SiteState], settings: RateSettings) -> list[SiteState]:
+        """The sites that it asks for; canaries pass, since they belong to no search result and are left out later."""
+        group_of = query_groups(settings.groups)
+        return [row for row in rows if is_canary(row.site) or self._has(row, group_of)]
+
+    @property
+    def text(self) -> str:
+        """The cut in words, "" where nothing is cut."""
+        ranks = self.ranks and ("rank " + "-".join(map(str, dict.fromkeys(self.ranks))))
+        said = (
+            self.source and f"source {self.source}",
+            self.group and f"query group {self.group}",
+            ranks,
+            self.since and f"since {self.since}",
+            self.until and f"until {self.until}",
+        )
+        return ", ".join(part for part in said if part)
+
+    def _has(self, row: SiteState, group_of: Callable[[str], str]) -> bool:
+        if self.source and self.source not in row.sources:
+            return False
+        if self.group and all(group_of(query) != self.group for query in row.queries):
+            return False
+        if self.ranks is not None and not self.ranks[0] <= row.best_rank <= self.ranks[1]:
+            return False
+        return (self.since is None and self.until is None) or bool(days_within(row, self.since, self.until))
+
+
+def read_ranks(text: str) -> tuple[int, int] | None:
+    """`1-10`, or one rank; None for "". Raises UsageError."""
+    if not text:
+        return None
+    found = _RANKS.fullmatch(text.strip())
+    first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= first <= last:
+        raise UsageError(f"--rank {text!r}: expected a rank or a range of ranks from 1 on, such as 1-10")
+    return first, last
+
+
+def read_day(text: str, option: str) -> date | None:
+    """`2026-05-01`; None for "". Raises UsageError."""
+    if not text:
+        return None
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError:
+        raise UsageError(f"{option} {text!r}: expected a day such as 2026-05-01") from None

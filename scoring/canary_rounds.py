@@ -1,0 +1,87 @@
+"""Sending canary pages: once a round and partition, in the same transaction that remembers it.
+
+A round has a number: how many intervals have passed since 1970. Each partition's state holds the number of the last
+round whose pages were sent there, and the pages of the canary sites that fall into it are appended in the transaction
+that raises this number. So whatever crashes, restarts or moves to another process, no page is sent twice and none of a
+round that was begun is lost; a round in which nobody ran is left out.
+
+Names of canary sites are new each round, and a daemon runs for months: a site's row and tally are taken away again
+`keep_ms` after it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import structlog
+
+from stream import topics
+from stream.log import partition_of
+from stream.records import Page
+from stream.stage import Context
+
+_ROUND_KEY = b"\0canary"
+_SITE_KEY = b"\0canary\0"  # and the site; due when it is to be taken away
+_TAKEN_AWAY = 100  # sites a tick and partition at most
+_TRY_AGAIN_MS = 300_000  # after a round whose pages could not be made
+
+_log = structlog.get_logger()
+
+PagesOf = Callable[[int, int], Iterable[Page]]  # (round, now in ms) -> the pages of the round, sites together
+
+
+class CanaryRounds:
+    """What TALLY does of canaries at each tick. `pages_of` may raise what it likes: the round is then tried again."""
+
+    def __init__(self, pages_of: PagesOf, every_s: int, keep_ms: int, partitions: int) -> None:
+        """Send `pages_of(round, now_ms)` every `every_s` seconds to a log of so many partitions."""
+        self._pages_of = pages_of
+        self._every_ms = every_s * 1000
+        self._keep_ms = keep_ms
+        self._partitions = partitions
+        self._not_before = 0
+
+    def tick(self, contexts: Mapping[int, Context]) -> None:
+        """Send what is due in the partitions at hand, and take old sites away."""
+        for ctx in contexts.values():
+            self._take_away(ctx)
+        late = [ctx for ctx in contexts.values() if self._number(ctx) > _stored(ctx)]
+        if not late or late[0].now_ms < self._not_before:
+            return
+        number = max(map(self._number, late))
+        try:
+            pages = list(self._pages_of(number, late[0].now_ms))
+        except Exception as error:  # noqa: BLE001 - a broken file of canaries must not stop the tally
+            self._not_before = late[0].now_ms + _TRY_AGAIN_MS
+            _log.error("canaries_not_sent", round=number, error=f"{type(error).__name__}: {error}"[:300])
+            return
+        for ctx in late:
+            self._send(ctx, number, pages)
+
+    def _send(self, ctx: Context, number: int, pages: Iterable[Page]) -> None:
+        sites = set()
+        for page in pages:
+            if partition_of(page.site, self._partitions) == ctx.partition:
+                ctx.emit(topics.PAGES, page)
+                sites.add(page.site)
+        for site in sites:
+            ctx.state.put(_SITE_KEY + site.encode(), b"", due_at=ctx.now_ms + self._keep_ms)
+        ctx.state.put(_ROUND_KEY, str(number).encode())
+        ctx.meter.count("canary_pages_sent", len([page for page in pages if page.site in sites]))
+
+    def _take_away(self, ctx: Context) -> None:
+        for key, _, _ in ctx.state.due(ctx.now_ms, _TAKEN_AWAY):
+            if key.startswith(_SITE_KEY):
+                site = key.removeprefix(_SITE_KEY)
+                ctx.state.delete(key)
+                ctx.state.delete(site)
+                ctx.tombstone(topics.SITES, site.decode())
+
+    def _number(self, ctx: Context) -> int:
+        return ctx.now_ms // self._every_ms
+
+
+def _stored(ctx: Context) -> int:
+    """Number of the last round that was sent to the partition; -1 = none."""
+    value = ctx.state.get(_ROUND_KEY)
+    return -1 if value is None else int(value)

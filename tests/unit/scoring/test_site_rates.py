@@ -1,0 +1,84 @@
+"""Rates of site rows: canaries left out, nothing pooled, windows by the days of the hits."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.errors import PooledDetectors
+from scoring.pipes import SiteVerdictLine, estimate_sites
+from scoring.site_rates import by_window, day_of, query_groups, rate_of, rates_by
+from stream.records import SiteState
+
+
+def row(site: str, verdict: str = "llm", **more: Any) -> SiteState:
+    """A site's row of one detector and ruleset."""
+    return SiteState(id=site, site=site, verdict=verdict, **{"detector": "x/1", "ruleset": "r", "digest": "d1", **more})
+
+
+@pytest.mark.parametrize(
+    ("other", "names"),
+    [
+        ({"detector": "y/2"}, "detectors cannot be counted together: x/1 and y/2"),
+        ({"digest": "d2"}, "rulesets cannot be counted together: r d1 and r d2"),
+        ({"run": "replay-7"}, "runs cannot be counted together: live and replay-7"),
+    ],
+)
+def test_nothing_is_pooled(other: dict[str, str], names: str) -> None:
+    """Sites of two detectors, rulesets or runs are refused with both names, whichever way they come."""
+    rows = [row("a"), row("b", **other)]
+    with pytest.raises(PooledDetectors, match=names):
+        rate_of(rows)
+    with pytest.raises(PooledDetectors, match=names):
+        rates_by(rows, lambda row: [row.site])
+
+
+def test_the_estimate_pipe_pools_nothing() -> None:
+    """Lines that name two detectors or rulesets are refused with both names; lines that name none are counted."""
+    lines = [SiteVerdictLine(site=str(n), verdict="llm", detector=f"x/{n}") for n in range(2)]
+    with pytest.raises(PooledDetectors, match="x/0 and x/1"):
+        estimate_sites(lines)
+    with pytest.raises(PooledDetectors, match="r d1 and r d2"):
+        estimate_sites(SiteVerdictLine(verdict="llm", ruleset="r", digest=f"d{n}") for n in (1, 2))
+    assert estimate_sites([SiteVerdictLine(verdict="llm"), lines[0]]).llm == 2
+
+
+def test_sites_without_a_verdict_join_any_ruleset() -> None:
+    """A site that no page was judged of yet has no ruleset: it stays in the denominator of sites."""
+    assert rate_of([row("a"), row("b", "unclassifiable", ruleset="", digest="")]).sites == 2
+
+
+def test_canaries_count_in_no_rate() -> None:
+    """A canary site is in no denominator: of rows, of groups, and of the pipe's lines."""
+    rows = [row("a"), row("x.llm.canary.invalid"), row("x.human.canary.invalid", "human")]
+    assert (rate_of(rows).sites, rate_of(rows).llm) == (1, 1)
+    assert list(rates_by(rows, lambda row: [row.site])) == ["a"]
+    assert estimate_sites(SiteVerdictLine(site=row.site, verdict="llm") for row in rows).sites == 1
+
+
+@given(st.lists(st.integers(-5, 10**7), max_size=20), st.sampled_from(["day", "week", "month"]))
+def test_every_day_has_its_window(days: list[int], window: str) -> None:
+    """Whatever days a row claims, a site is in at most as many windows as days, each once, in order of time."""
+    known = [day for day in days if day >= 0]
+    names = list(by_window(window)(row("a", days=days)))
+    assert names == sorted(set(names))
+    assert len(names) <= len(known)
+    assert bool(names) == any(day <= (date.max - date(1970, 1, 1)).days for day in known)
+
+
+def test_windows_are_those_of_the_calendar() -> None:
+    """ISO weeks belong to the year of their Thursday; days beyond the calendar are its last one."""
+    new_year = (date(2027, 1, 1) - date(1970, 1, 1)).days
+    assert by_window("week")(row("a", days=[new_year])) == ["2026-W53"]
+    assert by_window("month")(row("a", days=[new_year])) == ["2027-01"]
+    assert day_of(10**9) == date.max
+
+
+def test_patterns_match_whole_ids_and_case() -> None:
+    """`*`, `?` and sets stand for what they do in file names; the first group that matches is the one."""
+    group_of = query_groups({"a": ["x-*"], "b": ["x-1", "[pq]?"]})
+    assert [group_of(query) for query in ("x-1", "p7", "p77", "X-1", "")] == ["a", "b", "other", "other", "other"]
