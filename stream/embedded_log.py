@@ -16,7 +16,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -92,7 +92,15 @@ class EmbeddedLog:
         records = Records(found, self._clock())
         self._writer.run(records.insert, records.blobs)
 
-    def join(self, group: str, topics: Sequence[str], *, member: str, store: str | None = None) -> EmbeddedMember:
+    def join(
+        self,
+        group: str,
+        topics: Sequence[str],
+        *,
+        member: str,
+        store: str | None = None,
+        background: Collection[str] = (),
+    ) -> EmbeddedMember:
         """See `Log.join`. Raises UnknownTopic."""
         with self._reader() as reader:
             subscribed = [self._topics.find(reader.database, topic) for topic in topics]
@@ -109,6 +117,7 @@ class EmbeddedLog:
             topics=self._topics,
             subscribed=subscribed,
             store=store,
+            background=background,
             writer=self._writer,
             reader=reader,
             clock=self._clock,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from stream.clock import Clock
@@ -38,6 +38,7 @@ class EmbeddedMember:
         topics: Topics,
         subscribed: list[Stored],
         store: str | None,
+        background: Collection[str],
         writer: Writer,
         reader: RecordReader,
         clock: Clock,
@@ -47,6 +48,7 @@ class EmbeddedMember:
         self.identity = (prefix + group, name, epoch)
         self._folder = folder
         self._store = None if store is None else prefix + store
+        self._background = background
         self._topics = topics
         self._subscribed = subscribed
         self._writer = writer
@@ -225,6 +227,7 @@ class EmbeddedMember:
             start = max(first, self._positions[at])
             if start < end:
                 ready.append((topic, at.partition, start, end))
+        ready = [place for place in ready if place[0].name not in self._background] or ready
         self._turn += 1
         shift = self._turn % len(ready) if ready else 0
         return ready[shift:] + ready[:shift]

@@ -35,6 +35,7 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         """Next records of what is held and not paused; keeps the membership. Raises LogUnavailable or Fenced."""
         with translated(f"poll of group {self.config['group_id']}"):
             self._take_in_join()
+            self._free_the_slot()
             polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
         return [record for records in polled.values() for record in records]
 
@@ -111,6 +112,17 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
             self._net.run(self._complete_join, joined.value)
         elif isinstance(joined.exception, kafka_errors.FencedInstanceIdError):
             raise joined.exception
+
+    def _free_the_slot(self) -> None:
+        """Let go of records that have all been returned, so that a partition that flows again gets its own back.
+
+        kafka-python 3.0 parks the fetched records of a paused partition, fetches no more, and takes them up again
+        only while nothing is in the slot for parsed records. What was returned to the last one stays there, so that a
+        partition that was held while others flowed would stand still for good.
+        """
+        fetcher = self._fetcher
+        if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
+            fetcher._next_partition_records = None
 
     async def _complete_join(self, assignment: bytes) -> None:
         coordinator = self._coordinator

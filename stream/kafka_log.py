@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import structlog
@@ -105,11 +105,19 @@ class KafkaLog:
                     self._producer.kill()
                     raise
 
-    def join(self, group: str, topics: Sequence[str], *, member: str, store: str | None = None) -> KafkaMember:
+    def join(
+        self,
+        group: str,
+        topics: Sequence[str],
+        *,
+        member: str,
+        store: str | None = None,
+        background: Collection[str] = (),
+    ) -> KafkaMember:
         """See `Log.join`. Raises UnknownTopic. Where the broker is away, the member's polls go on trying."""
         if not topics:
             raise StreamError(f"group {group!r} joins without topics")
-        return KafkaMember(self._site, group, topics, member, store)
+        return KafkaMember(self._site, group, topics, member, store, background)
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
         """Records with start <= offset < stop (default: the end now). Raises UnknownTopic, LogUnavailable."""

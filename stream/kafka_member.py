@@ -48,7 +48,15 @@ _SURELY_FENCED = 0.9  # of the transaction timeout: a younger transaction was no
 class KafkaMember:
     """See `Member`."""
 
-    def __init__(self, site: KafkaSite, group: str, topics: Sequence[str], name: str, store: str | None) -> None:
+    def __init__(
+        self,
+        site: KafkaSite,
+        group: str,
+        topics: Sequence[str],
+        name: str,
+        store: str | None,
+        background: Collection[str] = (),
+    ) -> None:
         """Join as `name`; where the broker is away, the polls go on trying. Raises UnknownTopic."""
         self._site = site
         self._group = group
@@ -59,7 +67,8 @@ class KafkaMember:
         self._consumer: GroupConsumer | None = None
         self._producer: TransactionalProducer | None = None
         self._owned = Ownership(site, topics, group=group, member=name, store=store)
-        self._buffer = FetchBuffer()
+        self._background = background
+        self._buffer = FetchBuffer(background)
         self._pauses = Pauses()
         self._superseded = False
         self._closed = False
@@ -75,14 +84,14 @@ class KafkaMember:
         deadline = time.monotonic() + timeout_s
         while True:
             consumer = self._joined(deadline)
-            messages = self._buffer.take(self._flowing(), max_records, max_bytes)
+            messages = self._take(consumer, max_records, max_bytes)
             if not messages:
                 calm = consumer.settled() and not self._owned.pending
                 wait_s = min(max(0.0, deadline - time.monotonic()), _SLICE_S if calm else _BUSY_SLICE_S)
                 self._fetch(consumer, wait_s, max_records)
                 if self._owned.pending:
                     self._make_ready(consumer, wait_s)
-                messages = self._buffer.take(self._flowing(), max_records, max_bytes)
+                messages = self._take(consumer, max_records, max_bytes)
             for message in messages:
                 at = TopicPartition(self._site.full(message.topic), message.partition)
                 self._owned.delivered[at] = message.offset + 1
@@ -192,8 +201,25 @@ class KafkaMember:
         assert self._consumer is not None
         return self._consumer
 
+    def _take(self, consumer: GroupConsumer, max_records: int, max_bytes: int) -> list[Message]:
+        """Out of the buffer; of background topics only when the broker, asked for it, has nothing else for us."""
+        flowing = self._flowing()
+        messages = self._buffer.take(flowing, max_records, max_bytes)
+        if messages or not flowing or not self._buffer.holds_background() or self._live_waits(consumer, flowing):
+            return messages
+        return self._buffer.take(flowing, max_records, max_bytes, background=True)
+
+    def _live_waits(self, consumer: GroupConsumer, flowing: Collection[int]) -> bool:
+        """True when these partitions of a topic that is no background topic have more than was fetched."""
+        live = [at for at in self._owned.inputs(flowing) if self._site.short(at.topic) not in self._background]
+        ends = self._site.admin.stable_end(live)
+        positions = {at: consumer.position_of(at) for at in live}
+        return any(position is None or position < ends[at] for at, position in positions.items())
+
     def _fetch(self, consumer: GroupConsumer, timeout_s: float, max_records: int) -> None:
         """Fetch into the buffer, and follow what a rebalance did."""
+        if self._background:
+            self._hold_or_let()
         try:
             records = consumer.fetch(timeout_s, max_records)
         except Fenced:
@@ -230,8 +256,13 @@ class KafkaMember:
         if self._consumer is None:
             return
         flowing = self._flowing()
-        self._consumer.hold(self._owned.inputs(p for p in self._owned.epochs if p not in flowing))
-        self._consumer.let(self._owned.inputs(flowing))
+        held = self._owned.inputs(p for p in self._owned.epochs if p not in flowing)
+        let = self._owned.inputs(flowing)
+        if self._buffer.holds_background():  # enough of it: while live records flow, it would grow without end
+            held += [at for at in let if self._site.short(at.topic) in self._background]
+            let = [at for at in let if self._site.short(at.topic) not in self._background]
+        self._consumer.hold(held)
+        self._consumer.let(let)
 
     def _flowing(self) -> Collection[int]:
         return set(self._pauses.flowing(self._owned.epochs))

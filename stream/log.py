@@ -7,7 +7,7 @@ The same test suite (tests/stream) runs against all three.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -125,7 +125,8 @@ class Member(Protocol):
 
         May change the assignment. Order holds within (topic, partition). Positions advance in memory only; `commit`
         makes them durable, `rewind` takes them back. At least one record is returned when any is there, even above
-        max_bytes. Raises LogUnavailable; Fenced while another process has this member's name.
+        max_bytes; one of a background topic only while no record of another topic waits for this member.
+        Raises LogUnavailable; Fenced while another process has this member's name.
         """
 
     def assignment(self) -> Mapping[int, int]:
@@ -172,9 +173,18 @@ class Log(Protocol):
     def append(self, outputs: Sequence[Output]) -> None:
         """Append outside of any group, all or nothing, durable on return. Raises as `Member.commit`."""
 
-    def join(self, group: str, topics: Sequence[str], *, member: str, store: str | None = None) -> Member:
+    def join(
+        self,
+        group: str,
+        topics: Sequence[str],
+        *,
+        member: str,
+        store: str | None = None,
+        background: Collection[str] = (),
+    ) -> Member:
         """Join a consumer group under a stable member name. A second live member of that name fences the first.
 
+        `background` are those of `topics` that are read only while no record of another one waits, see `Member.poll`.
         `store` names the group's keyed state ("frontier", …): per partition, written by `commit` only. On Kafka its
         changelog is the compacted topic "state.<store>", which must exist.
         """

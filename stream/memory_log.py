@@ -6,7 +6,7 @@ It keeps the whole `Log` contract, several members and threads included; nothing
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream.clock import Clock, wall_ms
@@ -83,7 +83,15 @@ class MemoryLog:
             self.check_outputs(outputs)
             self.add(outputs)
 
-    def join(self, group: str, topics: Sequence[str], *, member: str, store: str | None = None) -> MemoryMember:
+    def join(
+        self,
+        group: str,
+        topics: Sequence[str],
+        *,
+        member: str,
+        store: str | None = None,
+        background: Collection[str] = (),
+    ) -> MemoryMember:
         """See `Log.join`. Raises UnknownTopic."""
         with self.changed:
             counts = {topic: len(self.partitions(topic)) for topic in topics}
@@ -93,7 +101,7 @@ class MemoryLog:
             for partition, (owner, _) in list(joined.leases.items()):
                 if owner == member:
                     joined.grant(partition, member)
-            return MemoryMember(self, group, membership, counts, store)
+            return MemoryMember(self, group, membership, counts, store, background)
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
         """Records with start <= offset < stop."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from stream.errors import Fenced, StreamError
@@ -21,13 +21,20 @@ class MemoryMember:
     """See `Member`."""
 
     def __init__(
-        self, log: MemoryLog, group: str, membership: Membership, topics: Mapping[str, int], store: str | None
+        self,
+        log: MemoryLog,
+        group: str,
+        membership: Membership,
+        topics: Mapping[str, int],
+        store: str | None,
+        background: Collection[str],
     ) -> None:
         self._log = log
         self._group = group
         self._membership = membership
         self._topics = topics
         self._store = store
+        self._background = background
         self._partitions = max(topics.values())
         self._leases: dict[int, int] = {}
         self._positions: dict[At, int] = {}
@@ -146,6 +153,7 @@ class MemoryMember:
             position = self._positions.setdefault(at, committed.get(at, 0))
             if position < self._log.partition(at).end and at.partition in flowing:
                 ready.append(at)
+        ready = [at for at in ready if at.topic not in self._background] or ready
         self._turn += 1
         shift = self._turn % len(ready) if ready else 0
         taken: list[Message] = []

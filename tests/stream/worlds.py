@@ -68,10 +68,16 @@ class World:
         self.log.create(made)
 
     def join(
-        self, *topics: str, name: str = "m", group: str = "g", store: str | None = None, log: Any = None
+        self,
+        *topics: str,
+        name: str = "m",
+        group: str = "g",
+        store: str | None = None,
+        log: Any = None,
+        background: Sequence[str] = (),
     ) -> Member:
         """Join a group; the member is closed after the test unless that was done."""
-        member: Member = (log or self.log).join(group, topics, member=name, store=store)
+        member: Member = (log or self.log).join(group, topics, member=name, store=store, background=background)
         self.members.append(member)
         return member
 
