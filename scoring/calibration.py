@@ -17,8 +17,9 @@ least 10 of each label are asked for.
 
 **The site test.** `scoring.site_verdict` asks for p0, the share of pages of a human site that are flagged, and p1 for
 an LLM site. Sites differ, and the test is wrong for those between, so both lie toward the other kind: p0 is the share
-which four of five human sites stay at or below, p1 the one which four of five LLM sites reach. On 69 real sites with
-Binoculars at .9015 this gives about .09 and .68, near the .10 and .65 of the test's defaults.
+which nine of ten human sites stay at or below, p1 the one which nine of ten LLM sites reach. On 69 real sites with
+Binoculars at .9015 this gives .20 and .63; the test's own defaults are .20 and .65. Fewer articles than could decide
+at these leave a site unclassifiable.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import msgspec
 import numpy as np
 
 from scoring.calibration_report import CalibrationReport, Slice
+from scoring.detector import BUILT_IN
 from scoring.errors import BadParameters, CalibrationRefused
 from scoring.labelled_scores import LabelledScores, auroc
 from scoring.platt import cross_fitted, fit_curve, reliability
@@ -41,7 +43,7 @@ LLM_TEXTS = 100  # needed at least: a share of them is then known to about 10 po
 SITES = 10  # of each label, needed at least where sites are known
 BANDS = ((0, 150), (150, 300), (300, 700), (700, None))  # words: from, below
 GENRES = 20  # shown; the rest is one row
-_TOWARD = 0.8  # sites that lie on the right side of p0, and of p1
+_TOWARD = 0.9  # sites that lie on the right side of p0, and of p1
 
 
 def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdSet, CalibrationReport]:
@@ -196,9 +198,9 @@ def by_genre(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
 
 
 def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams | None, str]:
-    """Parameters of the sequential test from the sites that are known, and what they rest on; None: the default's."""
+    """Parameters of the sequential test from the sites that are known, and what they rest on; None: they make none."""
     if not scores.knows_sites:
-        return None, "no sites are known: site verdicts use the detector's default p0 and p1"
+        return None, "none of its own: no sites are known"
     known = scores.where(np.array([bool(site) for site in scores.sites]))
     flagged = known.toward_llm > (-threshold if known.llm_below else threshold)
     shares = {}
@@ -209,14 +211,25 @@ def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams 
     humans, llms = shares[False], shares[True]
     counts = f"{len(humans)} human and {len(llms)} LLM sites"
     if min(len(humans), len(llms)) < SITES:
-        return None, f"{counts}, {SITES} of each are needed: site verdicts use the detector's default p0 and p1"
+        return None, f"none of its own: {counts}, {SITES} of each are needed"
     p0 = min(max(round(float(np.quantile(humans, _TOWARD, method="higher")), 3), 0.02), 0.98)
     p1 = min(max(round(float(np.quantile(llms, 1 - _TOWARD, method="lower")), 3), 0.02), 0.98)
     said = f"{_TOWARD:.0%} of {len(humans)} human sites are flagged on at most {p0:.1%} of their pages, "
     said += f"{_TOWARD:.0%} of {len(llms)} LLM sites on at least {p1:.1%}"
     if p1 - p0 < 0.1:
-        return None, f"{said}: too near for a test of sites at this threshold; the detector's default p0 and p1 stay"
-    return msgspec.structs.replace(params_for(scores.detector), p0=p0, p1=p1), said
+        return None, f"none of its own: {said}, too near for a test at this threshold; take a higher --fpr"
+    built_in = scores.detector.split("/", 1)[0] == BUILT_IN
+    start = params_for(BUILT_IN) if built_in else SprtParams()
+    return msgspec.structs.replace(
+        start, p0=p0, p1=p1, min_articles=max(start.min_articles if built_in else 1, _fewest(start, p0, p1))
+    ), said
+
+
+def _fewest(start: SprtParams, p0: float, p1: float) -> int:
+    """Articles with which the test could decide at all: all of them flagged, or none."""
+    flagged = math.log((1 - start.beta) / start.alpha) / min(math.log(p1 / p0), start.clip)
+    clear = math.log((1 - start.alpha) / start.beta) / min(math.log((1 - p0) / (1 - p1)), start.clip)
+    return math.ceil(min(flagged, clear))
 
 
 def _sites(scores: LabelledScores, *, llm: bool) -> int:

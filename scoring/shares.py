@@ -20,6 +20,7 @@ Where p is 0 or 1 no variance shows, and n' is the number of clusters, as if all
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -80,6 +81,7 @@ def cluster_sums(values: Numbers, clusters: Codes) -> Numbers:
     return sums.astype(np.float64)
 
 
+@lru_cache(maxsize=4096)
 def exact_interval(count: float, total: float) -> tuple[float, float]:
     """Clopper and Pearson's 95% interval; `count` and `total` need not be whole. total > 0."""
     low = 0.0 if count <= 0 else _beta_quantile(_TAIL, count, total - count + 1)
@@ -87,6 +89,7 @@ def exact_interval(count: float, total: float) -> tuple[float, float]:
     return low, high
 
 
+@lru_cache(maxsize=4096)
 def t_quantile(degrees: float) -> float:
     """Student's t at 97.5%: |t| > x has probability I_{d/(d+x^2)}(d/2, 1/2)."""
     x = _beta_quantile(2 * _TAIL, degrees / 2, 0.5)

@@ -142,7 +142,7 @@ def test_a_set_of_another_detector_is_refused_with_both_names(tmp_path: Path) ->
 
 
 def test_the_tag_tells_every_change() -> None:
-    """Threshold, curve, side and site test are in the digest: flags of two sets can never be taken for one another's."""
+    """Threshold, curve, side and site test are in the digest: flags of two sets are never taken for each other's."""
     changes: list[dict[str, object]] = [
         {},
         {"threshold": math.nextafter(0.9, 1)},
