@@ -403,7 +403,7 @@ def test_calibration_on_real_pages(pages: LabelledScores) -> None:
     """At a rate of 4.67% the threshold comes out within .004 of the published .9015, and finds 76-78% of LLM pages.
 
     The interval by site holds the target and is several times as wide as pages alone would have it; the site test is
-    near the defaults, .20 and .65.
+    near the defaults of the test, .20 and .65.
     """
     chosen, report = calibrate(pages, "pages", 0.0467)
     assert chosen.threshold == pytest.approx(0.9015, abs=0.004) and chosen.llm_below
@@ -414,8 +414,8 @@ def test_calibration_on_real_pages(pages: LabelledScores) -> None:
     assert found.share <= 0.0467 and found.low < 0.02 and found.high > 0.09
     assert report.all.auroc is not None and report.all.auroc.value == pytest.approx(0.964, abs=0.001)
     assert chosen.site_test is not None
-    assert chosen.site_test.p0 == pytest.approx(0.20, abs=0.03) and chosen.site_test.p1 == pytest.approx(0.65, abs=0.04)
-    assert chosen.site_test.min_articles == 5  # of 5 clear pages a human site can be told, of 4 nothing
+    assert chosen.site_test.p0 == pytest.approx(0.20, abs=0.03) and chosen.site_test.p1 == pytest.approx(0.63, abs=0.04)
+    assert chosen.site_test.min_articles == 6  # six clear pages or flags can decide, five cannot
     assert report.reliability.calibration_error < 0.05 and report.reliability.brier < 0.08
 
 
