@@ -6,6 +6,7 @@ from cyclopts import App, Group
 
 from farmwatch import (
     calibrating,
+    canary_command,
     changing,
     checking,
     evaluating,
@@ -50,6 +51,7 @@ app.command(running.demo, group=_DAEMON)
 
 app.command(rate_command.rate, group=_WATCHING)
 app.command(watching.sites, group=_WATCHING)
+app.command(canary_command.canaries, group=_WATCHING)
 app.command(explain_command.explain, group=_WATCHING)
 app.command(watching.topics, group=_WATCHING)
 

@@ -71,9 +71,9 @@ def rate_lines(
     settings = settings or RateSettings()
     cut = cut or Cut()
     lines = []
-    for versions, comparable in _comparable(rows):
-        correction = errors_in_force(settings, comparable, now_ms)
-        wanted = [row for row in cut.of(comparable, settings) if not is_canary(row.site)]
+    for versions, found_rows in comparable(rows):
+        correction = errors_in_force(settings, found_rows, now_ms)
+        wanted = [row for row in cut.of(found_rows, settings) if not is_canary(row.site)]
         estimating = (correction.errors, settings.confidence, settings.half_width)
         groups = rates_by(wanted, _key(by, settings, cut), *estimating) if by else {"": rate_of(wanted, *estimating)}
         mixed = _mixed(wanted, _key(by, settings, cut) if by else lambda _: [""])
@@ -105,7 +105,7 @@ def _mixed(rows: Iterable[SiteState], key: GroupKey) -> dict[str, int]:
     return found
 
 
-def _comparable(rows: Sequence[SiteState]) -> Iterator[tuple[Versions, list[SiteState]]]:
+def comparable(rows: Sequence[SiteState]) -> Iterator[tuple[Versions, list[SiteState]]]:
     """Rows that may be counted together. A site without a verdict yet has no ruleset: it counts with each."""
     found: dict[Versions, list[SiteState]] = {}
     for row in rows:

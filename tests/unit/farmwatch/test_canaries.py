@@ -1,0 +1,150 @@
+"""The file of canaries: what is taken, what is refused with file and line, and how text becomes a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farmwatch.canaries import LLM_SINCE, PAGE_CAP_BYTES, SITES_CAP, _page_of, canary_rounds, read_canaries
+from farmwatch.config import load
+from farmwatch.errors import BadCanaries, Exit
+from farmwatch.settings import CanarySettings
+from scoring.canary import truth_of
+from stream.records import Page
+from tests.front_door import Runner
+
+
+def write(folder: Path, *lines: dict[str, Any] | str, name: str = "canaries.jsonl") -> CanarySettings:
+    """A file of these lines."""
+    data = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines).encode()
+    path = folder / name
+    path.write_bytes(zstandard.ZstdCompressor().compress(data) if name.endswith(".zst") else data)
+    return CanarySettings(file=str(path), pages=3)
+
+
+def line(number: int = 0, **more: Any) -> dict[str, Any]:
+    """A page of a human site."""
+    return {"truth": "human", "site": "novels", "title": f"Chapter {number}", "text": f"Text {number}.", **more}
+
+
+def body(page: Page) -> str:
+    """The HTML of a page record."""
+    return zstandard.ZstdDecompressor().decompress(page.body).decode()
+
+
+@pytest.mark.parametrize("name", ["canaries.jsonl", "canaries.jsonl.zst"])
+def test_lines_of_a_label_and_truth_are_a_site(tmp_path: Path, name: str) -> None:
+    """At most canary.pages pages of each, in the order of the file; the name tells truth, content and pages."""
+    lines = [line(n) for n in range(5)] + [line(truth="llm", made_at="2026-01-02"), line(truth="llm", site="notes")]
+    sites = read_canaries(write(tmp_path, *lines, "", name=name))
+    assert [(site.label, site.truth, len(site.pages)) for site in sites] == [
+        ("novels", "human", 3),
+        ("notes", "llm", 1),
+        ("novels", "llm", 1),
+    ]
+    assert truth_of(sites[0].name(7).site) == "human"
+    assert len({site.digest for site in sites}) == 2  # the same page under two labels is one content
+    pages = list(sites[0].records(7, 99))
+    assert [page.url for page in pages] == [f"https://{sites[0].name(7).site}/{n}" for n in (1, 2, 3)]
+    assert "<p>Text 1.</p>" in body(pages[1])
+
+
+def test_records_are_the_same_in_a_round_and_new_in_the_next(tmp_path: Path) -> None:
+    """Ids follow from content, round and place, and are those by which `explain` finds a page."""
+    from crawler.urls import page_id
+
+    (site,) = read_canaries(write(tmp_path, line(1), line(2)))
+    one, again, later = (list(site.records(number, 5)) for number in (1, 1, 2))
+    assert one == again
+    assert not {page.id for page in one} & {page.id for page in later}
+    assert all(page.page_id == page_id(page.url) for page in one)
+    assert all(page.outcome == "fetched" and page.found_by == "canary" for page in one)
+
+
+def test_a_changed_page_makes_another_content(tmp_path: Path) -> None:
+    """New texts under an old label are counted beside the old ones, not in their place."""
+    (before,) = read_canaries(write(tmp_path, line(1)))
+    (after,) = read_canaries(write(tmp_path, line(1, text="New.")))
+    assert (before.label, before.digest) != (after.label, after.digest)
+
+
+@given(st.text(max_size=200), st.text(max_size=400))
+def test_text_never_becomes_markup(title: str, text: str) -> None:
+    """Whatever the text says, the page has its own elements only, and what is written is what was given."""
+    tags = [part.split(">", 1)[0] for part in _page_of(title, text).split("<")[1:]]
+    allowed = {"!DOCTYPE html", "html", "head", 'meta charset="utf-8"', "title", "body", "article", "h1", "p"}
+    assert {tag.removeprefix("/") for tag in tags} <= allowed
+
+
+def test_paragraphs_are_kept(tmp_path: Path) -> None:
+    """Empty lines part paragraphs; what looks like markup is text."""
+    (site,) = read_canaries(write(tmp_path, line(text="One <b>\ntwo\n \nthree & four")))
+    tree = site.pages[0].decode()
+    assert "<p>One &lt;b&gt;\ntwo</p>\n<p>three &amp; four</p>" in tree
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("{", "line 2"),
+        ('{"truth": "robot", "site": "a", "text": "x"}', "line 2: Invalid enum value 'robot'"),
+        ({"truth": "llm", "text": "x"}, "line 2: Object missing required field `site`"),
+        (line(site="No Label"), "line 2: site 'No Label' is no label"),
+        (line(text="  "), "line 2: a page has either text or html"),
+        (line(html="<p>x"), "line 2: a page has either text or html"),
+        (line(made_at="2022-11-30"), "line 2: a human page of 2022-11-30: only what was written before 2022-11-30"),
+        (line(made_at="May"), "line 2: Invalid"),
+        (line(text="x" * (PAGE_CAP_BYTES + 1)), "at most 200000 are taken"),
+        ('{"truth":"llm","site":"a","text":"\\ud800"}', "line 2"),
+        ("[" * 100_000, "line 2"),
+    ],
+)
+def test_bad_lines_are_refused_with_their_number(tmp_path: Path, bad: dict[str, Any] | str, said: str) -> None:
+    """One bad line refuses the file: what is not as it should be would measure something else."""
+    with pytest.raises(BadCanaries) as caught:
+        read_canaries(write(tmp_path, line(1), bad))
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 600 + len(str(tmp_path))
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    """Absent, empty, not zstd, too many sites: each says what it is; no file named is no error."""
+    assert read_canaries(CanarySettings()) == []
+    with pytest.raises(BadCanaries, match="cannot be read: No such file"):
+        read_canaries(CanarySettings(file=str(tmp_path / "none")))
+    with pytest.raises(BadCanaries, match="no page in it"):
+        read_canaries(write(tmp_path, ""))
+    (tmp_path / "x.zst").write_bytes(b"nothing of the kind")
+    with pytest.raises(BadCanaries, match="no zstd file"):
+        read_canaries(CanarySettings(file=str(tmp_path / "x.zst")))
+    many = [line(site=f"s{n}") for n in range(SITES_CAP + 1)]
+    with pytest.raises(BadCanaries, match="more than 500 canary sites"):
+        read_canaries(write(tmp_path, *many))
+
+
+def test_human_pages_of_before_are_taken(tmp_path: Path) -> None:
+    """The day before models were opened to everyone is the last one; LLM pages may be of any day."""
+    sites = read_canaries(write(tmp_path, line(made_at="2022-11-29"), line(truth="llm", made_at="2026-11-01")))
+    assert [site.newest.isoformat() for site in sites if site.newest] == ["2022-11-29", "2026-11-01"]
+    assert LLM_SINCE.isoformat() == "2022-11-30"
+
+
+def test_up_refuses_a_broken_file_before_it_starts(farmwatch: Runner, tmp_path: Path) -> None:
+    """The supervisor would else start TALLY again for ever: exit code 2, file and line."""
+    settings = write(tmp_path, "{")
+    ran = farmwatch("up", "--set", f"canary.file={settings.file}", "--set", "crawl.contact=https://x.example/")
+    assert ran.code == Exit.USAGE
+    assert f"{settings.file}: line 1" in ran.err
+
+
+def test_without_a_file_nothing_is_sent(tmp_path: Path) -> None:
+    """No canaries, no state and no work; with a file there are rounds."""
+    assert canary_rounds(load(None, [], {}).config) is None
+    settings = write(tmp_path, line(1))
+    assert canary_rounds(load(None, [f"canary.file={settings.file}"], {}).config) is not None

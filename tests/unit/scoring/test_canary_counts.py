@@ -1,0 +1,102 @@
+"""What canaries measure: each content once, in its newest round, of one detector and ruleset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.canary import LABEL_CAP, CanaryName, canary_name, is_canary, is_label, truth_of
+from scoring.canary_counts import canary_counts, canary_summary
+from scoring.error_counts import CanaryCounts
+from scoring.errors import PooledDetectors
+from stream.records import SiteState
+
+
+def row(truth: str, content: int, verdict: str, number: int = 5, **more: Any) -> SiteState:
+    """The row of a canary site of ten pages."""
+    site = CanaryName("label", f"{content:016x}", 10, number, truth).site
+    fields = {"pages": 9, "articles": 8, "scored": 7, "flagged": 3, "updated_at": number, "detector": "x/1", **more}
+    return SiteState(id=site, site=site, verdict=verdict, **fields)
+
+
+def test_errors_are_counted_as_the_rate_counts() -> None:
+    """Of classifiable sites: LLM ones called llm are found; human ones not called llm, undecided too, are cleared."""
+    rows = [
+        row("llm", 1, "llm"),
+        row("llm", 2, "undecided"),
+        row("llm", 3, "unclassifiable"),
+        row("human", 4, "human"),
+        row("human", 5, "undecided"),
+        row("human", 6, "llm"),
+        row("human", 7, "unclassifiable"),
+        SiteState(id="real.example", site="real.example", verdict="llm", detector="x/1"),
+    ]
+    assert canary_counts(rows) == CanaryCounts(llm_sites=2, llm_found=1, human_sites=3, human_cleared=2)
+    assert canary_summary(rows).sites["human"] == {"human": 1, "undecided": 1, "llm": 1, "unclassifiable": 1}
+
+
+def test_rounds_of_one_content_are_one_site() -> None:
+    """The newest round counts, since texts keep their scores; one that is under way does not yet replace the last."""
+    rows = [row("human", 1, "llm", 5), row("human", 1, "human", 6), row("human", 1, "unclassifiable", 7)]
+    assert canary_counts(rows) == CanaryCounts(0, 0, 1, 1)
+    assert canary_counts(reversed(rows)) == CanaryCounts(0, 0, 1, 1)
+    assert canary_counts([*rows, row("human", 2, "llm", 5)]) == CanaryCounts(0, 0, 2, 1)
+
+
+def test_old_rounds_do_not_count() -> None:
+    """What changed last before the time that counts is left out, but was seen."""
+    rows = [row("llm", 1, "llm", 5), row("llm", 2, "llm", 9)]
+    assert canary_counts(rows, since_ms=6) == CanaryCounts(1, 1, 0, 0)
+    assert canary_summary(rows, since_ms=10).last_at == 9
+
+
+def test_canaries_of_two_detectors_are_not_pooled() -> None:
+    """Counts are of one detector: two are refused with both names; rows of real sites are not looked at."""
+    with pytest.raises(PooledDetectors, match="x/1 and y/2"):
+        canary_counts([row("llm", 1, "llm"), row("llm", 2, "llm", detector="y/2")])
+    assert canary_counts([row("llm", 1, "llm"), SiteState(id="a", site="a", detector="y/2")]).llm_sites == 1
+
+
+def test_shares_of_sites_and_pages() -> None:
+    """FPR and TPR of sites and pages and the shares that the ruleset keeps, each in its interval."""
+    found = canary_summary([row("human", 1, "llm"), row("human", 2, "human"), row("llm", 3, "llm")]).shares()
+    assert {name: share.point for name, share in found.items()} == {
+        "site_fpr": 0.5,
+        "page_fpr": 3 / 7,
+        "kept_human": 0.8,
+        "site_tpr": 1.0,
+        "page_tpr": 3 / 7,
+        "kept_llm": 0.8,
+    }
+    assert all(share.low <= share.point <= share.high for share in found.values())
+
+
+def test_nothing_to_divide_by_is_left_out() -> None:
+    """Without canaries there are no shares; with unclassifiable sites only, no share of sites."""
+    assert canary_summary([]).shares() == {}
+    assert set(canary_summary([row("human", 1, "unclassifiable", scored=0)]).shares()) == {"kept_human"}
+
+
+@given(
+    st.from_regex(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True),
+    st.integers(0, 2**64 - 1),
+    st.integers(1, 999_999),
+    st.integers(0, 10**12 - 1),
+    st.sampled_from(["human", "llm"]),
+)
+def test_a_name_reads_back(label: str, digest: int, pages: int, number: int, truth: str) -> None:
+    """A canary's name holds all its parts, is a canary's, and is a host name."""
+    name = CanaryName(label, f"{digest:016x}", pages, number, truth)
+    assert is_label(label)
+    assert canary_name(name.site) == name
+    assert is_canary(name.site) and truth_of(name.site) == truth
+    assert len(name.site) <= 253 and all(0 < len(part) <= 63 for part in name.site.split("."))
+
+
+@pytest.mark.parametrize("text", ["", "A", "a.b", "-a", "a-", "ä", "a b", "a" * (LABEL_CAP + 1), "a\n"])
+def test_what_is_no_label_is_refused(text: str) -> None:
+    """Labels are parts of host names."""
+    assert not is_label(text)

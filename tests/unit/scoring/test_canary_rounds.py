@@ -1,0 +1,230 @@
+"""Canary pages are sent exactly once a round and partition, whatever crashes, moves or is broken."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from scoring.canary import CanaryName
+from scoring.canary_rounds import CanaryRounds, PagesOf
+from scoring.score_stage import score_key
+from scoring.tally_stage import TallyStage
+from scoring.testing import FakeDetector
+from stream.errors import LogUnavailable
+from stream.log import Output, partition_of
+from stream.loop import StageLoop
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import Page, Score, SiteState, Verdict, decode, encode
+from stream.topics import DECISIONS, PAGES, SCORES, SITES, VERDICTS, all_topics
+
+PARTITIONS = 3
+EVERY_S = 1000
+KEEP_MS = 5_000_000
+NAMES = [CanaryName(f"site{n}", f"{n:016x}", 2, 0, "llm" if n % 2 else "human") for n in range(8)]
+
+
+def pages_of(number: int, now_ms: int) -> Iterator[Page]:
+    """Two pages of each of eight sites."""
+    for name in NAMES:
+        site = name._replace(round=number).site
+        for place in (1, 2):
+            yield Page(id=f"{site}/{place}", site=site, page_id=f"{site}/{place}", url="", fetched_at=now_ms)
+
+
+class Farm:
+    """TALLY processes over one log, with a clock that the test sets."""
+
+    def __init__(self, pages: PagesOf = pages_of) -> None:
+        self.now_ms = 10_000_000
+        self.log = MemoryLog(clock=lambda: self.now_ms)
+        self.log.create(all_topics(PARTITIONS, "e"))
+        self.pages = pages
+        self.metrics = Metrics()
+
+    def tally(self, name: str = "one") -> StageLoop:
+        """A process that has joined."""
+        rounds = CanaryRounds(lambda n, now: self.pages(n, now), EVERY_S, KEEP_MS, PARTITIONS)
+        stage = TallyStage(FakeDetector().identity, canaries=rounds)
+        stage.poll_s = 0.001
+        member = self.log.join(stage.name, list(stage.inputs), member=name, store=stage.store)
+        return StageLoop(stage, member, metrics=self.metrics, clock=lambda: self.now_ms)
+
+    def work(self, *loops: StageLoop, cycles: int = 3) -> None:
+        """Some rounds of each process, by turns."""
+        for _ in range(cycles):
+            for loop in loops:
+                loop.cycle(threading.Event())
+
+    def sent(self) -> Counter[str]:
+        """How often each page stands on the topic."""
+        found: Counter[str] = Counter()
+        for partition in range(PARTITIONS):
+            for message in self.log.read(PAGES, partition):
+                if message.value:
+                    page = decode(Page, message.value)
+                    assert partition_of(page.site, PARTITIONS) == partition
+                    found[page.id] += 1
+        return found
+
+
+def expected(*numbers: int) -> Counter[str]:
+    """Every page of these rounds once."""
+    return Counter(page.id for number in numbers for page in pages_of(number, 0))
+
+
+def test_a_round_is_sent_once() -> None:
+    """All pages at once, each in its site's partition; nothing more until the next round begins, and none is missed."""
+    farm = Farm()
+    loop = farm.tally()
+    farm.work(loop)
+    assert farm.sent() == expected(10)
+    farm.now_ms += 999_000
+    farm.work(loop)
+    assert farm.sent() == expected(10)
+    farm.now_ms += 1_000
+    farm.work(loop)
+    assert farm.sent() == expected(10, 11)
+    sent = farm.metrics.registry.get_sample_value("farmwatch_canary_pages_sent_total")
+    assert sent == sum(expected(10, 11).values())
+
+
+def test_a_round_in_which_nobody_ran_is_left_out() -> None:
+    """After a rest of five rounds only the present one is sent."""
+    farm = Farm()
+    farm.work(farm.tally())
+    farm.now_ms += 5 * EVERY_S * 1000
+    farm.work(farm.tally())  # a second member of that name fences the first, as a restart does
+    assert farm.sent() == expected(10, 15)
+
+
+def test_two_processes_send_each_page_once() -> None:
+    """Each sends what falls into its partitions, and takes over what the other leaves without sending it again."""
+    farm = Farm()
+    one, two = farm.tally("one"), farm.tally("two")
+    farm.work(one, two, cycles=6)
+    assert farm.sent() == expected(10)
+    farm.now_ms += EVERY_S * 1000
+    farm.work(one)
+    one._member.close()
+    farm.work(two, cycles=6)
+    assert farm.sent() == expected(10, 11)
+
+
+@given(st.lists(st.sampled_from(["work", "crash", "restart", "wait"]), max_size=12))
+def test_no_page_is_ever_sent_twice(steps: list[str]) -> None:
+    """Whatever is interrupted: each round that was begun is whole in the end, and no page stands there twice."""
+    farm = Farm()
+    loop = farm.tally()
+    for step in steps:
+        if step == "wait":
+            farm.now_ms += EVERY_S * 1000
+        elif step == "restart":
+            loop = farm.tally()
+        elif step == "crash":
+            commit, loop._member.commit = loop._member.commit, _refuse  # type: ignore[method-assign]
+            loop.cycle(_stopped())
+            loop._member.commit = commit  # type: ignore[method-assign]
+        else:
+            farm.work(loop)
+    farm.work(loop, cycles=8)
+    sent = farm.sent()
+    assert set(sent.values()) == {1}
+    rounds = {int(ident.split(".")[3]) for ident in sent}
+    assert sent == expected(*rounds)
+    assert farm.now_ms // (EVERY_S * 1000) in rounds
+
+
+def _refuse(commit: object) -> None:
+    raise LogUnavailable("the log is away")
+
+
+def _stopped() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
+
+
+def test_a_broken_file_stops_nothing() -> None:
+    """Pages that cannot be made are an error in the log, once in five minutes; mended, they are sent in that round."""
+    calls = []
+
+    def broken(number: int, now_ms: int) -> Iterator[Page]:
+        calls.append(now_ms)
+        raise ValueError("line 3: no JSON")
+
+    farm = Farm(broken)
+    loop = farm.tally()
+    with capture_logs() as events:
+        farm.work(loop, cycles=5)
+    assert [event["event"] for event in events if event["log_level"] == "error"] == ["canaries_not_sent"]
+    assert len(calls) == 1
+    farm.pages = pages_of
+    farm.now_ms += 300_000
+    farm.work(loop)
+    assert farm.sent() == expected(10)
+
+
+def test_old_canary_sites_are_taken_away() -> None:
+    """A canary site's row and tally go when it is old; a real site's stay, and no site of a later round goes."""
+    farm = Farm()
+    loop = farm.tally()
+    farm.work(loop)
+    old = NAMES[0]._replace(round=10).site
+    for site in (old, "real.example"):
+        verdict = Verdict(id=site, site=site, page_id=site, url="", verdict="dropped", first_failed="words", digest="d")
+        output = Output(VERDICTS, partition_of(site, PARTITIONS), site.encode(), encode(verdict))
+        farm.log.append([output])
+    farm.work(loop)
+    assert rows(farm) == {old, "real.example"}
+    farm.now_ms += KEEP_MS - 1
+    farm.work(loop)
+    assert old in rows(farm)
+    farm.now_ms += 1
+    farm.work(loop)
+    assert rows(farm) == {"real.example"}
+    keys = {key for partition in range(PARTITIONS) for key, _ in farm.log.scan_state("tally", partition)}
+    assert old.encode() not in keys
+    assert b"real.example" in keys
+
+
+def rows(farm: Farm) -> set[str]:
+    """Sites whose newest record is a row."""
+    newest: dict[str, bool] = {}
+    for partition in range(PARTITIONS):
+        for message in farm.log.read(SITES, partition):
+            newest[message.key.decode()] = message.value is not None
+            if message.value:
+                decode(SiteState, message.value)
+    return {site for site, there in newest.items() if there}
+
+
+@pytest.mark.parametrize(("site", "stops"), [("real.example", 1), (NAMES[1]._replace(round=10).site, 0)])
+def test_nobody_is_told_to_stop_crawling_a_canary(site: str, stops: int) -> None:
+    """A site with articles enough sends a stop to CRAWL; a canary site, which nobody crawls, sends none."""
+    farm = Farm(lambda number, now_ms: [])
+    detector = FakeDetector().identity
+    for number in range(12):
+        fields: dict[str, Any] = {"site": site, "page_id": str(number), "text_digest": f"t{number}", "fetched_at": 1}
+        verdict = Verdict(id=str(number), url="", verdict="article", digest="d", ruleset="r", **fields)
+        score = Score(
+            id=f"t{number}:{detector}", fetch_id=str(number), detector=detector, p_llm=1.0, flag=True, **fields
+        )
+        partition = partition_of(site, PARTITIONS)
+        farm.log.append(
+            [
+                Output(VERDICTS, partition, site.encode(), encode(verdict)),
+                Output(SCORES, partition, score_key(score).encode(), encode(score)),
+            ]
+        )
+    farm.work(farm.tally(), cycles=30)
+    assert rows(farm) == {site}
+    found = [message for partition in range(PARTITIONS) for message in farm.log.read(DECISIONS, partition)]
+    assert len(found) == stops
