@@ -1,4 +1,4 @@
-"""Is a site `mixed`: do its scores fall into two clear groups, one that reads as written by a model and one that does not?
+"""Is a site `mixed`: do its scores fall into two clear groups, one that reads as a model's and one that does not?
 
 The scores are sorted and cut once where the squared distances to the two groups' means are least (two-means in one
 dimension, exact: a running sum tells them for every cut). The groups are clear when

@@ -14,7 +14,7 @@ MethodName = Literal["sprt", "gaussian", "deciles"]
 
 
 class PageScore(msgspec.Struct, frozen=True):
-    """What a detector said of one text of a site. None = not known; a text on which it abstained is not given at all."""
+    """What a detector said of one text of a site; None = not known. A text on which it abstained is no PageScore."""
 
     flag: bool | None
     score: float | None = None  # on the detector's own scale
@@ -44,7 +44,7 @@ class SiteMethod(Protocol):
         """The method's name in settings and rows."""
 
     def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by its page scores in the order of their fetch; those that lack what it needs are passed over."""
+        """Judge a site by page scores in the order of their fetch; those that lack what it needs are passed over."""
 
     def evidence(self, verdict: SiteVerdict) -> str:
         """Why a verdict is what it is, in one sentence for people."""

@@ -22,7 +22,7 @@ from collections import Counter
 import msgspec
 import xxhash
 
-from scoring.site_method import DECIDED, PageScore, SiteMethod, SiteVerdict
+from scoring.site_method import DECIDED, PageScore, SiteVerdict
 from stream.records import Hit, Score, SiteState, Verdict
 
 ARTICLE = "article"

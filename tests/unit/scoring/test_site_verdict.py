@@ -168,7 +168,7 @@ def test_clip_bounds_what_one_page_says() -> None:
 
 @pytest.mark.parametrize("params", [SprtParams(), LITE_NGRAM_PARAMS])
 def test_error_rates_hold_by_simulation(params: SprtParams) -> None:
-    """On independent pages at p0 and p1 wrong verdicts stay within alpha and beta, corrections by later pages included."""
+    """On independent pages at p0 and p1 wrong verdicts stay within alpha and beta, corrections included."""
     rng = np.random.default_rng(20261121)
     test = SiteTest(params)
     sites = 3000
@@ -201,7 +201,7 @@ def test_parameters_that_make_no_test_are_refused(wrong: dict[str, float]) -> No
 
 
 def test_parameters_belong_to_the_detector() -> None:
-    """Identities get their own parameters: lite-ngram, Binoculars by its published threshold, the defaults otherwise."""
+    """lite-ngram has its own parameters, Binoculars those of its published threshold, the rest the defaults."""
     pair = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
     assert params_for("lite-ngram/0a1b2c3d/p0.95") == LITE_NGRAM_PARAMS
     assert params_for("lite-ngram") == LITE_NGRAM_PARAMS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scoring.errors import NoSiteTest
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage
@@ -21,6 +23,7 @@ from stream.stage import Context
 from stream.state import KeyedState
 
 SITE = "a.example"
+DAY_MS = 86_400_000
 DETECTOR = "fake/1"
 SPRT = SprtParams(p0=0.10, min_articles=4)
 
@@ -65,9 +68,10 @@ class Desk:
         return msgspec.structs.replace(self.rows[-1], updated_at=0)
 
 
-def hit(number: int, rank: int = 1, source: str = "file", query: str = "q1", site: str = SITE) -> Hit:
+def hit(number: int, rank: int = 1, source: str = "file", query: str = "q1", site: str = SITE, at: int = 0) -> Hit:
     """A search result."""
-    return Hit(id=f"h{number}", site=site, url=f"https://{site}/{number}", query_id=query, source=source, rank=rank)
+    url = f"https://{site}/{number}"
+    return Hit(id=f"h{number}", site=site, url=url, query_id=query, source=source, rank=rank, fetched_at=at)
 
 
 def page(
@@ -236,6 +240,127 @@ def test_a_newer_fetch_replaces_its_page_in_place() -> None:
     assert data is not None and list(msgspec.msgpack.decode(data)[4]) == ["p1", "p2"]
 
 
+def test_a_tally_of_flags_alone_is_read() -> None:
+    """Layout 2 kept flags without scores: sprt goes on with them, for gaussian they are absent until scored anew."""
+    name = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
+    pages = {f"p{i}": [1 + i, f"p{i}v1", i < 6, f"t{i}", "" if i < 6 else "lang", "d1"] for i in range(7)}
+    flags = {f"t{i}:{name}": True for i in range(6)} | {"t0:fake/2": False}
+    stored = [1, ["file"], ["q1"], 1, pages, flags, "default", "d1", b"", "", 2]
+    rows = {}
+    for method in ("sprt", "gaussian"):
+        desk = Desk(name, method=method)
+        state = KeyedState(desk.store)
+        state.put(SITE.encode(), msgspec.msgpack.encode(stored))
+        desk.store.apply(state.changes())
+        desk.feed(hit(2, at=3 * DAY_MS))
+        rows[method] = desk.row
+    row = rows["sprt"]
+    assert (row.verdict, row.pages_used, row.decided_at, row.scored, row.flagged) == ("llm", 6, 6, 6, 6)
+    assert (row.pages, row.articles, row.dropped_by, row.days, row.hits) == (7, 6, {"lang": 1}, [3], 2)
+    row = rows["gaussian"]
+    assert (row.verdict, row.pages_used, row.scored, row.flagged, row.method) == ("unclassifiable", 0, 6, 6, "gaussian")
+    row = desk.feed(*(score(f"t{i}", True, name, 0.7) for i in range(6))).row
+    assert (row.verdict, row.pages_used) == ("llm", 5)
+
+
+def test_a_refetched_page_moves_the_counts_and_not_the_evidence() -> None:
+    """The counts follow a page's newest fetch; the method reads its first fetch as an article, whatever came later."""
+    desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(5)), *(score(f"t{i}", False) for i in range(5)))
+    first = desk.row
+    assert (first.verdict, first.pages_used, first.decided_at) == ("human", 5, 1)
+    desk.feed(*(page(i, visit=2, text=f"new{i}") for i in range(5)), *(score(f"new{i}", True) for i in range(5)))
+    row = desk.row
+    assert (row.verdict, row.pages_used, row.llr, row.decided_at) == ("human", 5, first.llr, 1)
+    assert (row.articles, row.scored, row.flagged) == (5, 5, 5)
+    late = Desk(sprt=SPRT).feed(page(1, visit=2, text="new"), score("new", True), page(1, visit=1), score("t1", False))
+    early = Desk(sprt=SPRT).feed(page(1, visit=1), page(1, visit=2, text="new"), score("t1", False), score("new", True))
+    assert late.row == early.row
+
+
+def test_a_page_that_was_no_article_at_first_is_evidence_from_when_it_is_one() -> None:
+    """A first fetch that was dropped is passed over; the evidence is the first that was an article."""
+    desk = Desk(sprt=SPRT).feed(page(1, article=False), page(1, visit=5, text="t"), score("t", True))
+    assert (desk.row.articles, desk.row.pages_used) == (1, 1)
+
+
+def site_of(flags: Sequence[bool], at: Sequence[int]) -> list[Record]:
+    """Articles with these flags, fetched at these times."""
+    records: list[Record] = []
+    for number, (flag, visit) in enumerate(zip(flags, at, strict=True)):
+        records += [page(number, visit=visit), score(f"t{number}", flag)]
+    return records
+
+
+def test_later_pages_correct_a_site_until_it_closes() -> None:
+    """Five clear pages, then flagged ones: within the time the row is corrected to llm, after it the row stands."""
+    flags = [False] * 5 + [True] * 10
+    near, far = [*range(1, 16)], [1, 2, 3, 4, 5, *range(60_006, 60_016)]
+    corrected = Desk(sprt=SPRT, close_after_s=60).feed(*site_of(flags, near))
+    assert (corrected.row.verdict, corrected.row.pages_used, corrected.row.decided_at) == ("llm", 12, 5)
+    frozen = Desk(sprt=SPRT, close_after_s=60).feed(*site_of(flags, far))
+    assert (frozen.row.verdict, frozen.row.pages_used, frozen.row.decided_at) == ("human", 5, 5)
+    assert (frozen.row.scored, frozen.row.flagged) == (15, 10)
+    for desk in (corrected, frozen):
+        assert [decision.reason for decision in desk.decisions] == ["decided_human"]
+
+
+def test_a_mixed_site_is_crawled_for_longer() -> None:
+    """Two clear groups of scores: marked, and no word to stop before mixed_articles, by default twice the number."""
+    desk = Desk(sprt=SPRT, enough_articles=10, mixed_articles=12)
+    numbers = [0.97, 0.85, 0.98, 0.86, 0.99, 0.84, 1.0, 0.87] * 2
+    desk.feed(*(page(i) for i in range(16)))
+    for number, value in enumerate(numbers[:11]):
+        desk.feed(score(f"t{number}", value < 0.9, number=value))
+    assert (desk.row.mixed, desk.row.verdict, desk.decisions) == (True, "undecided", [])
+    desk.feed(score("t11", True, number=numbers[11]))
+    assert [decision.reason for decision in desk.decisions] == ["enough_articles"]
+    assert TallySettings(enough_articles=7).enough_if_mixed == 14
+
+
+def test_a_site_that_is_no_longer_mixed_stops() -> None:
+    """The word to stop waits only while the site is mixed."""
+    desk = Desk(sprt=msgspec.structs.replace(SPRT, min_pages=8), mixed_articles=40)
+    numbers = [0.84, 0.85, 0.86, 0.87, 0.97, 0.98, 0.99, 1.0]
+    desk.feed(*(page(i) for i in range(40)), *(score(f"t{i}", x < 0.9, number=x) for i, x in enumerate(numbers)))
+    assert (desk.row.mixed, desk.decisions) == (True, [])
+    desk.feed(*(score(f"t{i}", True, number=0.86) for i in range(8, 40)))
+    assert (desk.row.mixed, desk.row.verdict) == (False, "llm")
+    assert [decision.reason for decision in desk.decisions] == ["decided_llm"]
+
+
+def test_days_with_a_hit_are_kept() -> None:
+    """Days of hits, each once, in order; of more than 400 the newest; a hit without a time has none."""
+    desk = Desk().feed(hit(1), hit(2, at=2 * DAY_MS), hit(3, at=2 * DAY_MS + 5), hit(4, at=DAY_MS - 1))
+    assert desk.row.days == [0, 2]
+    many = random.Random(3).sample(range(1000), 500)
+    row = Desk().feed(*(hit(day, at=day * DAY_MS + 1) for day in many)).row
+    assert row.days == sorted(many)[-400:]
+
+
+def test_the_threshold_sets_site_test_stands_behind_the_settings() -> None:
+    """[tally.sprt] comes first, then the test of the threshold set, then the detector's own."""
+    records = [*(page(i) for i in range(20)), *(score(f"t{i}", True) for i in range(20))]
+    bold, shy = SprtParams(p0=0.01, p1=0.9, min_articles=2), SprtParams(min_articles=15)
+    used = []
+    for ours, theirs in ((None, None), (None, bold), (shy, bold)):
+        desk = Desk()
+        desk.stage = TallyStage(DETECTOR, TallySettings(sprt=ours), site_test=theirs)
+        used.append(desk.feed(*records).row.pages_used)
+    assert used == [6, 3, 15]
+
+
+def test_a_detector_without_numbers_has_no_tally() -> None:
+    """The stage is refused when it is made, not at the first score; settings or a threshold set mend it."""
+    name = "fast-detectgpt/a+b@0a1b2c3d/float32/512/mine-1"
+    with pytest.raises(NoSiteTest):
+        TallyStage(name)
+    TallyStage(name, site_test=SPRT)
+    TallyStage(name, TallySettings(sprt=SPRT))
+    for method in ("gaussian", "deciles"):
+        with pytest.raises(NoSiteTest):
+            TallyStage(name, TallySettings(method=method, sprt=SPRT))
+
+
 def test_one_decision_per_site() -> None:
     """A decided site is told to stop once, with the reason; later flags tell nothing more."""
     desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(8)), *(score(f"t{i}", True) for i in range(8)))
@@ -263,9 +388,14 @@ def test_built_in_parameters_follow_the_detector() -> None:
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    """Zero articles can never be enough."""
+    """Zero articles can never be enough, a mixed site wants no fewer than another, and a site closes some day."""
     with pytest.raises(ValueError, match="enough_articles"):
         TallySettings(enough_articles=0)
+    with pytest.raises(ValueError, match="mixed_articles"):
+        TallySettings(enough_articles=20, mixed_articles=19)
+    for seconds in (-1.0, math.nan, 1e12):
+        with pytest.raises(ValueError, match="close_after_s"):
+            TallySettings(close_after_s=seconds)
 
 
 FLAG = st.none() | st.booleans()
@@ -313,3 +443,40 @@ def test_the_row_is_independent_of_the_interleaving(
     for earlier, later in zip(mixed.rows, mixed.rows[1:], strict=False):
         assert msgspec.structs.replace(earlier, updated_at=later.updated_at) != later
     assert len(mixed.decisions) <= 1
+
+
+@st.composite
+def a_decidable_site(draw: st.DrawFn) -> list[Record]:
+    """Records of one ruleset: pages fetched over some days, some again, most with a score; hits on several days."""
+    records: list[Record] = [hit(number, at=draw(st.integers(0, 5)) * DAY_MS) for number in range(3)]
+    flags = draw(st.lists(st.booleans(), min_size=4, max_size=24))
+    for number, flag in enumerate(flags):
+        visits = draw(st.sets(st.integers(1, 5), min_size=1, max_size=2))
+        for visit in visits:
+            text = f"t{number}v{visit}"
+            article = draw(st.integers(0, 9)) > 0
+            records.append(page(number, visit=visit * 40_000 + number, text=text, article=article))
+            if draw(st.integers(0, 9)):
+                records.append(score(text, flag, number=0.7 + 0.02 * draw(st.integers(0, 15))))
+    return records
+
+
+@settings(max_examples=60, deadline=None)
+@given(a_decidable_site(), st.randoms(use_true_random=False), st.sampled_from(("sprt", "gaussian", "deciles")))
+def test_the_row_is_a_function_of_the_set_of_records(records: list[Record], rng: random.Random, method: str) -> None:
+    """Under one ruleset any order at all of hits, verdicts and scores leaves the same row: decided, corrected, closed."""
+    name = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
+    records = [
+        msgspec.structs.replace(record, detector=name, id=f"{record.text_digest}:{name}")
+        if isinstance(record, Score)
+        else record
+        for record in records
+    ]
+    shuffled = rng.sample(records, len(records))
+    one = Desk(name, method=method, close_after_s=60, sprt=SPRT).feed(*records)
+    other = Desk(name, method=method, close_after_s=60, sprt=SPRT).feed(*shuffled)
+    assert one.row == other.row
+    assert one.row.method == method
+    assert len(one.decisions) <= 1 and len(other.decisions) <= 1
+    again = other.feed(*shuffled).row
+    assert again == one.row

@@ -1,0 +1,360 @@
+"""Site verdicts on real page scores: each method beside votes and each other, and error rates by simulation.
+
+Run by `python -m tests.bench.bench_sites [sites a setting, default 10000]`. Nothing here is about time. "Resampled"
+means that a simulated site takes its pages from one real site, with replacement: pages of a site stay as alike as they
+are, and a site's share of flagged pages stays its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from scoring.bimodal import is_mixed
+from scoring.deciles import PAGES, DecileTest, load_deciles
+from scoring.gaussian_test import GaussianParams, GaussianTest, fit_gaussian
+from scoring.lite_ngram import LiteNgram
+from scoring.site_method import HUMAN, LLM, PageScore, SiteMethod
+from scoring.site_training import LabelledSite, train_sites
+from scoring.site_verdict import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
+from tests.conftest import data_root
+
+ACCURACY, LOW_FPR = 0.9015310749276843, 0.8536432310785527  # thresholds that Binoculars' authors published
+DETECTOR = "binoculars/falcon-7b+falcon-7b-instruct"
+BUDGET = 20  # usable scores after which crawling stops
+SHUFFLES = 100  # orders of a site's pages
+ARTICLE_WORDS = 150
+
+Floats = NDArray[np.float64]
+Draw = Callable[[np.random.Generator], list[PageScore]]
+
+
+class Site(NamedTuple):
+    """Scores of a real site's pages."""
+
+    name: str
+    llm: bool
+    scores: list[float]
+
+
+class Found(NamedTuple):
+    """Verdicts on simulated sites of one kind."""
+
+    verdicts: Counter[str]
+    pages: list[int]
+
+    def share(self, verdict: str) -> float:
+        """Of the sites, that were given this verdict."""
+        return self.verdicts[verdict] / self.verdicts.total()
+
+
+def main() -> None:
+    """Print every table; without the data say so."""
+    path = data_root() / "data" / "scores" / "page_scores.csv"
+    if not path.is_file():
+        print(f"no page scores at {path}: nothing to show")
+        return
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    articles, everything = read_sites(path, ARTICLE_WORDS), read_sites(path, 0)
+    on_real_sites(articles, f"pages of {ARTICLE_WORDS} words and more")
+    on_real_sites(everything, "all pages")
+    left_out(articles)
+    simulated(articles, runs)
+    above_p0(articles)
+    lite_ngram(runs, data_root() / "data" / "sampleweb" / "pages.jsonl.zst")
+    mixed(articles, min(runs, 4000))
+
+
+def read_sites(path: Path, words: int) -> list[Site]:
+    """Sites with the Binoculars scores of their pages of at least `words` words."""
+    found: dict[tuple[str, bool], list[float]] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            if int(row["words"]) >= words:
+                found.setdefault((row["site"], row["generated"] == "1"), []).append(float(row["binoculars"]))
+    return [Site(name, llm, scores) for (name, llm), scores in found.items()]
+
+
+def pages_of(scores: Sequence[float], threshold: float = ACCURACY) -> list[PageScore]:
+    """Scores with their flags."""
+    return [PageScore(score < threshold, score) for score in scores]
+
+
+class Vote:
+    """The majority of all pages' flags: what the methods are compared with."""
+
+    def __init__(self, share: float = 0.5) -> None:
+        self._share = share
+
+    def verdict(self, pages: Sequence[PageScore]) -> tuple[str, int]:
+        """llm where more than half are flagged."""
+        return (LLM if sum(bool(page.flag) for page in pages) > self._share * len(pages) else HUMAN), len(pages)
+
+
+def on_real_sites(sites: Sequence[Site], title: str) -> None:
+    """Each site's pages in many orders, at most BUDGET of them, none twice."""
+    llm = sum(site.llm for site in sites)
+    print(f"\n{len(sites) - llm} human and {llm} LLM sites, {title}; {SHUFFLES} orders, at most {BUDGET} pages a site")
+    print(f"  {'method':34s} {'human sites':>28s} {'LLM sites':>28s} {'pages':>12s}")
+    print(f"  {'':34s} {'right  wrong  undecided':>28s} {'right  wrong  undecided':>28s} {'mean   p95':>12s}")
+    rows: list[tuple[str, float, int, Callable[[Sequence[PageScore]], tuple[str, int]]]] = [
+        ("sprt", ACCURACY, BUDGET, of_method(SiteTest(SprtParams()))),
+        ("sprt, p0 = .10 of the study", ACCURACY, BUDGET, of_method(SiteTest(SprtParams(p0=0.10, min_articles=4)))),
+        ("sprt, low-FPR threshold", LOW_FPR, BUDGET, of_method(SiteTest(LOW_FPR_PARAMS))),
+        ("gaussian", ACCURACY, BUDGET, of_method(GaussianTest(GaussianParams()))),
+        (f"deciles, {PAGES} pages (in sample)", ACCURACY, PAGES, of_method(DecileTest(load_deciles(DETECTOR)))),
+        ("majority of 20, accuracy threshold", ACCURACY, BUDGET, Vote().verdict),
+        ("majority of 20, low-FPR threshold", LOW_FPR, BUDGET, Vote().verdict),
+        ("majority of 5, accuracy threshold", ACCURACY, 5, Vote().verdict),
+    ]
+    for name, threshold, budget, judge in rows:
+        rng, kinds = random.Random(1), {True: Found(Counter(), []), False: Found(Counter(), [])}
+        for site in sites:
+            for _ in range(SHUFFLES):
+                chosen = rng.sample(site.scores, min(budget, len(site.scores)))
+                verdict, used = judge(pages_of(chosen, threshold))
+                kinds[site.llm].verdicts[verdict] += 1
+                kinds[site.llm].pages.append(used)
+        print_row(name, kinds[False], kinds[True])
+
+
+def of_method(method: SiteMethod) -> Callable[[Sequence[PageScore]], tuple[str, int]]:
+    """A method as verdict and pages used."""
+
+    def judge(pages: Sequence[PageScore]) -> tuple[str, int]:
+        found = method.decide(pages)
+        return found.verdict, found.pages_used
+
+    return judge
+
+
+def print_row(name: str, human: Found, llm: Found) -> None:
+    """A line of a table of methods."""
+    cells = []
+    for found, right, wrong in ((human, HUMAN, LLM), (llm, LLM, HUMAN)):
+        rest = 1 - found.share(right) - found.share(wrong)
+        cells.append(f"{found.share(right):7.2%} {found.share(wrong):7.3%} {max(rest, 0.0):7.2%}".rjust(28))
+    pages = human.pages + llm.pages
+    print(f"  {name:34s} {cells[0]} {cells[1]} {np.mean(pages):6.1f} {np.percentile(pages, 95):5.0f}")
+
+
+def left_out(sites: Sequence[Site]) -> None:
+    """What is trained, on sites that it was not trained on."""
+    print("\nleave one site out: sites judged by numbers learned without them")
+    trained = train_sites([LabelledSite(*site) for site in sites], DETECTOR)
+    for name, errors in (
+        ("deciles, 15 pages", trained.deciles.left_out),
+        ("gaussian, 15 pages", trained.gaussian_left_out),
+    ):
+        print(
+            f"  {name}: {errors.human_wrong} of {errors.human_sites} human and {errors.llm_wrong} of {errors.llm_sites}"
+            " LLM sites wrong (by most of 20 draws)"
+        )
+    human, llm = Found(Counter(), []), Found(Counter(), [])
+    rng = random.Random(2)
+    for site in sites:
+        others = [
+            [other.scores for other in sites if other is not site and other.llm == kind] for kind in (False, True)
+        ]
+        judge = of_method(GaussianTest(fit_gaussian(*others)))
+        for _ in range(SHUFFLES):
+            verdict, used = judge(pages_of(rng.sample(site.scores, min(BUDGET, len(site.scores)))))
+            found = llm if site.llm else human
+            found.verdicts[verdict] += 1
+            found.pages.append(used)
+    print_row("gaussian, up to 20 pages", human, llm)
+
+
+def simulated(sites: Sequence[Site], runs: int) -> None:
+    """Error rates against alpha and beta, later pages correcting the verdict or not."""
+    print(f"\n{runs} human and {runs} LLM sites a setting, pages resampled inside sites; alpha .1%, beta 2%")
+    print("  'frozen': the first decision stands; 'open': all pages up to the budget may correct it")
+    settings: list[tuple[str, Callable[[int | None], SiteMethod], float]] = [
+        *(
+            (f"sprt p0 = {p0:.2f}", sprt_maker(msgspec.structs.replace(SprtParams(), p0=p0)), ACCURACY)
+            for p0 in (0.10, 0.15, 0.20)
+        ),
+        ("sprt low-FPR", sprt_maker(LOW_FPR_PARAMS), LOW_FPR),
+        ("gaussian", lambda close: GaussianTest(GaussianParams(), close), ACCURACY),
+    ]
+    for budget in (20, 40):
+        for replace in (True, False):
+            drawn = "with replacement" if replace else "without replacement"
+            print(f"  up to {budget} pages, drawn {drawn}")
+            for name, make, threshold in settings:
+                for close, state in ((0, "frozen"), (None, "open")):
+                    found = [
+                        run_sites(make(close), resampled(sites, kind, budget, threshold, replace), runs)
+                        for kind in (False, True)
+                    ]
+                    print_errors(f"{name}, {state}", *found)
+
+
+def sprt_maker(params: SprtParams) -> Callable[[int | None], SiteMethod]:
+    """The sequential test, with a closing."""
+    return lambda close: SiteTest(params, close)
+
+
+def resampled(sites: Sequence[Site], llm: bool, budget: int, threshold: float, replace: bool) -> Iterator[Draw]:
+    """Draws of pages, each from one site of a kind; sites take turns."""
+    chosen = [np.array(site.scores) for site in sites if site.llm == llm]
+
+    def draw_from(scores: Floats) -> Draw:
+        def draw(rng: np.random.Generator) -> list[PageScore]:
+            taken = rng.choice(scores, budget if replace else min(budget, len(scores)), replace=replace)
+            return [PageScore(score < threshold, score, place) for place, score in enumerate(taken.tolist(), start=1)]
+
+        return draw
+
+    draws = [draw_from(scores) for scores in chosen]
+    while True:
+        yield from draws
+
+
+def run_sites(method: SiteMethod, draws: Iterator[Draw], runs: int, seed: int = 3) -> Found:
+    """Verdicts on `runs` simulated sites."""
+    rng, found = np.random.default_rng(seed), Found(Counter(), [])
+    for _, draw in zip(range(runs), draws, strict=False):
+        verdict = method.decide(draw(rng))
+        found.verdicts[verdict.verdict] += 1
+        found.pages.append(verdict.before_pages or verdict.pages_used)
+    return found
+
+
+def print_errors(name: str, human: Found, llm: Found) -> None:
+    """Error rates, and whether they are within alpha and beta."""
+    alpha, beta = human.share(LLM), llm.share(HUMAN)
+    within = "within" if alpha <= 0.001 and beta <= 0.02 else "ABOVE"
+    pages = human.pages + llm.pages
+    print(
+        f"    {name:22s} human called llm {alpha:7.3%}, LLM called human {beta:7.3%} {within:6s}"
+        f" undecided {human.share('undecided'):6.2%} {llm.share('undecided'):6.2%}"
+        f" pages {np.mean(pages):5.1f} p95 {np.percentile(pages, 95):3.0f}"
+    )
+
+
+def above_p0(sites: Sequence[Site]) -> None:
+    """The bound on alpha holds for a human site that is flagged in at most p0 of its pages: which are not?"""
+    p0, p1 = SprtParams().p0, SprtParams().p1
+    print(f"\nsites beyond what the test assumes (human: more than p0 = {p0} flagged; LLM: fewer than p1 = {p1})")
+    for site in sorted(sites, key=lambda site: site.name):
+        share = float(np.mean(np.array(site.scores) < ACCURACY))
+        if (share < p1) if site.llm else (share > p0):
+            found = run_sites(SiteTest(SprtParams()), resampled([site], site.llm, BUDGET, ACCURACY, True), 2000)
+            wrong = found.share(HUMAN if site.llm else LLM)
+            kind = "LLM" if site.llm else "human"
+            print(
+                f"  {kind:5s} {site.name:40s} {share:.2f} flagged of {len(site.scores)}: wrong {wrong:.2%},"
+                f" undecided {found.share('undecided'):.2%}"
+            )
+
+
+def lite_ngram(runs: int, path: Path) -> None:
+    """The built-in detector's test on correlated flags: each site's share is drawn from a beta distribution."""
+    settings = [(0.07, 0.90, rho) for rho in (0.0, 0.1, 0.2)] + [(0.20, 0.80, rho) for rho in (0.0, 0.1, 0.2)]
+    print(f"\nlite-ngram's parameters, {runs} sites a setting, beta-binomial flags, up to {BUDGET} pages")
+    if path.is_file():
+        (human, human_rho), (llm, llm_rho) = sample_web_flags(path)
+        print(
+            f"  sampleweb: human sites flagged {human:.3f}, rho {human_rho:.3f}; LLM sites {llm:.3f}, rho {llm_rho:.3f}"
+        )
+        found = [
+            run_sites(SiteTest(LITE_NGRAM_PARAMS, 0), beta_binomial(mean, rho, BUDGET), runs)
+            for mean, rho in ((human, human_rho), (llm, llm_rho))
+        ]
+        print_errors("as on sampleweb", *found)
+    for mean_human, mean_llm, rho in settings:
+        found = [
+            run_sites(SiteTest(LITE_NGRAM_PARAMS, 0), beta_binomial(mean, rho, BUDGET), runs)
+            for mean in (mean_human, mean_llm)
+        ]
+        print_errors(f"{mean_human} {mean_llm} rho {rho}", *found)
+
+
+def sample_web_flags(path: Path) -> list[tuple[float, float]]:
+    """Mean share of a site's pages that lite-ngram flags, and the correlation of its pages; human and LLM sites.
+
+    The correlation by moments: of flags x in groups of n, (S / (m (1 - m)) - 1/n) / (1 - 1/n), S the variance of the
+    groups' shares and m their mean; 0 where it is below.
+    """
+    with path.open("rb") as file:
+        lines = zstandard.ZstdDecompressor().stream_reader(file).read().split(b"\n")
+    rows = [json.loads(line) for line in lines if line]
+    flags: dict[tuple[str, str], list[bool]] = {}
+    for row, scored in zip(rows, LiteNgram.load().score([row["text"] for row in rows]), strict=True):
+        if scored.flag is not None:
+            flags.setdefault((row["site"], row["label"]), []).append(scored.flag)
+    found = []
+    for label in (HUMAN, LLM):
+        sites = [site for (_, kind), site in flags.items() if kind == label]
+        shares = np.array([np.mean(site) for site in sites])
+        mean, size = float(shares.mean()), float(np.mean([len(site) for site in sites]))
+        spread = float(shares.var(ddof=1)) / max(mean * (1 - mean), 1e-9)
+        found.append((mean, max((spread - 1 / size) / (1 - 1 / size), 0.0)))
+    return found
+
+
+def beta_binomial(mean: float, rho: float, budget: int) -> Iterator[Draw]:
+    """Flags of sites whose share varies by Beta(mean, 1 - mean) scaled by 1/rho - 1: pages correlate by rho."""
+
+    def draw(rng: np.random.Generator) -> list[PageScore]:
+        scale = 1 / rho - 1 if rho else 0.0
+        share = rng.beta(mean * scale, (1 - mean) * scale) if rho else mean
+        return [PageScore(flag, None, place) for place, flag in enumerate((rng.random(budget) < share).tolist(), 1)]
+
+    while True:
+        yield draw
+
+
+def mixed(sites: Sequence[Site], runs: int) -> None:
+    """How often a real site is taken for mixed, and sites made of a human and an LLM one are found."""
+    print("\nmixed: share marked")
+    marked = [site.name for site in sites if is_mixed(pages_of(site.scores))]
+    print(f"  real sites, all their articles: {len(marked)} of {len(sites)}: {', '.join(marked) or 'none'}")
+    human = [np.array(site.scores) for site in sites if not site.llm]
+    llm = [np.array(site.scores) for site in sites if site.llm]
+    rng = np.random.default_rng(4)
+    for pages in (8, 12, 20, 40):
+        cells = []
+        for name, take in (
+            ("human", made_of(human, llm, pages, 0.0, rng)),
+            ("LLM", made_of(human, llm, pages, 1.0, rng)),
+            ("one bell on the threshold", bell(pages, rng)),
+            *((f"{part:.0%} LLM", made_of(human, llm, pages, part, rng)) for part in (0.35, 0.5, 0.65)),
+        ):
+            share = np.mean([is_mixed(pages_of(take().tolist())) for _ in range(runs)])
+            cells.append(f"{name} {share:.1%}")
+        print(f"  {pages:2d} pages, resampled: {', '.join(cells)}")
+
+
+def made_of(
+    human: Sequence[Floats], llm: Sequence[Floats], pages: int, part: float, rng: np.random.Generator
+) -> Callable[[], Floats]:
+    """Pages of a human site and of an LLM site together."""
+    count = round(pages * part)
+
+    def take() -> Floats:
+        one, other = human[int(rng.integers(len(human)))], llm[int(rng.integers(len(llm)))]
+        return np.concatenate([rng.choice(other, count), rng.choice(one, pages - count)])
+
+    return take
+
+
+def bell(pages: int, rng: np.random.Generator) -> Callable[[], Floats]:
+    """One group of pages whose scores lie on the threshold: the hardest case of a site that is not mixed."""
+    return lambda: rng.normal(ACCURACY, 0.045, pages)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The method `deciles`: its features, its numbers' file, its training, and what it says."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.deciles import PLACES, DecileNumbers, DecileTest, Errors, deciles, load_deciles, read_numbers
+from scoring.errors import BadSiteNumbers, BadTrainingData, MissingExtra, NoSiteTest
+from scoring.site_method import PageScore
+from scoring.site_training import LabelledSite, train_sites
+
+FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
+SHIPPED = resources.files("scoring.data").joinpath("deciles-binoculars.json").read_bytes()
+SCORES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
+
+
+def numbers(**changed: Any) -> DecileNumbers:
+    """Numbers whose margin is minus the median of the scores."""
+    return DecileNumbers(
+        **{
+            "format": "deciles-1",
+            "detector": "fake",
+            "weights": [0.0] * 4 + [-1.0] + [0.0] * 4,
+            "centres": [0.0] * 9,
+            "scales": [1.0] * 9,
+            "offset": 0.0,
+            "human_sites": 1,
+            "llm_sites": 1,
+            "pages": 30,
+            "left_out": Errors(1, 0, 1, 0),
+        }
+        | changed
+    )
+
+
+def pages(scores: list[float], start: int = 1) -> list[PageScore]:
+    """Pages fetched one ms after the other, flagged below 0."""
+    return [PageScore(score < 0, score, place) for place, score in enumerate(scores, start)]
+
+
+@given(SCORES)
+def test_deciles_are_those_of_numpy(scores: list[float]) -> None:
+    """Nine quantiles, linear between neighbours, whatever the number of scores and their order."""
+    assert np.allclose(deciles(scores), np.quantile(scores, PLACES), rtol=1e-9, atol=1e-6)
+
+
+def test_it_says_nothing_before_15_scores() -> None:
+    """Fourteen scores are unclassifiable, fifteen are judged by the sign of the margin."""
+    test = DecileTest(numbers())
+    few = test.decide(pages([-1.0] * 14))
+    assert (few.verdict, few.pages, few.decided_at) == ("unclassifiable", 14, 0)
+    assert test.evidence(few) == "14 usable scores, at least 15 are needed"
+    found = test.decide(pages([-1.0] * 15))
+    assert (found.verdict, found.llr, found.pages_used, found.flagged, found.decided_at) == ("llm", 1.0, 15, 15, 15)
+    assert found.method == "deciles"
+    assert test.evidence(found) == "deciles of 15 scored articles; margin +1.00, above 0"
+    assert test.decide(pages([1.0] * 15)).verdict == "human"
+    assert test.decide(pages([0.0] * 15)).verdict == "human"
+
+
+def test_later_pages_correct_until_the_site_closes() -> None:
+    """Pages after the 15th move the deciles until close_after_ms behind it, and the sentence says what changed."""
+    site = pages([-1.0] * 15) + pages([1.0] * 20, start=1000)
+    test = DecileTest(numbers())
+    found = test.decide(site)
+    assert (found.verdict, found.before, found.before_pages, found.decided_at) == ("human", "llm", 15, 15)
+    assert "corrected: llm after the first 15" in test.evidence(found)
+    closed = DecileTest(numbers(), close_after_ms=500).decide(site)
+    assert (closed.verdict, closed.pages, closed.before) == ("llm", 15, "")
+
+
+def test_pages_without_a_score_are_absent() -> None:
+    """Pages of which only a flag was kept do not make up the 15."""
+    assert DecileTest(numbers()).decide([PageScore(True)] * 20).verdict == "unclassifiable"
+
+
+def test_the_shipped_numbers_belong_to_falcon() -> None:
+    """They load for Falcon at any threshold, tell clear sites apart, and are refused for other detectors by name."""
+    shipped = load_deciles(FALCON)
+    assert (shipped.human_sites, shipped.llm_sites, shipped.left_out.human_wrong) == (45, 22, 0)
+    test = DecileTest(shipped)
+    assert test.decide(pages([0.86] * 15)).verdict == "llm"
+    assert test.decide(pages([0.99] * 15)).verdict == "human"
+    with pytest.raises(NoSiteTest, match="lite-ngram/0a1b2c3d/p0.95: run `farmwatch train-sites`"):
+        load_deciles("lite-ngram/0a1b2c3d/p0.95")
+
+
+def test_another_detectors_file_is_refused(tmp_path: Path) -> None:
+    """A file of the operator's own that was learned from other scores: the error names both detectors."""
+    file = tmp_path / "numbers.json"
+    file.write_bytes(SHIPPED)
+    with pytest.raises(BadSiteNumbers, match="falcon-7b-instruct, not of fast-detectgpt/x"):
+        load_deciles("fast-detectgpt/x", file)
+    with pytest.raises(BadSiteNumbers, match="cannot be read"):
+        load_deciles(FALCON, tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": "deciles-2"}, "format"),
+        ({"weights": [1.0] * 8}, "8 weights, not 9"),
+        ({"scales": [1.0] * 8 + [0.0]}, "scale"),
+        ({"offset": None}, "offset"),
+        ({"centres": "no"}, "centres"),
+        ({"detector": ""}, "no detector"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_a_broken_file_is_refused(change: dict[str, Any], said: str) -> None:
+    """Wrong format, shape, scale, kind or field: one typed error that names the file and what is wrong."""
+    data = json.dumps(json.loads(SHIPPED) | change).encode()
+    with pytest.raises(BadSiteNumbers, match=f"numbers.json.*{said}"):
+        read_numbers(data, "numbers.json")
+
+
+@given(st.integers(0, len(SHIPPED) - 3), st.binary(max_size=4).filter(lambda tail: b"}" not in tail))
+def test_a_damaged_file_never_raises_another_error(cut: int, tail: bytes) -> None:
+    """Cut anywhere before its end, with anything behind that does not close it: BadSiteNumbers."""
+    with pytest.raises(BadSiteNumbers):
+        read_numbers(SHIPPED[:cut] + tail, "numbers.json")
+
+
+@pytest.mark.parametrize("literal", [b"NaN", b"1e999", b"-1e999"])
+def test_numbers_that_are_not_finite_are_refused(literal: bytes) -> None:
+    """No spelling of infinity or not-a-number comes through."""
+    data = SHIPPED.replace(json.dumps(json.loads(SHIPPED)["offset"]).encode(), literal)
+    assert data != SHIPPED
+    with pytest.raises(BadSiteNumbers):
+        read_numbers(data, "numbers.json")
+
+
+def test_a_vast_file_is_refused_unread() -> None:
+    """More bytes than nine weights can need are not parsed."""
+    with pytest.raises(BadSiteNumbers, match="bytes"):
+        read_numbers(b" " * 100_000 + SHIPPED, "numbers.json")
+
+
+def simulated_sites(gap: float, sites: int = 8) -> list[LabelledSite]:
+    """Sites of 20 pages whose scores are `gap` lower where they are LLM sites."""
+    rng = np.random.default_rng(7)
+    return [
+        LabelledSite(f"{'llm' if llm else 'human'}-{place}", llm, rng.normal(1 - gap * llm, 0.05, 20).tolist())
+        for llm in (False, True)
+        for place in range(sites)
+    ]
+
+
+def test_training_tells_sites_apart_that_it_has_not_seen() -> None:
+    """Far apart, no site is wrong when left out; from one heap, many are: leaving out hides nothing."""
+    pytest.importorskip("sklearn")
+    apart = train_sites([*simulated_sites(0.4), LabelledSite("small", True, [0.6] * 14)], "fake/w@1/x")
+    assert (apart.deciles.left_out, apart.wrong, apart.too_small) == (Errors(8, 0, 8, 0), [], 1)
+    assert apart.deciles.detector == "fake/w"
+    assert apart.deciles.margin([0.6] * 15) > 0 > apart.deciles.margin([1.0] * 15)
+    assert math.isclose(apart.gaussian.mu0, 1.0, abs_tol=0.02) and math.isclose(apart.gaussian.mu1, 0.6, abs_tol=0.02)
+    assert len(train_sites(simulated_sites(0.0), "fake").wrong) >= 4
+
+
+def test_training_gives_the_same_numbers_again() -> None:
+    """The same sites and seed give the same bytes."""
+    pytest.importorskip("sklearn")
+    assert train_sites(simulated_sites(0.1), "fake") == train_sites(simulated_sites(0.1), "fake")
+
+
+def test_training_on_too_few_sites_is_refused() -> None:
+    """Fewer than five usable sites of a label: the error counts them."""
+    with pytest.raises(BadTrainingData, match="4 human and 4 llm sites"):
+        train_sites(simulated_sites(0.4, sites=4), "fake")
+
+
+def test_training_without_scikit_learn_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra is named; nothing else of scoring needs it."""
+    monkeypatch.setitem(sys.modules, "sklearn.svm", None)
+    with pytest.raises(MissingExtra, match=r"farmwatch\[train\]"):
+        train_sites(simulated_sites(0.4), "fake")
