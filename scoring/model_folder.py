@@ -38,10 +38,14 @@ def find_model(name: str, revision: str = "", *, fetch: bool = False) -> Path:
     `fetch` also downloads what the cache lacks. Raises MissingModel, naming the model, where it was looked for and what
     to run; MissingExtra where a hub id is asked for and huggingface_hub is not installed.
     """
-    folder = Path(name).expanduser()
-    if (folder / CONFIG).is_file():
-        return folder
-    if folder.is_dir():
+    try:
+        folder = Path(name).expanduser()
+        if (folder / CONFIG).is_file():
+            return folder
+        is_folder = folder.is_dir()
+    except (OSError, RuntimeError) as error:  # too long a name, a folder that may not be looked into, an unknown ~user
+        raise MissingModel(f"the model {name[:200]!r} cannot be looked for: {error}; correct the setting") from error
+    if is_folder:
         raise MissingModel(f"the model folder {folder} has no {CONFIG}: copy the whole model there, or name another")
     if not _is_hub_id(name):
         raise MissingModel(f"there is no model folder {folder}: correct the setting, or put the model there")

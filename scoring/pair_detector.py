@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from scoring.detector import TextScore
-from scoring.errors import PoisonText, UnsupportedModel
+from scoring.errors import BadThresholds, PoisonText, UnsupportedModel
 from scoring.pair_scores import PairReading
 from scoring.pair_settings import UNCALIBRATED, Measure, PairSettings, pair_identity
 from scoring.pair_tokens import Abstained
@@ -29,7 +29,14 @@ class PairDetector:
     """One measure of a pair of language models, with its thresholds if there are any."""
 
     def __init__(self, engine: PairEngine, base: str, measure: Measure, thresholds: ThresholdSet | None = None) -> None:
-        """Judge by `measure` what `engine` reads; `base` is the identity without the threshold set."""
+        """Judge by `measure` what `engine` reads; `base` is the identity without the threshold set.
+
+        Raises BadThresholds for a set that is not on the score.
+        """
+        if thresholds is not None and thresholds.number != "score":
+            raise BadThresholds(
+                f"{thresholds.name} is a threshold on p_llm, which {base} does not have: calibrate anew"
+            )
         self.engine = engine
         self.measure: Measure = measure
         self.thresholds = thresholds
@@ -61,10 +68,7 @@ class PairDetector:
         score = self._number(result)
         chosen = self.thresholds
         p_llm = chosen.curve.p_llm(score) if chosen is not None and chosen.curve is not None else None
-        flag = None
-        if chosen is not None:
-            number = score if chosen.number == "score" else p_llm
-            flag = None if number is None else chosen.flag(number)
+        flag = None if chosen is None else chosen.flag(score)
         return TextScore(score=score, p_llm=p_llm, flag=flag, tokens=result.tokens)
 
     def _number(self, reading: PairReading) -> float:
@@ -95,7 +99,7 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
 def load_pair_detectors(
     settings: PairSettings, thresholds: Mapping[str, ThresholdSet | None]
 ) -> dict[str, PairDetector]:
-    """A detector per measure in `thresholds`, all on one engine. Raises as `load_pair_engine`."""
+    """A detector per measure in `thresholds`, all on one engine. Raises as `load_pair_engine`, and BadThresholds."""
     engine = load_pair_engine(settings)
     names: list[Measure] = [name for name in ("binoculars", "fast-detectgpt") if name in thresholds]
     return {name: PairDetector(engine, pair_identity(settings, name), name, thresholds[name]) for name in names}

@@ -182,11 +182,20 @@ def _load(
         raise UnsupportedModel(f"{name} in {folder} lacks weights as *.safetensors: farmwatch reads no others")
     dtype = getattr(torch, settings.number_format)
     try:
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, use_safetensors=True, trust_remote_code=False, local_files_only=True
+        model, loading = transformers.AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
         )
-    except (OSError, ValueError, KeyError, ImportError, AttributeError) as error:
+    except Exception as error:  # many types for broken, absent and foreign files
         raise UnsupportedModel(f"{name} in {folder} cannot be loaded: {_line(error)}") from error
+    if absent := sorted(loading["missing_keys"]):  # transformers would put random numbers in their place
+        raise UnsupportedModel(
+            f"the weights of {name} in {folder} lack {absent[0]} ({len(absent)} tensors): copy it anew"
+        )
     _check_config(name, model.config, settings.max_tokens)
     try:
         with device_errors():
