@@ -230,9 +230,13 @@ class _OneDnnProduct(_WideProduct):
 def _product_for(hidden: Tensor, head: Head) -> _Product:
     if hidden.device.type != "cpu":
         return _Product(head)
+    return _OneDnnProduct(head) if onednn_multiplies() else _WideProduct(head)
+
+
+def onednn_multiplies() -> bool:
+    """Whether fp32 products on this CPU go through oneDNN: it is part of torch and made for x86."""
     mkldnn: Any = torch.backends.mkldnn
-    onednn = mkldnn.is_available() and platform.machine() in {"x86_64", "AMD64"}
-    return _OneDnnProduct(head) if onednn else _WideProduct(head)
+    return bool(mkldnn.is_available()) and platform.machine() in {"x86_64", "AMD64"}
 
 
 def _keep_freed_pages(piece: int, device: torch.device) -> None:

@@ -1,0 +1,96 @@
+"""The fast bodies give the hidden states of transformers' own."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+import torch  # noqa: E402
+
+from scoring.pair_body import FalconBody, PackedLinear, fast_body, pack_linears  # noqa: E402
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "falcon": {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 6},
+    "falcon-alibi": {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "alibi": True},
+    "falcon-new": {
+        "hidden_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "new_decoder_architecture": True,
+        "num_kv_heads": 2,
+    },
+    "llama": {
+        "hidden_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "intermediate_size": 80,
+    },
+    "gpt2": {"n_embd": 48, "n_layer": 2, "n_head": 4, "n_positions": 64},
+}
+
+
+def body_of(name: str) -> Any:
+    """A body with wide random weights, so that an error in a term shows."""
+    torch.manual_seed(5)
+    config = transformers.AutoConfig.for_model(
+        name.split("-")[0], vocab_size=90, initializer_range=0.3, **CONFIGS[name]
+    )
+    return transformers.AutoModel.from_config(config).eval()
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@torch.no_grad()
+def test_the_same_hidden_states(name: str) -> None:
+    """Falcon of the 7B kind and of others, Llama, GPT-2: a fast body gives transformers' hidden states, within 1e-5 of
+    the largest, for any number and length of texts."""
+    own = body_of(name)
+    fast = fast_body(copy.deepcopy(own))
+    assert isinstance(fast, FalconBody) == (name == "falcon")
+    for shape in ((1, 1), (1, 17), (3, 40)):
+        ids = torch.randint(0, 90, shape)
+        expected = own(input_ids=ids, use_cache=False).last_hidden_state
+        found = fast(input_ids=ids, use_cache=False).last_hidden_state
+        assert (found - expected).abs().max() <= 1e-5 * expected.abs().max()
+
+
+@torch.no_grad()
+def test_what_stands_on_the_right_is_not_seen() -> None:
+    """Other ids behind a text do not change a text's hidden states."""
+    fast = fast_body(body_of("falcon"))
+    ids = torch.randint(0, 90, (2, 30))
+    ids[1, :20] = ids[0, :20]
+    found = fast(input_ids=ids).last_hidden_state
+    torch.testing.assert_close(found[0, :20], found[1, :20], rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(found[0, 20:], found[1, 20:], atol=0.1)
+
+
+@torch.no_grad()
+def test_with_a_mask_the_padding_may_stand_on_the_left() -> None:
+    """A mask and positions are honoured: a text behind padding has the hidden states that it has alone."""
+    fast = fast_body(body_of("falcon"))
+    ids = torch.randint(0, 90, (1, 12))
+    padded = torch.cat([torch.zeros(1, 5, dtype=torch.int64), ids], 1)
+    mask = torch.cat([torch.zeros(1, 5, dtype=torch.int64), torch.ones(1, 12, dtype=torch.int64)], 1)
+    positions = (mask.cumsum(1) - 1).clamp_min(0)
+    behind = fast(input_ids=padded, attention_mask=mask, position_ids=positions, use_cache=False).last_hidden_state
+    alone = fast(input_ids=ids, use_cache=False).last_hidden_state
+    assert (behind[:, 5:] - alone).abs().max() <= 1e-5 * alone.abs().max()
+
+
+@torch.no_grad()
+def test_every_fp32_linear_layer_is_packed_and_no_other() -> None:
+    """All of GPT-2's products (4 a layer) are packed, none of a body in half precision; a packed layer has the numbers
+    of the layer that it replaces, with and without bias."""
+    assert pack_linears(body_of("gpt2")) == 8
+    assert pack_linears(body_of("gpt2").bfloat16()) == 0
+    for bias in (False, True):
+        layer = torch.nn.Linear(30, 20, bias=bias)
+        states = torch.randn(2, 5, 30)
+        packed = PackedLinear(layer.weight, layer.bias)
+        torch.testing.assert_close(packed(states), layer(states), rtol=1e-5, atol=1e-6)
