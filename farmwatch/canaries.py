@@ -170,13 +170,14 @@ def _body(page: CanaryLine) -> bytes:
         raise ValueError(
             f"a human page of {page.made_at}: only what was written before {LLM_SINCE} is known to be human"
         )
-    body = (page.html or _page_of(page.title, page.text)).encode()  # UnicodeEncodeError is a ValueError
+    body = (page.html or page_of_text(page.title, page.text)).encode()  # UnicodeEncodeError is a ValueError
     if len(body) > PAGE_CAP_BYTES:
         raise ValueError(f"a page of {len(body)} bytes, at most {PAGE_CAP_BYTES} are taken")
     return body
 
 
-def _page_of(title: str, text: str) -> str:
+def page_of_text(title: str, text: str) -> str:
+    """A plain page that says the text and nothing else; what looks like markup in it is text."""
     heading = html.escape(" ".join(title.split()))
     paragraphs = "\n".join(f"<p>{html.escape(part.strip())}</p>" for part in _PARAGRAPHS.split(text) if part.strip())
     return (

@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farmwatch.canaries import LLM_SINCE, PAGE_CAP_BYTES, SITES_CAP, _page_of, canary_rounds, read_canaries
+from farmwatch.canaries import LLM_SINCE, PAGE_CAP_BYTES, SITES_CAP, canary_rounds, page_of_text, read_canaries
 from farmwatch.config import load
 from farmwatch.errors import BadCanaries, Exit
 from farmwatch.settings import CanarySettings
@@ -77,7 +77,7 @@ def test_a_changed_page_makes_another_content(tmp_path: Path) -> None:
 @given(st.text(max_size=200), st.text(max_size=400))
 def test_text_never_becomes_markup(title: str, text: str) -> None:
     """Whatever the text says, the page has its own elements only, and what is written is what was given."""
-    tags = [part.split(">", 1)[0] for part in _page_of(title, text).split("<")[1:]]
+    tags = [part.split(">", 1)[0] for part in page_of_text(title, text).split("<")[1:]]
     allowed = {"!DOCTYPE html", "html", "head", 'meta charset="utf-8"', "title", "body", "article", "h1", "p"}
     assert {tag.removeprefix("/") for tag in tags} <= allowed
 

@@ -1,0 +1,196 @@
+"""Canaries from their file through every stage: they are counted, correct the rate, and never count in it."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import zstandard
+from prometheus_client import generate_latest
+
+from crawler.urls import fetch_id, page_id
+from farmwatch.audit import audit
+from farmwatch.canaries import canary_rounds, page_of_text, read_canaries
+from farmwatch.config import Config, load
+from farmwatch.flow import lag_of
+from farmwatch.rate_history import read_points
+from farmwatch.rating import RateLine, rate_lines
+from farmwatch.site_table import read_sites
+from farmwatch.upkeep import Upkeep
+from filters.epoch import feature_epoch
+from filters.judge_stage import JudgeStage
+from filters.measure_stage import MeasureStage
+from scoring.canary import is_canary
+from scoring.canary_counts import canary_summary
+from scoring.score_stage import ScoreStage
+from scoring.tally_stage import TallyStage
+from scoring.testing import FakeDetector
+from stream.log import Output, partition_of
+from stream.loop import StageLoop
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import Hit, Page, Record, encode
+from stream.stage import Stage
+from stream.topics import HITS, PAGES, all_topics
+
+SITES, PAGES_EACH, PARTITIONS = 3, 10, 2
+MISSED = ("human-0", "llm-0")  # sites of which the detector is wrong
+START_S = 1_790_000_000.0
+# fmt: off
+_WORDS = (
+    "river", "village", "boats", "market", "morning", "harvest", "people", "teacher",
+    "garden", "window", "letter", "winter", "summer", "bridge", "church", "children",
+    "horses", "evening", "mountain", "forest", "kitchen", "journey", "weather", "neighbour",
+    "meadow",
+)
+# fmt: on
+
+
+def prose(seed: str, mark: str) -> str:
+    """A text that the default ruleset keeps: 40 sentences, which no other text shares."""
+    chance = random.Random(seed)
+    sentences = []
+    for _ in range(40):
+        one, two, three, four = chance.sample(_WORDS, 4)
+        sentences.append(f"When the {one} was near the {two}, they would walk to the {three} and talk of the {four}.")
+    paragraphs = [" ".join(sentences[start : start + 8]) for start in range(0, 40, 8)]
+    return "\n\n".join([*paragraphs, f"At the end of it all {mark} went home by the same road as the others."])
+
+
+def canary_file(folder: Path) -> Path:
+    """Six canary sites; of each truth the first is one that the detector takes for the other."""
+    path = folder / "canaries.jsonl"
+    lines = []
+    for truth in ("human", "llm"):
+        for site in range(SITES):
+            name = f"{truth}-{site}"
+            flagged = (truth == "llm") != (name in MISSED)
+            for page in range(PAGES_EACH):
+                text = prose(f"{name}/{page}", "LLM" if flagged else "nobody")
+                lines.append({"truth": truth, "site": name, "title": f"Of {name}, {page}", "text": text})
+    lines.append({"truth": "llm", "site": "llm-1", "title": "Short", "text": "Too short to be an article."})
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return path
+
+
+class World:
+    """One log, one clock and the stages that a live farm has, but for CRAWL."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.now_s = START_S
+        self.log = MemoryLog(clock=lambda: int(self.now_s * 1000))
+        self.log.create(all_topics(PARTITIONS, feature_epoch(config.measure)))
+        self.detector = FakeDetector()
+        self.metrics = Metrics()
+        self.measure = MeasureStage(config.measure)
+
+    def work(self) -> None:
+        """Let every stage read all that is there, TALLY first, which sends, and last, which counts."""
+        self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_rounds(self.config)))
+        self._run(self.measure)
+        self._run(JudgeStage(self.config.judge))
+        self._run(ScoreStage(lambda: [self.detector]))
+        self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_rounds(self.config)))
+
+    def _run(self, stage: Stage) -> None:
+        stage.poll_s = 0.001
+        member = self.log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
+        loop = StageLoop(stage, member, metrics=Metrics(), clock=lambda: int(self.now_s * 1000))
+        for _ in range(200):
+            loop.cycle(threading.Event())
+            if not lag_of(self.log, stage.name):
+                break
+        member.close()
+
+    def lines(self) -> list[RateLine]:
+        """The rates now."""
+        return rate_lines(read_sites(self.log), "", self.config.rate, now_ms=int(self.now_s * 1000))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A farm in which a round of canaries, and the pages of one real site, have gone all the way."""
+    file = canary_file(tmp_path_factory.mktemp("canaries"))
+    flags = [f"canary.file={file}", "rate.canary_least=3", "measure.workers=1", f"log.partitions={PARTITIONS}"]
+    world = World(load(None, flags, {}).config)
+    put_real_site(world.log)
+    with closing(world.measure):
+        world.work()
+        yield world
+
+
+def put_real_site(log: MemoryLog) -> None:
+    """Hits and fetched pages of a site whose pages are flagged."""
+    outputs = []
+
+    def put(topic: str, record: Record) -> None:
+        outputs.append(Output(topic, partition_of(record.site, PARTITIONS), record.site.encode(), encode(record)))
+
+    for number in range(PAGES_EACH):
+        url = f"https://real.example/{number}"
+        html = page_of_text(f"Real {number}", prose(url, "LLM")).encode()
+        put(HITS, Hit(id=url, site="real.example", url=url, query_id="q", fetched_at=int(START_S * 1000)))
+        body = zstandard.ZstdCompressor().compress(html)
+        put(
+            PAGES,
+            Page(id=fetch_id(url, 1), site="real.example", page_id=page_id(url), url=url, body=body, fetched_at=1),
+        )
+    log.append(outputs)
+
+
+def test_canaries_are_judged_like_any_site(world: World) -> None:
+    """Every canary site comes through with a verdict; of each truth one is wrong, as the detector was of its pages."""
+    rows = {row.site: row for row in read_sites(world.log)}
+    sent = read_canaries(world.config.canary)
+    number = int(START_S) // world.config.canary.every_s
+    assert {site.name(number).site for site in sent} == {site for site in rows if is_canary(site)}
+    found = canary_summary(rows.values())
+    assert found.sites == {"human": {"human": 2, "llm": 1}, "llm": {"llm": 2, "human": 1}}
+    assert (found.pages["human"].sent, found.pages["human"].kept) == (30, 30)
+    assert (found.pages["llm"].sent, found.pages["llm"].kept) == (31, 30)  # the short one was dropped
+
+
+def test_they_correct_the_rate_and_do_not_count(world: World) -> None:
+    """The rate is over the one real site, corrected by three canaries of each truth."""
+    (line,) = world.lines()
+    assert (line.sites, line.llm, line.method) == (1, 1, "corrected by canaries")
+    assert "3 LLM canary sites, of which 2 were found, and 3 human ones, of which 1 were called llm" in line.text
+
+
+def test_the_log_adds_up(world: World) -> None:
+    """The audit is clean: canary pages have features, verdicts and scores once, and nothing waits."""
+    report = audit(world.log)
+    assert report.ok and report.settled, report.broken
+
+
+def test_the_next_round_is_other_sites_and_the_same_counts(world: World) -> None:
+    """A day later the same contents come again under new names; the errors are counted once, not twice."""
+    before = canary_summary(read_sites(world.log))
+    world.now_s += world.config.canary.every_s
+    world.work()
+    rows = read_sites(world.log)
+    assert sum(is_canary(row.site) for row in rows) == 2 * 2 * SITES
+    after = canary_summary(rows)
+    assert (after.sites, after.counts) == (before.sites, before.counts)
+    assert after.last_at > before.last_at
+    assert audit(world.log).ok
+
+
+def test_gauges_and_series_tell_of_it(world: World) -> None:
+    """The overview shows canaries and the corrected rate of real sites; a point of the series is kept."""
+    upkeep = Upkeep(world.log, world.config, world.metrics, world.detector.identity, lambda: world.now_s)
+    upkeep.look()
+    page = generate_latest(world.metrics.registry).decode()
+    assert 'farmwatch_canary_sites{truth="human",verdict="llm"} 1.0' in page
+    assert 'farmwatch_canary_share{kind="page_tpr"} 0.666' in page
+    assert 'farmwatch_sites{ruleset="default",run="live",verdict="llm"} 1.0' in page
+    assert "invalid" not in page
+    upkeep.keep()
+    (point,) = [point for point in read_points(world.log) if not point.by]
+    assert (point.llm, point.human, point.method) == (1, 0, "corrected by canaries")
