@@ -131,6 +131,8 @@ def _scored(settings: ScoreSettings, lines: Sequence[LabelledText]) -> list[Scor
     from scoring.labelled_scores import ScoredLabel, compared
 
     (loaded,) = load_detectors(settings)
+    if loaded.warning:
+        message(f"{settings.detectors[0]}: {loaded.warning}")
     of = compared(base_of(loaded.identity))
     rows = []
     with counting(len(lines), "texts") as advance:
