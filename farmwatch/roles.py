@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from stream.watching import Health
 if TYPE_CHECKING:
     from filters.ruleset import Ruleset
     from scoring.detector import Detector
+    from scoring.site_verdict import SprtParams
 
 _log = structlog.get_logger()
 _PORT_MARGIN_S = 5.0  # beyond the drain of roles whose supervisor was killed: they hold their ports so long
@@ -68,6 +70,14 @@ def tally_identity(config: Config) -> str:
             f"tally.detector: {chosen!r} is not among score.detectors ({', '.join(names)}), nor a whole identity"
         )
     return detector_identities(config.score)[names.index(chosen) if chosen else 0]
+
+
+def site_test_of(config: Config) -> SprtParams | None:
+    """The site test of the threshold set behind `tally_identity`, where it has one. Raises as `tally_identity`."""
+    from scoring.detector import threshold_sets
+
+    chosen = threshold_sets(config.score).get(tally_identity(config))
+    return None if chosen is None else chosen.site_test
 
 
 def configured_warnings(config: Config) -> dict[str, str]:
@@ -114,13 +124,21 @@ def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
         metrics.set("ruleset_info", 1, ruleset=stage.ruleset.name, digest=stage.ruleset.digest)
         return stage
     if role is Role.SCORE:
+        from scoring.detector import detector_identities, load_detectors, refuse_uncalibrated
         from scoring.score_stage import ScoreStage
 
-        return ScoreStage(load_configured_detector(config))
+        refuse_uncalibrated(detector_identities(config.score))
+        return ScoreStage(
+            partial(load_detectors, config.score),
+            batch_texts=config.score.batch_texts,
+            remembered_texts=config.score.remembered_texts,
+            metrics=metrics,
+        )
     from farmwatch.canaries import canary_rounds
     from scoring.tally_stage import TallyStage
 
-    return TallyStage(tally_identity(config), config.tally, canaries=canary_rounds(config))
+    identity = tally_identity(config)
+    return TallyStage(identity, config.tally, site_test=site_test_of(config), canaries=canary_rounds(config))
 
 
 def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> None:

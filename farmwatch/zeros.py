@@ -52,7 +52,16 @@ def _of_role(stage: Stage) -> Iterator[Series]:
         for rule in stage.ruleset.rules:
             yield "rule_drops", {**labels, "rule": rule.name}
     elif stage.name == "score":
-        yield "score_tokens", {"kind": "text"}
+        from scoring.score_stage import MEMORY_KINDS
+
+        for tokens in ("text", "padding"):
+            yield "score_tokens", {"kind": tokens}
+        for fault in ("oom", "lost", "poison"):
+            yield "score_device_errors", {"kind": fault}
+        for memory in MEMORY_KINDS:
+            yield "score_device_memory_bytes", {"kind": memory}
+        for result in ("hit", "miss"):
+            yield "score_cache_lookups", {"result": result}
         for result in ("scored", "abstained"):
             yield "stage_records", {"run": "live", "ruleset": "", "stage": "score", "result": result}
     else:

@@ -62,9 +62,11 @@ def load_detectors(settings: ScoreSettings) -> list[Detector]:
     pairs = [name for name in MEASURES if name in settings.detectors]
     loaded: dict[str, Detector] = {}
     if pairs:
-        from scoring.pair_detector import load_pair_detectors  # torch
+        from scoring.pair_detector import load_pair_detectors
 
-        chosen = {name: _thresholds(name, settings, pair_identity(settings.pair, name)) for name in pairs}
+        chosen: dict[str, ThresholdSet | None] = {
+            name: _thresholds(name, settings, pair_identity(settings.pair, name)) for name in pairs
+        }
         loaded.update(load_pair_detectors(settings.pair, chosen))
     if BUILT_IN in settings.detectors:
         loaded[BUILT_IN] = _load_built_in(settings)

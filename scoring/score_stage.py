@@ -4,25 +4,44 @@ The topic of the scores is compacted: of the records under one key only the last
 and the detector, and is the same wherever the text stands; but a score is on its way to one site's tally. So the key
 names the site too: were it the id alone, a site's score could be compacted away by another site's with the same text
 before TALLY has read it. Under one key then stand only records that say the same to the same tally.
+
+Two batches are in flight: while the device works on one, the texts of the next are read and tokenised. A text is read
+once, in whichever batches it stands (`scoring.score_memory`); only canary pages are always read anew, for they measure
+the live path. Requests of replays are scored when no live one waits.
+
+The detectors are loaded in a thread of their own, for large models take minutes, and this process must hold its
+partitions and answer meanwhile. /readyz turns to 200 when they have scored something. If they cannot be loaded, the
+process ends and says why.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
-from scoring.detector import Detector, TextScore
+from scoring.canary import is_canary
+from scoring.detector import Detector, TextScore, refuse_uncalibrated
+from scoring.errors import CannotScore
+from scoring.panel import Panel, Work
+from scoring.score_memory import ScoreMemory, Scores
 from stream import topics
+from stream.metrics import Metrics
 from stream.records import Record, Score, ScoreRequest
 from stream.stage import Context, Stage
 
+BATCH_TEXTS = 256
+REMEMBERED_TEXTS = 20_000
+
 
 class Scored(NamedTuple):
-    """A request's score. The batch's time stands with its first request, so that it is observed once."""
+    """What is known of a request's text. The batch's time stands with its first request, to be observed once."""
 
-    text: TextScore
-    first_of_text: bool
+    scores: Scores
+    read: bool  # for this request; False: it was known, or stood in the batch before
     batch_s: float | None
 
 
@@ -32,57 +51,151 @@ def score_key(score: Score) -> str:
 
 
 class ScoreStage(Stage):
-    """Runs the detector over a batch, each different text once, and emits one Score per request."""
+    """Emits a Score per request and detector, running the detectors over each different text once."""
 
     name: ClassVar[str] = "score"
-    inputs: ClassVar[Mapping[str, type[Record]]] = {topics.SCORE_REQUESTS: ScoreRequest}
+    inputs: ClassVar[Mapping[str, type[Record]]] = {
+        topics.SCORE_REQUESTS: ScoreRequest,
+        topics.REPLAY_REQUESTS: ScoreRequest,
+    }
+    background = (topics.REPLAY_REQUESTS,)
     forward: ClassVar[str | None] = topics.SCORES
+    heartbeat_input: ClassVar[str | None] = topics.SCORE_REQUESTS
+    ahead = 2
 
-    def __init__(self, detector: Detector, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Score with `detector`; `clock` gives seconds."""
-        self._detector = detector
-        self._identity = detector.identity
+    def __init__(
+        self,
+        load: Callable[[], Sequence[Detector]],
+        *,
+        batch_texts: int = BATCH_TEXTS,
+        remembered_texts: int = REMEMBERED_TEXTS,
+        metrics: Metrics | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Score with the detectors that `load` gives, in a thread that starts now; `clock` gives seconds.
+
+        `metrics` get what the devices do, whether a batch is committed or not.
+        """
+        self.max_records = batch_texts
+        self._memory = ScoreMemory(remembered_texts)
+        self._metrics = metrics
         self._clock = clock
+        self._published = Work()
+        self._panel: Future[Panel] = Future()
+        threading.Thread(target=self._load, args=(load,), name="score-load", daemon=True).start()
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-        """Score the batch."""
+        """Score the batch. Raises CannotScore, and what the detectors raise of a whole call."""
+        panel = self._panel.result()
         requests = [record for record in records if isinstance(record, ScoreRequest)]
-        texts = {request.text_digest: request.text for request in requests}
         started = self._clock()
-        scores = dict(zip(texts, self._detector.score(list(texts.values())), strict=True))
-        batch_s: float | None = self._clock() - started
-        prepared, seen = [], set()
+        canaries = [request for request in requests if is_canary(request.site)]
+        fresh = {id(request): scores for request, scores in zip(canaries, _read(panel, canaries), strict=True)}
+        texts = {request.text_digest: request.text for request in requests if id(request) not in fresh}
+        found = self._memory.look(texts, panel.score)
+        unread = set(found.read)
+        batch_s: float | None = self._clock() - started if fresh or unread else None
+        prepared = []
         for request in requests:
             digest = request.text_digest
-            prepared.append(Scored(scores[digest], digest not in seen, batch_s))
-            seen.add(digest)
+            scores = fresh.get(id(request))
+            prepared.append(Scored(scores or found.scores[digest], scores is not None or digest in unread, batch_s))
+            unread.discard(digest)
             batch_s = None
         return prepared
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
-        """Emit the score under (site, text digest, detector identity)."""
-        text, identity = prepared.text, self._identity
-        score = Score(
-            id=f"{record.text_digest}:{identity}",
-            site=record.site,
-            page_id=record.page_id,
-            fetch_id=record.id,
-            text_digest=record.text_digest,
-            detector=identity,
-            score=text.score,
-            p_llm=text.p_llm,
-            flag=text.flag,
-            abstain=text.abstain,
-            tokens=text.tokens,
-            fetched_at=record.fetched_at,
-            scored_at=ctx.now_ms,
-        )
-        ctx.emit(topics.SCORES, score, key=score_key(score))
-        result = "abstained" if text.abstain else "scored"
+        """Emit a score per detector under (site, text digest, detector identity)."""
+        panel = self._panel.result()
+        for said in prepared.scores:
+            if isinstance(said, Exception):
+                raise said
+        for identity, number_of, text in zip(panel.identities, panel.numbers, prepared.scores, strict=True):
+            score = _score(record, identity, text, ctx.now_ms)
+            ctx.emit(topics.SCORES, score, key=score_key(score))
+            number = number_of(text)
+            if number is not None:
+                ctx.meter.observe("page_score", number, run=record.run, detector=identity)
+        result = "abstained" if all(text.abstain for text in prepared.scores) else "scored"
         ctx.meter.count("stage_records", run=record.run, ruleset="", stage=self.name, result=result)
-        if prepared.first_of_text:
-            ctx.meter.count("score_tokens", text.tokens, kind="text")
+        ctx.meter.count("score_cache_lookups", result="miss" if prepared.read else "hit")
         if prepared.batch_s is not None:
             ctx.meter.observe("score_batch_duration_seconds", prepared.batch_s)
-        if text.p_llm is not None:
-            ctx.meter.observe("page_score", text.p_llm, run=record.run, detector=identity)
+
+    def tick(self, contexts: Mapping[int, Context]) -> None:
+        """Publish what the devices did. Raises CannotScore where the detectors could not be loaded."""
+        del contexts  # nothing is kept by partition
+        if self._panel.done():
+            self._publish(self._panel.result().work())
+
+    def lost(self, partitions: Sequence[int]) -> None:
+        """A batch was rolled back, perhaps because a device failed: that is told at once."""
+        del partitions
+        if self.ready():
+            self._publish(self._panel.result().work())
+
+    def ready(self) -> bool:
+        """True once every detector has scored something."""
+        return self._panel.done() and self._panel.exception() is None
+
+    def starting(self) -> bool:
+        """True while the detectors are being loaded."""
+        return not self._panel.done()
+
+    def close(self) -> None:
+        """Stop the detectors' threads; whoever waits for detectors that are still being loaded is let go."""
+        with suppress(Exception):  # they may be there already, or be no more than an error
+            self._panel.set_exception(CannotScore("the stage was closed while its detectors were being loaded"))
+        if self.ready():
+            self._panel.result().close()
+
+    def _load(self, load: Callable[[], Sequence[Detector]]) -> None:
+        try:
+            panel = Panel(load())
+            refuse_uncalibrated(panel.identities)
+            panel.warm_up()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the loop's thread must hear of it
+            failure = CannotScore(str(error) or type(error).__name__)
+            failure.__cause__ = error
+            with suppress(Exception):  # closed meanwhile
+                self._panel.set_exception(failure)
+            return
+        with suppress(Exception):
+            self._panel.set_result(panel)
+
+    def _publish(self, work: Work) -> None:
+        if self._metrics is None:
+            return
+        before, self._published = self._published, work
+        self._metrics.count("score_tokens", work.tokens - before.tokens, kind="text")
+        self._metrics.count("score_tokens", work.padding - before.padding, kind="padding")
+        self._metrics.count("score_device_errors", work.out_of_memory - before.out_of_memory, kind="oom")
+        self._metrics.count("score_device_errors", work.lost - before.lost, kind="lost")
+        self._metrics.count("score_device_errors", work.poison - before.poison, kind="poison")
+        for kind in MEMORY_KINDS:
+            self._metrics.set("score_device_memory_bytes", getattr(work, f"{kind}_bytes"), kind=kind)
+
+
+MEMORY_KINDS = ("used", "peak", "total")
+
+
+def _read(panel: Panel, requests: Sequence[ScoreRequest]) -> Sequence[Scores]:
+    return panel.score([request.text for request in requests]) if requests else []
+
+
+def _score(request: ScoreRequest, identity: str, text: TextScore, now_ms: int) -> Score:
+    return Score(
+        id=f"{request.text_digest}:{identity}",
+        site=request.site,
+        page_id=request.page_id,
+        fetch_id=request.id,
+        text_digest=request.text_digest,
+        detector=identity,
+        score=text.score,
+        p_llm=text.p_llm,
+        flag=text.flag,
+        abstain=text.abstain,
+        tokens=text.tokens,
+        fetched_at=request.fetched_at,
+        scored_at=now_ms,
+    )

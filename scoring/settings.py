@@ -23,6 +23,8 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Weights file of lite-ngram in place of the one that ships with farmwatch; its numbers lie beside it as .json."""
     thresholds: dict[str, str] = {}
     """Detector's name -> a threshold set: the name of a published one, or a file of `farmwatch calibrate`."""
+    batch_texts: int = 256
+    """Texts of a batch. Two batches are in flight, and a live text waits for at most these when replays are scored."""
     remembered_texts: int = 20_000
     """Texts whose scores are kept in memory and not computed again; 0 = none."""
     pair: PairSettings = PairSettings()
@@ -33,6 +35,8 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         twice = sorted({name for name in self.detectors if self.detectors.count(name) > 1})
         if twice:
             raise ValueError(f"score.detectors names {', '.join(twice)} twice")
+        if not 1 <= self.batch_texts <= 100_000:
+            raise ValueError("score.batch_texts must be 1 to 100000")
         if self.remembered_texts < 0:
             raise ValueError("score.remembered_texts must be 0 or more")
 

@@ -24,6 +24,12 @@ class Spec(NamedTuple):
 
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _SHARE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+# Probabilities, the scale of Binoculars (.5 to 1.5, its two published thresholds among them), that of Fast-DetectGPT.
+_SCORES = (
+    *(-5.0, -2.0, -1.0, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8),
+    *(0.8536432310785527, 0.875, 0.9, 0.9015310749276843, 0.925, 0.95, 0.975, 1.0),
+    *(1.05, 1.1, 1.2, 1.3, 1.5, 2.0, 3.0, 4.0, 5.0, 7.5, 10.0, 15.0, 20.0),
+)
 
 SPECS: tuple[Spec, ...] = (
     Spec("gauge", "build_info", "Version of this process; always 1.", ("version",)),
@@ -57,8 +63,17 @@ SPECS: tuple[Spec, ...] = (
     Spec("gauge", "site_memory_sites", "Sites whose earlier pages this process has in memory."),
     Spec("gauge", "site_memory_bytes", "Bytes of what is remembered of them."),
     Spec("histogram", "score_batch_duration_seconds", "Time to score one batch.", (), _SECONDS),
-    Spec("counter", "score_tokens", "Tokens given to the detector.", ("kind",)),
-    Spec("histogram", "page_score", "Detector scores of articles.", ("run", "detector"), (*_SHARE[:-1], 0.95, 1.0)),
+    Spec("counter", "score_tokens", "Tokens that the detectors read: of texts, and of padding.", ("kind",)),
+    Spec("counter", "score_device_errors", "Memory too small, devices lost, texts that no device takes.", ("kind",)),
+    Spec("gauge", "score_device_memory_bytes", "Memory of the scoring device: used, peak, total.", ("kind",)),
+    Spec("counter", "score_cache_lookups", "Requests whose text was known already (hit), or read (miss).", ("result",)),
+    Spec(
+        "histogram",
+        "page_score",
+        "Scores of articles: the number that the detector's threshold is compared with.",
+        ("run", "detector"),
+        _SCORES,
+    ),
     Spec("counter", "page_verdicts", "Page verdicts.", ("run", "ruleset", "verdict")),
     Spec(
         "gauge",

@@ -109,7 +109,7 @@ def log(reader: Reader) -> MemoryLog:
     with closing(MeasureStage(SETTINGS)) as measure:
         work(log, measure)
     work(log, JudgeStage(JudgeSettings(ruleset="c4")))
-    work(log, ScoreStage(reader))
+    work(log, ScoreStage(lambda: [reader]))
     work(log, TallyStage(reader.identity))
     return log
 

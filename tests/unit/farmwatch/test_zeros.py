@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prometheus_client import generate_latest
 
 from farmwatch.zeros import export_zeros, known_series
@@ -18,8 +20,8 @@ class _Detector:
     identity = "x/1"
     warning = ""
 
-    def score(self, texts: object) -> list[TextScore]:
-        return []
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        return [TextScore(abstain="too_short") for _ in texts]
 
 
 class _Named(Stage):
@@ -33,7 +35,7 @@ class _Named(Stage):
 
 def _stages() -> list[Stage]:
     judge = JudgeStage(JudgeSettings())
-    return [_Named("crawl"), _Named("measure"), judge, ScoreStage(_Detector()), TallyStage("x/1")]
+    return [_Named("crawl"), _Named("measure"), judge, ScoreStage(lambda: [_Detector()]), TallyStage("x/1")]
 
 
 def test_labels_are_those_of_the_metric() -> None:

@@ -72,7 +72,7 @@ def test_a_cleaned_text_of_nothing_is_an_abstention() -> None:
     assert (verdict.verdict, verdict.text_digest) == ("article", nothing)
     assert [(request.text, request.text_digest) for request in requests] == [("", nothing)]
     context = Context(0, None, Meter(), now_ms=0)
-    stage = ScoreStage(LiteNgram.load())
+    stage = ScoreStage(lambda: [LiteNgram.load()])
     for request, prepared in zip(requests, stage.prepare(requests), strict=True):
         stage.process(request, prepared, context)
     scores = [decode(Score, output.value or b"") for output in context.outputs]

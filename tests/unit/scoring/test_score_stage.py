@@ -1,80 +1,378 @@
-"""SCORE: one score per request, one run of the detector per text."""
+"""SCORE: one score per request and detector, one reading per text; when it is ready, what it refuses, what it tells."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from scoring.detector import Detector, TextScore
+from scoring.errors import CannotScore, DeviceLost, PoisonText
+from scoring.pair_detector import PairDetector
+from scoring.pair_scores import PairReading
+from scoring.pair_settings import MEASURES
 from scoring.score_stage import ScoreStage
 from scoring.testing import FakeDetector
+from scoring.threshold_set import Curve, ThresholdSet
 from stream.metrics import Meter, Metrics
 from stream.records import Score, ScoreRequest, decode
 from stream.stage import Context
+from tests.stream.worlds import patiently
 
 
-def request(number: int, digest: str, text: str) -> ScoreRequest:
+def request(number: int, digest: str, text: str, site: str = "a.example", run: str = "live") -> ScoreRequest:
     """An article's text."""
     return ScoreRequest(
         id=f"f{number}",
-        site="a.example",
+        site=site,
         page_id=f"p{number}",
         url="",
         text_digest=digest,
         text=text,
         fetched_at=number,
+        run=run,
     )
 
 
-def run(requests: Sequence[ScoreRequest]) -> tuple[list[Score], list[bytes], Metrics, FakeDetector]:
-    """Prepare and process a batch; scores, keys, metrics and the detector."""
-    detector = FakeDetector()
-    ticks = iter([10.0, 10.25])
-    stage = ScoreStage(detector, clock=lambda: next(ticks))
-    prepared = stage.prepare(requests)
-    assert len(prepared) == len(requests)
-    ctx = Context(5, None, Meter(), 77)
-    for record, ready in zip(requests, prepared, strict=True):
-        stage.process(record, ready, ctx)
-    metrics = Metrics()
-    ctx.meter.apply(metrics)
-    assert all(output.topic == "scores" and output.partition == 5 for output in ctx.outputs)
-    values = [decode(Score, output.value or b"") for output in ctx.outputs]
-    return values, [output.key for output in ctx.outputs], metrics, detector
+BASE = "a+b@12345678/float32/512"
+
+
+class FakeEngine:
+    """Reads all texts alike but "bad", which no device takes; a token is a character."""
+
+    def __init__(self) -> None:
+        self.read_texts: list[list[str]] = []
+        self.losses = 0
+
+    def read(self, texts: Sequence[str]) -> list[Any]:
+        self.read_texts.append(list(texts))
+        return [
+            PoisonText("too much") if text == "bad" else PairReading(0.875, 2.5, 0.0, 0.0, len(text)) for text in texts
+        ]
+
+    def warm_up(self) -> None:
+        self.warm = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    @property
+    def stats(self) -> Any:
+        tokens = sum(len(text) for texts in self.read_texts for text in texts)
+        memory = SimpleNamespace(used_bytes=1000, peak_bytes=2000, total_bytes=3000)
+        padding = 3 * len(self.read_texts)
+        return SimpleNamespace(tokens=tokens, padding=padding, out_of_memory=0, losses=self.losses, memory=memory)
+
+
+def pair_detectors(engine: Any) -> list[PairDetector]:
+    """Both measures of a pair on one engine, calibrated."""
+
+    def thresholds(base: str) -> ThresholdSet:
+        curve = Curve(slope=0.0, offset=0.0)
+        return ThresholdSet(name="mine", detector=base, threshold=0.9, llm_below=True, curve=curve)
+
+    return [
+        PairDetector(engine, base, measure, thresholds(base)) for measure in MEASURES for base in [f"{measure}/{BASE}"]
+    ]
+
+
+class Desk:
+    """A stage that is ready, and what it emitted and counted."""
+
+    def __init__(self, *detectors: Any, **settings: Any) -> None:
+        self.metrics = Metrics()
+        self.detectors = detectors or (FakeDetector(),)
+        self.stage = ScoreStage(lambda: self.detectors, metrics=self.metrics, **settings)
+        patiently(lambda: not self.stage.starting(), "the detectors")
+        for detector in self.detectors:
+            if isinstance(detector, FakeDetector):
+                detector.given.clear()  # what warmed it up
+        self.scores: list[Score] = []
+        self.keys: list[bytes] = []
+        self.buried: list[Exception] = []
+
+    def run(self, *requests: ScoreRequest) -> None:
+        """Prepare, process and commit a batch."""
+        prepared = self.stage.prepare(requests)
+        assert len(prepared) == len(requests)
+        ctx = Context(5, None, Meter(), 77)
+        for record, ready in zip(requests, prepared, strict=True):
+            try:
+                self.stage.process(record, ready, ctx)
+            except PoisonText as error:
+                self.buried.append(error)
+        self.stage.tick({5: ctx})
+        ctx.meter.apply(self.metrics)
+        assert all(output.topic == "scores" and output.partition == 5 for output in ctx.outputs)
+        self.scores += [decode(Score, output.value or b"") for output in ctx.outputs]
+        self.keys += [output.key for output in ctx.outputs]
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """A metric."""
+        return self.metrics.registry.get_sample_value(f"farmwatch_{name}", labels)
 
 
 def test_each_request_gets_its_score_under_text_and_detector() -> None:
     """Every request has one score, named by text and detector, keyed by site besides, with its own fetch."""
-    scores, keys, _, _ = run([request(1, "d1", "LLM text"), request(2, "d2", "text"), request(3, "d3", "")])
-    assert keys == [b"a.example d1:fake/1", b"a.example d2:fake/1", b"a.example d3:fake/1"]
-    assert [s.id for s in scores] == ["d1:fake/1", "d2:fake/1", "d3:fake/1"]
-    assert [(s.fetch_id, s.page_id, s.flag, s.score, s.abstain) for s in scores] == [
+    desk = Desk()
+    desk.run(request(1, "d1", "LLM text"), request(2, "d2", "text"), request(3, "d3", ""))
+    assert desk.keys == [b"a.example d1:fake/1", b"a.example d2:fake/1", b"a.example d3:fake/1"]
+    assert [s.id for s in desk.scores] == ["d1:fake/1", "d2:fake/1", "d3:fake/1"]
+    assert [(s.fetch_id, s.page_id, s.flag, s.score, s.abstain) for s in desk.scores] == [
         ("f1", "p1", True, 1.0, ""),
         ("f2", "p2", False, 0.0, ""),
         ("f3", "p3", None, None, "too_short"),
     ]
-    assert {(s.detector, s.scored_at, s.site) for s in scores} == {("fake/1", 77, "a.example")}
-    assert [s.fetched_at for s in scores] == [1, 2, 3]
+    assert {(s.detector, s.scored_at, s.site) for s in desk.scores} == {("fake/1", 77, "a.example")}
+    assert [s.fetched_at for s in desk.scores] == [1, 2, 3]
 
 
-def test_a_text_is_scored_once_a_batch() -> None:
-    """Two requests for one text run the detector once and both get its score."""
-    scores, _, _, detector = run([request(1, "d1", "LLM"), request(2, "d1", "LLM"), request(3, "d2", "y")])
-    assert detector.given == [["LLM", "y"]]
-    assert [s.flag for s in scores] == [True, True, False]
+def test_detectors_side_by_side_each_have_their_score() -> None:
+    """Two detectors: two records a request, each under its own identity and key, each with its own flag."""
+    desk = Desk(FakeDetector("LLM", "fake/1"), FakeDetector("other", "fake/2"))
+    desk.run(request(1, "d1", "LLM text"))
+    assert [(s.id, s.detector, s.flag) for s in desk.scores] == [
+        ("d1:fake/1", "fake/1", True),
+        ("d1:fake/2", "fake/2", False),
+    ]
+    assert desk.keys == [b"a.example d1:fake/1", b"a.example d1:fake/2"]
+    labels = {"run": "live", "ruleset": "", "stage": "score", "result": "scored"}
+    assert desk.value("stage_records_total", **labels) == 1
+
+
+def test_a_text_is_read_once_in_a_batch_and_over_time() -> None:
+    """Requests for one text, on any site, run the detector once; so do those of later batches."""
+    desk = Desk()
+    desk.run(request(1, "d1", "LLM"), request(2, "d1", "LLM", "b.example"), request(3, "d2", "y"))
+    desk.run(request(4, "d1", "LLM"), request(5, "d3", "z"))
+    assert desk.detectors[0].given == [["LLM", "y"], ["z"]]
+    assert [s.flag for s in desk.scores] == [True, True, False, True, False]
+    assert desk.value("score_cache_lookups_total", result="hit") == 2
+    assert desk.value("score_cache_lookups_total", result="miss") == 3
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    """Beyond remembered_texts the text used longest ago is read again; 0 remembers nothing."""
+    desk = Desk(remembered_texts=2)
+    for number, digest in enumerate(["d1", "d2", "d1", "d3", "d1", "d2"]):
+        desk.run(request(number, digest, digest))
+    assert desk.detectors[0].given == [["d1"], ["d2"], ["d3"], ["d2"]]
+    desk = Desk(remembered_texts=0)
+    desk.run(request(1, "d1", "x"))
+    desk.run(request(2, "d1", "x"))
+    assert desk.detectors[0].given == [["x"], ["x"]]
+
+
+def test_a_text_in_two_batches_at_once_is_read_once() -> None:
+    """The second batch in flight waits for the text that the first one is at work on, and reads only its own."""
+    begun, release = threading.Event(), threading.Event()
+
+    class Slow(FakeDetector):
+        def score(self, texts: Sequence[str]) -> list[TextScore]:
+            if "shared" in texts:
+                begun.set()
+                assert release.wait(20)
+            return super().score(texts)
+
+    desk = Desk(Slow())
+    found: list[Sequence[Any]] = []
+    first = threading.Thread(target=lambda: found.append(desk.stage.prepare([request(1, "d1", "shared")])))
+    first.start()
+    assert begun.wait(20)
+    second = threading.Thread(
+        target=lambda: found.append(desk.stage.prepare([request(2, "d1", "shared"), request(3, "d2", "own")]))
+    )
+    second.start()
+    patiently(lambda: ["own"] in desk.detectors[0].given, "the second batch's own text")
+    assert not found
+    release.set()
+    first.join(20)
+    second.join(20)
+    assert sorted(desk.detectors[0].given) == [["own"], ["shared"]]
+    assert sorted(len(batch) for batch in found) == [1, 2]
+
+
+def test_when_the_first_batch_fails_the_second_reads_the_text_itself() -> None:
+    """A device that is lost under the first batch costs the second one nothing but the reading."""
+    begun, release = threading.Event(), threading.Event()
+    faults = [DeviceLost("the card fell off the bus")]
+
+    class Failing(FakeDetector):
+        def score(self, texts: Sequence[str]) -> list[TextScore]:
+            if "shared" in texts and faults:
+                begun.set()
+                assert release.wait(20)
+                raise faults.pop()
+            return super().score(texts)
+
+    desk = Desk(Failing())
+    failures: list[Exception] = []
+    found: list[Sequence[Any]] = []
+
+    def fail() -> None:
+        try:
+            desk.stage.prepare([request(1, "d1", "shared")])
+        except DeviceLost as error:
+            failures.append(error)
+
+    first = threading.Thread(target=fail)
+    first.start()
+    assert begun.wait(20)
+    second = threading.Thread(target=lambda: found.append(desk.stage.prepare([request(2, "d1", "shared")])))
+    second.start()
+    release.set()
+    first.join(20)
+    second.join(20)
+    assert len(failures) == 1, "it goes on to the loop, which tries the batch again"
+    assert found[0][0].scores[0].score == 0.0
+
+
+def test_canary_pages_are_always_read_anew() -> None:
+    """They measure the live path, so neither the memory nor a twin in the batch answers for them."""
+    desk = Desk()
+    site = "novels.5f0c2a91d3b7e604.12.20405.human.canary.invalid"
+    desk.run(request(1, "d1", "x"))
+    desk.run(request(2, "d1", "x", site), request(3, "d1", "x"))
+    desk.run(request(4, "d1", "x", site))
+    assert desk.detectors[0].given == [["x"], ["x"], ["x"]]
+    assert len(desk.scores) == 4
+
+
+def test_a_poison_text_is_buried_alone() -> None:
+    """What an engine gives in place of a reading becomes that record's error; neighbours are scored; it is not kept."""
+    desk = Desk(*pair_detectors(FakeEngine()), FakeDetector())
+    desk.run(request(1, "d1", "x"), request(2, "d2", "bad"), request(3, "d3", "y"))
+    desk.run(request(4, "d2", "bad"))
+    assert [s.fetch_id for s in desk.scores] == ["f1"] * 3 + ["f3"] * 3
+    assert len(desk.buried) == 2
+    assert desk.value("score_device_errors_total", kind="poison") == 2
+
+
+def test_what_the_device_does_is_told_even_of_batches_that_are_rolled_back() -> None:
+    """Padding, memory and losses come from the engine: at each round, and at once when a batch is rolled back."""
+    engine = FakeEngine()
+    desk = Desk(*pair_detectors(engine))
+    desk.run(request(1, "d1", "four"))
+    assert desk.value("score_tokens_total", kind="text") == 4
+    assert desk.value("score_tokens_total", kind="padding") == 3
+    assert desk.value("score_device_memory_bytes", kind="peak") == 2000
+    assert desk.value("score_device_errors_total", kind="lost") == 0
+    engine.losses = 1
+    desk.stage.lost([5])
+    assert desk.value("score_device_errors_total", kind="lost") == 1
+    desk.stage.lost([5])
+    assert desk.value("score_device_errors_total", kind="lost") == 1
+
+
+def test_the_number_shown_is_the_one_that_the_threshold_is_compared_with() -> None:
+    """page_score of a pair holds its score, on its own scale, though it has a calibrated p_llm too."""
+    desk = Desk(*pair_detectors(FakeEngine()))
+    desk.run(request(1, "d1", "x"))
+    assert [round(s.p_llm or 0, 3) for s in desk.scores] == [0.5, 0.5]
+
+    def up_to(bound: str) -> list[float | None]:
+        return [desk.value("page_score_bucket", run="live", detector=s.detector, le=bound) for s in desk.scores]
+
+    assert [up_to(bound) for bound in ("0.8536432310785527", "0.875", "2.0", "3.0")] == [[0, 0], [1, 0], [1, 0], [1, 1]]
 
 
 def test_metrics_count_texts_once_and_the_batch_once() -> None:
     """Tokens of a text count once, its batch's time is observed once, results are counted per request."""
-    _, _, metrics, _ = run([request(1, "d1", "xxxx"), request(2, "d1", "xxxx"), request(3, "d3", "")])
-    value = metrics.registry.get_sample_value
-    assert value("farmwatch_score_tokens_total", {"kind": "text"}) == 4
-    assert value("farmwatch_score_batch_duration_seconds_count") == 1
-    assert value("farmwatch_score_batch_duration_seconds_sum") == 0.25
+    ticks = iter([10.0, 10.25, 11.0, 11.5])
+    desk = Desk(clock=lambda: next(ticks))
+    before = desk.stage._panel.result().work().tokens
+    desk.run(request(1, "d1", "xxxx"), request(2, "d1", "xxxx"), request(3, "d3", ""))
+    desk.run(request(4, "d1", "xxxx"))  # nothing is read, so nothing took time
+    assert desk.value("score_tokens_total", kind="text") == before + 4
+    assert desk.value("score_tokens_total", kind="padding") == 0
+    assert desk.value("score_batch_duration_seconds_count") == 1
+    assert desk.value("score_batch_duration_seconds_sum") == 0.25
     labels = {"run": "live", "ruleset": "", "stage": "score"}
-    assert value("farmwatch_stage_records_total", {**labels, "result": "scored"}) == 2
-    assert value("farmwatch_stage_records_total", {**labels, "result": "abstained"}) == 1
-    assert value("farmwatch_page_score_count", {"run": "live", "detector": "fake/1"}) == 2
+    assert desk.value("stage_records_total", **labels, result="scored") == 3
+    assert desk.value("stage_records_total", **labels, result="abstained") == 1
+    assert desk.value("page_score_count", run="live", detector="fake/1") == 3
+
+
+def test_a_replay_counts_under_its_own_run() -> None:
+    """The records of a replay never feed the live series."""
+    desk = Desk()
+    desk.run(request(1, "d1", "x", run="r7"))
+    labels = {"ruleset": "", "stage": "score", "result": "scored"}
+    assert desk.value("stage_records_total", run="r7", **labels) == 1
+    assert desk.value("stage_records_total", run="live", **labels) is None
+    assert desk.value("page_score_count", run="r7", detector="fake/1") == 1
 
 
 def test_an_empty_batch_is_nothing() -> None:
     """No records, no scores."""
-    assert list(ScoreStage(FakeDetector()).prepare([])) == []
+    assert list(Desk().stage.prepare([])) == []
+
+
+def test_it_is_ready_when_every_detector_has_scored_something() -> None:
+    """While a detector is loaded or warms up the stage is starting and not ready; then the first batch goes through."""
+    release, loaded = threading.Event(), threading.Event()
+
+    class Cold(FakeDetector):
+        def score(self, texts: Sequence[str]) -> list[TextScore]:
+            loaded.set()
+            assert release.wait(20)
+            return super().score(texts)
+
+    stage = ScoreStage(lambda: [Cold()])
+    assert loaded.wait(20)
+    assert (stage.starting(), stage.ready()) == (True, False)
+    release.set()
+    patiently(stage.ready, "the stage to be ready")
+    assert not stage.starting()
+
+
+def _broken() -> list[Detector]:
+    raise OSError("the model folder is empty")
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        (_broken, "the model folder is empty"),
+        (lambda: [FakeDetector(identity="binoculars/a+b@12345678/float32/512/uncalibrated")], "farmwatch calibrate"),
+        (lambda: [FakeDetector(), FakeDetector()], "fake/1"),
+        (lambda: [], "no detector"),
+    ],
+)
+def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> None:
+    """Not one record is buried for it: slow work and tick both raise an error that is fatal and says what is wrong."""
+    stage = ScoreStage(load)
+    patiently(lambda: not stage.starting(), "the end of loading")
+    assert not stage.ready()
+    for call in (lambda: stage.tick({}), lambda: stage.prepare([request(1, "d1", "x")])):
+        with pytest.raises(CannotScore, match=said) as raised:
+            call()
+        assert raised.value.fatal
+
+
+def test_closing_lets_go_of_whoever_waits_for_the_detectors() -> None:
+    """A process that is told to stop while large models are loaded does not wait for them."""
+    release = threading.Event()
+
+    def load() -> list[Detector]:
+        assert release.wait(20)
+        return [FakeDetector()]
+
+    stage = ScoreStage(load)
+    failures: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            stage.prepare([request(1, "d1", "x")])
+        except CannotScore as error:
+            failures.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    stage.close()
+    waiting.join(20)
+    release.set()
+    assert len(failures) == 1

@@ -70,7 +70,7 @@ def rows(log: MemoryLog) -> dict[str, SiteState]:
 def test_a_text_of_two_sites_is_scored_for_both(log: MemoryLog) -> None:
     """Compaction between SCORE and TALLY takes no site's score, where both have the same text in one partition."""
     log.append([*article("a.example", 1, "same"), *article("b.example", 1, "same")])
-    work(log, ScoreStage(FakeDetector()))
+    work(log, ScoreStage(lambda: [FakeDetector()]))
     log.expire(NOW_MS)
     work(log, TallyStage(DETECTOR))
     assert {site: (row.articles, row.scored, row.flagged) for site, row in rows(log).items()} == {
@@ -83,7 +83,7 @@ def test_compaction_joins_only_scores_that_say_the_same(log: MemoryLog) -> None:
     """A text on two pages of a site and a page scored on two visits leave one score, and it counts for all of them."""
     log.append([*article("a.example", 1, "same"), *article("a.example", 2, "same"), *article("a.example", 3, "old")])
     log.append([*article("a.example", 3, "same", visit=2), *article("a.example", 4, "old")])
-    work(log, ScoreStage(FakeDetector()))
+    work(log, ScoreStage(lambda: [FakeDetector()]))
     log.expire(NOW_MS)
     assert sorted(decode(Score, m.value).id for m in log.read(SCORES, 0) if m.value) == [
         f"old:{DETECTOR}",

@@ -1,0 +1,90 @@
+"""Detectors side by side: what is read once, in which order it is told, and what cannot stand side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scoring.detector import TextScore
+from scoring.errors import BadParameters, PooledDetectors
+from scoring.pair_detector import PairDetector
+from scoring.pair_tokens import Abstained
+from scoring.panel import Panel, compared
+from scoring.testing import FakeDetector
+from scoring.threshold_set import Curve, ThresholdSet
+
+BASE = "a+b@12345678/float32/512"
+
+
+class Engine:
+    """Abstains from everything, and notes what it was asked."""
+
+    stats: Any = None
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    def read(self, texts: list[str]) -> list[Any]:
+        self.asked.append(list(texts))
+        return [Abstained("too_short", len(text)) for text in texts]
+
+
+def pair(engine: Any, measure: Any, thresholds: ThresholdSet | None = None) -> PairDetector:
+    """One measure of a pair."""
+    return PairDetector(engine, f"{measure}/{BASE}", measure, thresholds)
+
+
+def test_two_measures_of_one_pair_read_a_text_once() -> None:
+    """The engine is asked once for both; each says its own of it, in the order of the detectors."""
+    engine = Engine()
+    panel = Panel([FakeDetector(), pair(engine, "binoculars"), pair(engine, "fast-detectgpt")])
+    scores = panel.score(["LLM", "x"])
+    assert engine.asked == [["LLM", "x"]]
+    assert panel.identities == ["fake/1", f"binoculars/{BASE}/uncalibrated", f"fast-detectgpt/{BASE}/uncalibrated"]
+    abstained = [TextScore(abstain="too_short", tokens=tokens) for tokens in (3, 1)]
+    assert [row[0].flag for row in scores if isinstance(row[0], TextScore)] == [True, False]
+    assert [row[1:] for row in scores] == [(said, said) for said in abstained]
+
+
+def test_two_pairs_are_read_each_by_its_own_engine() -> None:
+    """Engines are not shared by accident: each reads for its own detector."""
+    engines = Engine(), Engine()
+    Panel([pair(engines[0], "binoculars"), pair(engines[1], "fast-detectgpt")]).score(["x"])
+    assert [engine.asked for engine in engines] == [[["x"]], [["x"]]]
+
+
+def test_two_detectors_of_one_identity_are_refused() -> None:
+    """Their scores would stand under one key, and one would be taken for the other: the identity is named."""
+    with pytest.raises(PooledDetectors, match="fake/1 and fake/1"):
+        Panel([FakeDetector(), FakeDetector("other mark")])
+    with pytest.raises(BadParameters, match="no detector"):
+        Panel([])
+
+
+def test_no_texts_are_no_scores() -> None:
+    """An empty batch gives an empty list, with any number of detectors."""
+    assert Panel([FakeDetector(), FakeDetector(identity="fake/2")]).score([]) == []
+
+
+@pytest.mark.parametrize(("number", "expected"), [("score", 2.0), ("p_llm", 0.25)])
+def test_the_number_compared_is_that_of_the_threshold_set(number: Any, expected: float) -> None:
+    """Whether a detector's threshold lies on its score or on p_llm is said by its set."""
+    thresholds = ThresholdSet(
+        name="mine",
+        detector=f"binoculars/{BASE}",
+        number=number,
+        threshold=0.5,
+        llm_below=True,
+        curve=Curve(slope=1.0, offset=0.0),
+    )
+    number_of = compared(pair(Engine(), "binoculars", thresholds))
+    assert number_of(TextScore(score=2.0, p_llm=0.25)) == expected
+
+
+def test_without_a_set_the_probability_goes_before_the_score() -> None:
+    """A detector that says nothing of its threshold: p_llm where it has one, else the score, else nothing."""
+    number_of = compared(FakeDetector())
+    assert number_of(TextScore(score=2.0, p_llm=0.25)) == 0.25
+    assert number_of(TextScore(score=2.0)) == 2.0
+    assert number_of(TextScore(abstain="too_short")) is None
