@@ -10,10 +10,12 @@ from typing import Literal
 
 import msgspec
 
+from scoring.canary import is_canary
 from scoring.detector import Detector
-from scoring.rate import ErrorCounts
-from scoring.site_rates import SiteRate, site_rate
-from scoring.site_verdict import SiteTest, SprtParams
+from scoring.rate import HALF_WIDTH, ErrorCounts
+from scoring.site_method import PageScore, SiteMethod
+from scoring.site_rates import SiteRate, refuse_pooled, site_rate
+from stream.records import SiteState
 
 
 class TextLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +38,7 @@ class ScoreLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FlagLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Input of `tally`: one article of a site, in page order; flag null = abstained."""
+    """Input of `tally`: one article of a site, in page order; flag and score null = abstained."""
 
     site: str
     flag: bool | None
@@ -51,6 +53,7 @@ class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
     pages_used: int
     pages: int  # lines of the site, abstentions included
     evidence: str
+    mixed: bool = False  # two clear groups of scores, see scoring.bimodal
 
 
 class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +61,9 @@ class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
 
     site: str | None = None
     verdict: Literal["llm", "human", "undecided", "unclassifiable"]
+    detector: str = ""  # identity; "" = not told
+    ruleset: str = ""
+    digest: str = ""  # of the ruleset
 
 
 class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +81,8 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float
     method: str
     text: str
+    more_sites: int | None = 0  # classifiable sites missing for the wanted half width; null: no number would do
+    more_known_sites: int = 0  # sites of known truth missing, where more_sites is null
 
 
 def score_texts(detector: Detector, lines: Sequence[TextLine]) -> list[ScoreLine]:
@@ -93,35 +101,47 @@ def score_texts(detector: Detector, lines: Sequence[TextLine]) -> list[ScoreLine
     ]
 
 
-def tally_flags(lines: Iterable[FlagLine], params: SprtParams) -> list[SiteLine]:
-    """Judge each site by the sequential test; sites in the order in which they first appear."""
-    test = SiteTest(params)
-    sites: dict[str, list[bool | None]] = {}
+def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine]:
+    """Judge each site by `method`; sites in the order in which they first appear, their pages in the order given."""
+    sites: dict[str, list[FlagLine]] = {}
     for line in lines:
-        sites.setdefault(line.site, []).append(line.flag)
+        sites.setdefault(line.site, []).append(line)
     judged = []
-    for site, flags in sites.items():
-        verdict = test.decide([flag for flag in flags if flag is not None])
+    for site, pages in sites.items():
+        known = [page for page in pages if not (page.flag is None and page.score is None)]
+        verdict = method.decide([PageScore(page.flag, page.score) for page in known])
         judged.append(
             SiteLine(
                 site=site,
                 verdict=verdict.verdict,
                 pages_used=verdict.pages_used,
-                pages=len(flags),
-                evidence=test.evidence(verdict),
+                pages=len(pages),
+                evidence=method.evidence(verdict),
+                mixed=verdict.mixed,
             )
         )
     return judged
 
 
 def estimate_sites(
-    lines: Iterable[SiteVerdictLine], errors: ErrorCounts | None = None, confidence: float = 0.95
+    lines: Iterable[SiteVerdictLine],
+    errors: ErrorCounts | None = None,
+    confidence: float = 0.95,
+    half_width: float = HALF_WIDTH,
 ) -> EstimateLine:
-    """The rate over site verdicts; of several lines for a site the last one counts. Raises as `scoring.estimate`."""
-    verdicts: dict[str | int, str] = {}
+    """The rate over site verdicts; of several lines for a site the last one counts, and canary sites do not.
+
+    Raises PooledDetectors for lines of several detectors or rulesets, and as `scoring.estimate`.
+    """
+    rows: dict[str, SiteState] = {}
     for number, line in enumerate(lines):
-        verdicts[number if line.site is None else line.site] = line.verdict
-    return estimate_line(site_rate(verdicts.values(), errors, confidence))
+        site = f"line {number}" if line.site is None else line.site
+        rows[site] = SiteState(
+            id=site, site=site, verdict=line.verdict, detector=line.detector, ruleset=line.ruleset, digest=line.digest
+        )
+    refuse_pooled(rows.values())
+    verdicts = [row.verdict for row in rows.values() if not is_canary(row.site)]
+    return estimate_line(site_rate(verdicts, errors, confidence, half_width=half_width))
 
 
 def estimate_line(found: SiteRate) -> EstimateLine:
@@ -139,4 +159,6 @@ def estimate_line(found: SiteRate) -> EstimateLine:
         confidence=found.rate.confidence,
         method=found.rate.method,
         text=found.text,
+        more_sites=found.rate.more_sites,
+        more_known_sites=found.rate.more_known_sites,
     )

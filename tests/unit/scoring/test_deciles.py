@@ -24,23 +24,18 @@ SHIPPED = resources.files("scoring.data").joinpath("deciles-binoculars.json").re
 SCORES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
 
 
-def numbers(**changed: Any) -> DecileNumbers:
-    """Numbers whose margin is minus the median of the scores."""
-    return DecileNumbers(
-        **{
-            "format": "deciles-1",
-            "detector": "fake",
-            "weights": [0.0] * 4 + [-1.0] + [0.0] * 4,
-            "centres": [0.0] * 9,
-            "scales": [1.0] * 9,
-            "offset": 0.0,
-            "human_sites": 1,
-            "llm_sites": 1,
-            "pages": 30,
-            "left_out": Errors(1, 0, 1, 0),
-        }
-        | changed
-    )
+MEDIAN = DecileNumbers(  # its margin is minus the median of the scores
+    format="deciles-1",
+    detector="fake",
+    weights=[0.0] * 4 + [-1.0] + [0.0] * 4,
+    centres=[0.0] * 9,
+    scales=[1.0] * 9,
+    offset=0.0,
+    human_sites=1,
+    llm_sites=1,
+    pages=30,
+    left_out=Errors(1, 0, 1, 0),
+)
 
 
 def pages(scores: list[float], start: int = 1) -> list[PageScore]:
@@ -56,7 +51,7 @@ def test_deciles_are_those_of_numpy(scores: list[float]) -> None:
 
 def test_it_says_nothing_before_15_scores() -> None:
     """Fourteen scores are unclassifiable, fifteen are judged by the sign of the margin."""
-    test = DecileTest(numbers())
+    test = DecileTest(MEDIAN)
     few = test.decide(pages([-1.0] * 14))
     assert (few.verdict, few.pages, few.decided_at) == ("unclassifiable", 14, 0)
     assert test.evidence(few) == "14 usable scores, at least 15 are needed"
@@ -71,17 +66,17 @@ def test_it_says_nothing_before_15_scores() -> None:
 def test_later_pages_correct_until_the_site_closes() -> None:
     """Pages after the 15th move the deciles until close_after_ms behind it, and the sentence says what changed."""
     site = pages([-1.0] * 15) + pages([1.0] * 20, start=1000)
-    test = DecileTest(numbers())
+    test = DecileTest(MEDIAN)
     found = test.decide(site)
     assert (found.verdict, found.before, found.before_pages, found.decided_at) == ("human", "llm", 15, 15)
     assert "corrected: llm after the first 15" in test.evidence(found)
-    closed = DecileTest(numbers(), close_after_ms=500).decide(site)
+    closed = DecileTest(MEDIAN, close_after_ms=500).decide(site)
     assert (closed.verdict, closed.pages, closed.before) == ("llm", 15, "")
 
 
 def test_pages_without_a_score_are_absent() -> None:
     """Pages of which only a flag was kept do not make up the 15."""
-    assert DecileTest(numbers()).decide([PageScore(True)] * 20).verdict == "unclassifiable"
+    assert DecileTest(MEDIAN).decide([PageScore(True)] * 20).verdict == "unclassifiable"
 
 
 def test_the_shipped_numbers_belong_to_falcon() -> None:
@@ -91,7 +86,7 @@ def test_the_shipped_numbers_belong_to_falcon() -> None:
     test = DecileTest(shipped)
     assert test.decide(pages([0.86] * 15)).verdict == "llm"
     assert test.decide(pages([0.99] * 15)).verdict == "human"
-    with pytest.raises(NoSiteTest, match="lite-ngram/0a1b2c3d/p0.95: run `farmwatch train-sites`"):
+    with pytest.raises(NoSiteTest, match=r"not for lite-ngram/0a1b2c3d/p0\.95: run `farmwatch train-sites`"):
         load_deciles("lite-ngram/0a1b2c3d/p0.95")
 
 

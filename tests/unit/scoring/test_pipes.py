@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_flags
+from scoring.gaussian_test import GaussianParams, GaussianTest
+from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_scores
 from scoring.rate import ErrorCounts
-from scoring.site_rates import by_day, by_query_group, by_rank_band, by_source, rates_by, site_rate
-from scoring.site_verdict import SprtParams
+from scoring.site_rates import by_query_group, by_rank_band, by_source, rates_by, site_rate
+from scoring.site_verdict import SiteTest, SprtParams
 from scoring.testing import FakeDetector
 from stream.records import SiteState
 
@@ -24,12 +25,24 @@ def test_score_lines_have_the_documented_fields() -> None:
 
 def test_tally_gives_a_line_per_site_with_evidence() -> None:
     """Sites come in the order of their first line, abstentions are passed over, the evidence names the numbers."""
-    flags = [FlagLine(site=site, flag=flag) for flag in (None, True, True, True, True) for site in ("b", "a")]
-    first, second = tally_flags([*flags, FlagLine(site="c", flag=False)], SprtParams())[1:]
-    assert (first.site, first.verdict, first.pages_used, first.pages) == ("a", "llm", 4, 5)
-    assert "4 of the first 4 of 4" in first.evidence and "6.89" in first.evidence
+    flags = [FlagLine(site=site, flag=flag) for flag in (None, *[True] * 6) for site in ("b", "a")]
+    first, second = tally_scores([*flags, FlagLine(site="c", flag=False)], SiteTest(SprtParams()))[1:]
+    assert (first.site, first.verdict, first.pages_used, first.pages, first.mixed) == ("a", "llm", 6, 7, False)
+    assert "6 of the first 6 of 6" in first.evidence and "6.89" in first.evidence
     assert (second.site, second.verdict) == ("c", "unclassifiable")
-    assert "at least 4 are needed" in second.evidence
+    assert "at least 5 are needed" in second.evidence
+
+
+def test_tally_gives_each_method_what_it_reads() -> None:
+    """A flag without a score is for sprt alone, a score without a flag for gaussian; both tell that a site is mixed."""
+    scores = [0.85, 0.99, 0.86, 1.0] * 2
+    lines = [FlagLine(site="a", flag=score < 0.9, score=score) for score in scores]
+    lines += [FlagLine(site="b", flag=True)] * 8 + [FlagLine(site="c", flag=None, score=0.8)] * 8
+    by_flags = tally_scores(lines, SiteTest(SprtParams()))
+    by_scores = tally_scores(lines, GaussianTest(GaussianParams()))
+    assert [line.mixed for line in by_flags] == [line.mixed for line in by_scores] == [True, False, False]
+    assert [line.verdict for line in by_flags] == ["undecided", "llm", "unclassifiable"]
+    assert [line.verdict for line in by_scores] == ["undecided", "unclassifiable", "llm"]
 
 
 def test_estimate_counts_every_kind_of_site() -> None:
@@ -78,18 +91,6 @@ def test_rates_by_rank_band_and_query_group() -> None:
     assert list(rates_by(ROWS, by_rank_band)) == ["01-03", "04-10", "51+", "unknown"]
     groups = rates_by(ROWS, by_query_group(lambda query: query.split("/")[0]))
     assert {name: r.sites for name, r in groups.items()} == {"health": 2, "travel": 1}
-
-
-def test_rates_by_day() -> None:
-    """A site counts on the UTC day of its row's last change, to the millisecond; without a time it is unknown."""
-    midnight = 1_772_409_600_000  # 2026-03-02 00:00:00 UTC
-    times = {"a": midnight - 1, "b": midnight, "c": midnight + 86_399_999, "d": 0}
-    rates = rates_by([msgspec.structs.replace(row, updated_at=times[row.site]) for row in ROWS], by_day)
-    assert {day: (r.llm, r.human, r.sites) for day, r in rates.items()} == {
-        "2026-03-01": (1, 0, 1),
-        "2026-03-02": (0, 1, 2),
-        "unknown": (0, 1, 1),
-    }
 
 
 def test_no_classifiable_site_gives_no_rate() -> None:

@@ -464,7 +464,7 @@ def a_decidable_site(draw: st.DrawFn) -> list[Record]:
 @settings(max_examples=60, deadline=None)
 @given(a_decidable_site(), st.randoms(use_true_random=False), st.sampled_from(("sprt", "gaussian", "deciles")))
 def test_the_row_is_a_function_of_the_set_of_records(records: list[Record], rng: random.Random, method: str) -> None:
-    """Under one ruleset any order at all of hits, verdicts and scores leaves the same row: decided, corrected, closed."""
+    """Under one ruleset any order at all of hits, verdicts and scores leaves the same row, and so does a repetition."""
     name = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
     records = [
         msgspec.structs.replace(record, detector=name, id=f"{record.text_digest}:{name}")
