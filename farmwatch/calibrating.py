@@ -96,7 +96,8 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
     from scoring.labelled_scores import ScoredLabel, compared, gather
 
     if not lines:
-        raise FarmwatchError("no labelled line")
+        file.end()
+        raise FarmwatchError("no labelled text or score: nothing to calibrate with")
     texts = [line for line in lines if line.text is not None]
     if "/" in detector and texts:
         raise UsageError(f"--detector: {detector!r} is an identity; to score texts, take a name of score.detectors")
