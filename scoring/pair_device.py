@@ -9,6 +9,7 @@ the work and the copy back into pinned memory, `Flight.land` waits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -67,7 +68,7 @@ class PairDevice:
     def launch(self, texts: Sequence[Sequence[int]]) -> Flight:
         """Queue texts of at least 2 ids each, all below the heads' width. Raises DeviceLost or OutOfDeviceMemory."""
         models = self._models
-        with device_errors(), torch.inference_mode():
+        with device_errors(), torch.inference_mode(), _current(models.device):
             batch = _padded(texts, self._padding)
             inputs: dict[str, Any] = {"input_ids": self._send(batch.ids)}
             if self._padding == "left":
@@ -112,6 +113,11 @@ class PairDevice:
         if self._models.device.type != "cuda":
             return tensor
         return tensor.pin_memory().to(self._models.device, non_blocking=True)
+
+
+def _current(device: torch.device) -> AbstractContextManager[object]:
+    """Kernels that torch does not launch itself go to the thread's current card, so that must be the models'."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 class _Batch(msgspec.Struct, frozen=True):

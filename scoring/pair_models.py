@@ -176,6 +176,7 @@ def _tokenizer(transformers: Any, name: str, folder: Path) -> Any:
 def _load(
     torch: Any, transformers: Any, name: str, folder: Path, device: torch.device, settings: PairSettings
 ) -> LanguageModel:
+    from scoring.pair_body import fast_body
     from scoring.pair_pass import Head
 
     if missing_weights(folder) or not weight_files(folder):
@@ -211,7 +212,8 @@ def _load(
             f"{name} does not fit into the memory of {device} as {settings.number_format}: take a larger card, or"
             " smaller models"
         ) from error
-    return LanguageModel(name, model.base_model, Head(output.weight, output.bias))
+    body = fast_body(model.base_model, compiled=settings.compile)
+    return LanguageModel(name, body, Head(output.weight, output.bias))
 
 
 def _check_config(name: str, config: Any, max_tokens: int) -> None:

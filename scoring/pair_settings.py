@@ -46,6 +46,8 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tokens of a batch, padding included. Halved by itself when the device's memory is too small for it."""
     kernel: Literal["auto", "torch", "triton"] = "auto"
     """How the vocabulary is passed over: auto takes the Triton kernel on cuda and chunked torch elsewhere."""
+    compile: bool = False
+    """Fuse the layers of Falcon models with torch.compile: faster on cuda, a minute of compiling at the start."""
 
     def __post_init__(self) -> None:
         for name in ("observer", "performer"):

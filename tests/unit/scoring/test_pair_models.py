@@ -224,13 +224,11 @@ def test_absent_card_is_named(pairs: dict[str, Pair]) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:
-    """Where torch is not installed, loading a pair says which command installs it; lite-ngram still loads."""
+    """Where torch is not installed, loading a pair says which command installs it."""
     code = (
         "import sys\nsys.modules['torch'] = None\n"
         "from scoring.pair_detector import load_pair_engine\n"
         "from scoring.pair_settings import PairSettings\n"
-        "from scoring.detector import load_detector\n"
-        "load_detector()\n"
         "try:\n    load_pair_engine(PairSettings())\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
