@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -21,12 +21,13 @@ import xxhash
 import zstandard
 
 from crawler.urls import fetch_id, page_id
+from farmwatch.canary_rounds import CanaryRounds
 from farmwatch.config import Config
 from farmwatch.errors import BadCanaries
 from farmwatch.settings import CanarySettings
 from scoring.canary import HUMAN_TRUTH, CanaryName, is_label
-from scoring.canary_rounds import CanaryRounds
 from stream.records import Page
+from stream.stage import Context
 
 FOUND_BY = "canary"
 SITES_CAP = 500  # canary sites of a file
@@ -121,8 +122,8 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
     ]
 
 
-def canary_rounds(config: Config) -> CanaryRounds | None:
-    """What sends the canaries of the configuration; None without a file. Raises BadCanaries.
+def canary_sender(config: Config) -> Callable[[Mapping[int, Context]], None] | None:
+    """What TALLY calls at each tick to send the configured canaries; None without a file. Raises BadCanaries.
 
     The file is read again for each round: pages may have been added to it.
     """
@@ -135,7 +136,7 @@ def canary_rounds(config: Config) -> CanaryRounds | None:
             yield from site.records(number, now_ms)
 
     keep_ms = int(config.rate.canary_days * _DAY_MS) + _KEPT_ON_MS
-    return CanaryRounds(pages_of, config.canary.every_s, keep_ms, config.log.partitions)
+    return CanaryRounds(pages_of, config.canary.every_s, keep_ms, config.log.partitions).tick
 
 
 _decoder = msgspec.json.Decoder(CanaryLine)

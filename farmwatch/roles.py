@@ -134,11 +134,11 @@ def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
             remembered_texts=config.score.remembered_texts,
             metrics=metrics,
         )
-    from farmwatch.canaries import canary_rounds
+    from farmwatch.canaries import canary_sender
     from scoring.tally_stage import TallyStage
 
     identity = tally_identity(config)
-    return TallyStage(identity, config.tally, site_test=site_test_of(config), canaries=canary_rounds(config))
+    return TallyStage(identity, config.tally, site_test=site_test_of(config), canaries=canary_sender(config))
 
 
 def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
 import xxhash
 
 from scoring.canary import is_canary
-from scoring.canary_rounds import CanaryRounds
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally, hit_key, stop_reason
@@ -44,7 +43,7 @@ class TallyStage(Stage):
         settings: TallySettings | None = None,
         run: str = "live",
         site_test: SprtParams | None = None,
-        canaries: CanaryRounds | None = None,
+        canaries: Callable[[Mapping[int, Context]], None] | None = None,
     ) -> None:
         """Tally scores of the identity `detector` (a whole identity, threshold tag included), and send canaries.
 
@@ -68,7 +67,7 @@ class TallyStage(Stage):
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Send the canary pages that are due."""
         if self._canaries is not None:
-            self._canaries.tick(contexts)
+            self._canaries(contexts)
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
         """Put the record in its place in the site's tally; emit what that changes."""

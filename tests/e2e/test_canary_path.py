@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 
 from crawler.urls import fetch_id, page_id
 from farmwatch.audit import audit
-from farmwatch.canaries import canary_rounds, page_of_text, read_canaries
+from farmwatch.canaries import canary_sender, page_of_text, read_canaries
 from farmwatch.config import Config, load
 from farmwatch.flow import lag_of
 from farmwatch.rate_history import read_points
@@ -92,11 +92,11 @@ class World:
 
     def work(self) -> None:
         """Let every stage read all that is there, TALLY first, which sends, and last, which counts."""
-        self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_rounds(self.config)))
+        self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_sender(self.config)))
         self._run(self.measure)
         self._run(JudgeStage(self.config.judge))
         self._run(ScoreStage(lambda: [self.detector]))
-        self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_rounds(self.config)))
+        self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_sender(self.config)))
 
     def _run(self, stage: Stage) -> None:
         stage.poll_s = 0.001

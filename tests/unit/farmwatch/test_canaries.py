@@ -11,13 +11,14 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farmwatch.canaries import LLM_SINCE, PAGE_CAP_BYTES, SITES_CAP, canary_rounds, page_of_text, read_canaries
+from farmwatch.canaries import LLM_SINCE, PAGE_CAP_BYTES, SITES_CAP, canary_sender, page_of_text, read_canaries
 from farmwatch.config import load
 from farmwatch.errors import BadCanaries, Exit
+from farmwatch.preflight import check_models
+from farmwatch.role_names import Role
 from farmwatch.settings import CanarySettings
 from scoring.canary import truth_of
 from stream.records import Page
-from tests.front_door import Runner
 
 
 def write(folder: Path, *lines: dict[str, Any] | str, name: str = "canaries.jsonl") -> CanarySettings:
@@ -135,16 +136,18 @@ def test_human_pages_of_before_are_taken(tmp_path: Path) -> None:
     assert LLM_SINCE.isoformat() == "2022-11-30"
 
 
-def test_up_refuses_a_broken_file_before_it_starts(farmwatch: Runner, tmp_path: Path) -> None:
-    """The supervisor would else start TALLY again for ever: exit code 2, file and line."""
+def test_a_broken_file_is_refused_before_any_role_starts(tmp_path: Path) -> None:
+    """The supervisor would else start TALLY again for ever: what is wrong is a fault of usage, with file and line."""
     settings = write(tmp_path, "{")
-    ran = farmwatch("up", "--set", f"canary.file={settings.file}", "--set", "crawl.contact=https://x.example/")
-    assert ran.code == Exit.USAGE
-    assert f"{settings.file}: line 1" in ran.err
+    config = load(None, [f"canary.file={settings.file}"], {}).config
+    with pytest.raises(BadCanaries, match="line 1") as caught:
+        check_models(config, [Role.TALLY])
+    assert caught.value.exit == Exit.USAGE
+    check_models(config, [Role.MEASURE])
 
 
 def test_without_a_file_nothing_is_sent(tmp_path: Path) -> None:
     """No canaries, no state and no work; with a file there are rounds."""
-    assert canary_rounds(load(None, [], {}).config) is None
+    assert canary_sender(load(None, [], {}).config) is None
     settings = write(tmp_path, line(1))
-    assert canary_rounds(load(None, [f"canary.file={settings.file}"], {}).config) is not None
+    assert canary_sender(load(None, [f"canary.file={settings.file}"], {}).config) is not None

@@ -155,7 +155,10 @@ def binomial(n: int, p: float) -> npt.NDArray[np.float64]:
     """P(X = x) for x = 0..n, by logarithms of factorials."""
     factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
     x = np.arange(n + 1)
-    return np.exp(factorial[n] - factorial[x] - factorial[n - x] + x * math.log(p) + (n - x) * math.log1p(-p))
+    likely: npt.NDArray[np.float64] = np.exp(
+        factorial[n] - factorial[x] - factorial[n - x] + x * math.log(p) + (n - x) * math.log1p(-p)
+    )
+    return likely
 
 
 @pytest.mark.parametrize("rate", RATES)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from farmwatch.canary_rounds import CanaryRounds, PagesOf
 from scoring.canary import CanaryName
-from scoring.canary_rounds import CanaryRounds, PagesOf
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
 from scoring.testing import FakeDetector
@@ -52,7 +52,7 @@ class Farm:
     def tally(self, name: str = "one") -> StageLoop:
         """A process that has joined."""
         rounds = CanaryRounds(lambda n, now: self.pages(n, now), EVERY_S, KEEP_MS, PARTITIONS)
-        stage = TallyStage(FakeDetector().identity, canaries=rounds)
+        stage = TallyStage(FakeDetector().identity, canaries=rounds.tick)
         stage.poll_s = 0.001
         member = self.log.join(stage.name, list(stage.inputs), member=name, store=stage.store)
         return StageLoop(stage, member, metrics=self.metrics, clock=lambda: self.now_ms)

@@ -31,7 +31,7 @@ PagesOf = Callable[[int, int], Iterable[Page]]  # (round, now in ms) -> the page
 
 
 class CanaryRounds:
-    """What TALLY does of canaries at each tick. `pages_of` may raise what it likes: the round is then tried again."""
+    """What TALLY does for canaries at each tick. `pages_of` may raise what it likes: the round is then tried again."""
 
     def __init__(self, pages_of: PagesOf, every_s: int, keep_ms: int, partitions: int) -> None:
         """Send `pages_of(round, now_ms)` every `every_s` seconds to a log of so many partitions."""
