@@ -56,6 +56,9 @@ CPU_PIECE = (256, 1024)
 CUDA_PIECE = (16_384, 4_096)
 
 
+Fold = Callable[[Tensor, Tensor, Tensor, int, Tensor], None]  # (p, q, targets, first word, state), as fold_torch
+
+
 class Head(NamedTuple):
     """The output layer of a language model: logits = hidden @ weight.T + bias."""
 
@@ -107,24 +110,10 @@ def vocab_pass(
     a piece is empty, or the kernel cannot run here.
     """
     _check(hidden_p, hidden_q, head_p, head_q, targets)
-    count, words, device = len(targets), len(head_p.weight), hidden_p.device
-    usual_block, usual_tile = CUDA_PIECE if device.type == "cuda" else CPU_PIECE
-    block, tile = block or usual_block, tile or usual_tile
-    if block < 1 or tile < 1:
-        raise BadParameters(f"a piece of {block} positions by {tile} words is empty: both must be at least 1")
-    fold = _fold_by(kernel, device)
-    state = torch.zeros(len(RunningSums._fields), count, dtype=torch.float32, device=device)
+    fold = _fold_by(kernel, hidden_p.device)
+    state = torch.zeros(len(RunningSums._fields), len(targets), dtype=torch.float32, device=hidden_p.device)
     state[0] = state[4] = -torch.inf
-    _keep_freed_pages(block * tile, device)
-    product_p, product_q = _product_for(hidden_p, head_p), _product_for(hidden_q, head_q)
-    pieces = [
-        (product_p.hidden(hidden_p[rows]), product_q.hidden(hidden_q[rows]), targets[rows], state[:, rows])
-        for rows in (slice(start, start + block) for start in range(0, count, block))
-    ]
-    for first in range(0, words, tile):  # tiles outside: each tile of the weights is read from memory once
-        tile_p, tile_q = product_p.tile(first, tile), product_q.tile(first, tile)
-        for piece_p, piece_q, wanted, folded in pieces:
-            fold(product_p.logits(piece_p, tile_p), product_q.logits(piece_q, tile_q), wanted, first, folded)
+    _walk((hidden_p, hidden_q), (head_p, head_q), targets, state, tile, block, fold)
     sums = RunningSums(*state)
     return TokenSums(
         lse_p=sums.max_p + sums.sum_p.log(),
@@ -133,6 +122,40 @@ def vocab_pass(
         mean_q=sums.mean,
         var_q=(sums.squares / sums.sum_p).clamp_min(0),
     )
+
+
+@torch.no_grad()
+def head_products(hidden_p: Tensor, hidden_q: Tensor, head_p: Head, head_q: Head) -> None:
+    """The matrix products of `vocab_pass` and nothing else: the floor of its time, for benchmarks."""
+    nothing = torch.empty(len(RunningSums._fields), len(hidden_p), device=hidden_p.device)
+    _walk((hidden_p, hidden_q), (head_p, head_q), nothing[0], nothing, None, None, lambda *_: None)
+
+
+def _walk(
+    hidden: tuple[Tensor, Tensor],
+    heads: tuple[Head, Head],
+    targets: Tensor,
+    state: Tensor,
+    tile: int | None,
+    block: int | None,
+    fold: Fold,
+) -> None:
+    """Make each piece of both heads' logits and hand it to `fold`, with the part of `state` that is its rows'."""
+    device, words = state.device, len(heads[0].weight)
+    usual_block, usual_tile = CUDA_PIECE if device.type == "cuda" else CPU_PIECE
+    tile, block = usual_tile if tile is None else tile, usual_block if block is None else block
+    if block < 1 or tile < 1:
+        raise BadParameters(f"a piece of {block} positions by {tile} words is empty: both must be at least 1")
+    _keep_freed_pages(block * tile, device)
+    p, q = (_product_for(states, head) for states, head in zip(hidden, heads, strict=True))
+    pieces = [
+        (p.hidden(hidden[0][rows]), q.hidden(hidden[1][rows]), targets[rows], state[:, rows])
+        for rows in (slice(start, start + block) for start in range(0, len(targets), block))
+    ]
+    for first in range(0, words, tile):  # tiles outside: each tile of the weights is read from memory once
+        tile_p, tile_q = p.tile(first, tile), q.tile(first, tile)
+        for piece_p, piece_q, wanted, folded in pieces:
+            fold(p.logits(piece_p, tile_p), q.logits(piece_q, tile_q), wanted, first, folded)
 
 
 def fold_torch(p: Tensor, q: Tensor, targets: Tensor, first: int, state: Tensor) -> None:
@@ -254,7 +277,7 @@ def _keep_freed_pages(piece: int, device: torch.device) -> None:
 _MM_WIDENS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)
 
 
-def _fold_by(kernel: Kernel, device: torch.device) -> Callable[[Tensor, Tensor, Tensor, int, Tensor], None]:
+def _fold_by(kernel: Kernel, device: torch.device) -> Fold:
     if kernel == "torch" or (kernel == "auto" and not (device.type == "cuda" and find_spec("triton"))):
         return fold_torch
     if find_spec("triton") is None:

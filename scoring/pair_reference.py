@@ -1,0 +1,81 @@
+"""The plain loop that the pair engine is measured beside: one document at a time, two full logit tensors.
+
+It follows the published formulas word by word (Binoculars, arXiv 2401.12070; Fast-DetectGPT, arXiv 2310.05130) on whole
+models of transformers, as the authors' code does. Also what a document costs in floating-point operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+class ReferenceScores(NamedTuple):
+    """Of one document."""
+
+    binoculars: float
+    fast_detectgpt: float | None  # where it was asked for
+
+
+@torch.inference_mode()
+def reference_loop(
+    observer: Any,
+    performer: Any,
+    documents: Iterable[Sequence[int]],
+    *,
+    both: bool = False,
+    widen: bool = False,
+) -> list[ReferenceScores]:
+    """Scores of each document by two models of transformers (AutoModelForCausalLM) on one device.
+
+    `both` adds Fast-DetectGPT. `widen` takes logits to fp32 before the sums; the authors leave them in the models'
+    dtype.
+    """
+    scores = []
+    for document in documents:
+        ids = torch.tensor([list(document)], device=performer.device)
+        mask = torch.ones_like(ids)
+        p = observer(input_ids=ids, attention_mask=mask, use_cache=False).logits
+        q = performer(input_ids=ids, attention_mask=mask, use_cache=False).logits
+        if widen:
+            p, q = p.float(), q.float()
+        crossed = functional.cross_entropy(q[0], functional.softmax(p[0], dim=-1), reduction="none").mean()
+        surprise = functional.cross_entropy(q[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none").mean()
+        detect = float(_fast_detectgpt(p[:, :-1], q[:, :-1], ids[:, 1:])) if both else None
+        scores.append(ReferenceScores(float(surprise / crossed), detect))
+    return scores
+
+
+def _fast_detectgpt(p: Tensor, q: Tensor, labels: Tensor) -> Tensor:
+    log_q = functional.log_softmax(q, dim=-1)
+    weights = functional.softmax(p, dim=-1)
+    said = log_q.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+    mean = (weights * log_q).sum(-1)
+    variance = (weights * log_q.square()).sum(-1) - mean.square()
+    return (said.sum(-1) - mean.sum(-1)) / variance.sum(-1).sqrt()
+
+
+class FalconShape(NamedTuple):
+    """What decides the cost of a Falcon of the 7B kind."""
+
+    hidden: int = 4_544
+    layers: int = 32
+    heads: int = 71
+    words: int = 65_024
+
+
+def document_flops(shape: FalconShape, tokens: int) -> float:
+    """Floating-point operations of one document of `tokens` tokens through both models of a pair, heads included.
+
+    Two per weight and token; attention (query by key, weights by value) over the tokens before each, causal. Norms,
+    rotary embeddings, GELU, softmax and the sums over the vocabulary are not counted: they are not the tensor cores'.
+    """
+    hidden, layers, heads, words = shape
+    key_and_value = 2 * (hidden // heads)  # multi-query: one head of each
+    weights = layers * (hidden * (hidden + key_and_value) + hidden * hidden + 8 * hidden * hidden) + hidden * words
+    attention = layers * 2 * hidden * tokens**2  # 4 hidden operations a pair of tokens, half of the pairs
+    return 2.0 * (2 * weights * tokens + attention)

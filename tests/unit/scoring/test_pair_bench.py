@@ -1,0 +1,70 @@
+"""The benchmark for a card: its arithmetic, and that all of it runs on a small shape."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from scoring.pair_bench import main
+from scoring.pair_reference import FalconShape, document_flops
+from scoring.pair_tables import FAILED, attempt
+
+
+def test_a_document_of_the_falcon_pair_costs_14_33_tflop() -> None:
+    """512 tokens through two Falcon-7B with heads are 14.33 TFLOP; of them the weights' part grows with the tokens and
+    attention's with their square."""
+    falcon = FalconShape()
+    assert document_flops(falcon, 512) == pytest.approx(14.33e12, rel=5e-4)
+    weights = 2 * 2 * (32 * (4_544 * 4_672 + 4_544 * 4_544 + 2 * 4_544 * 18_176) + 4_544 * 65_024)
+    for tokens in (1, 512, 2_048):
+        attention = 2 * 32 * 2 * 4_544 * tokens**2
+        assert document_flops(falcon, tokens) == pytest.approx(weights * tokens + attention, rel=1e-12)
+
+
+def test_the_whole_script_runs_small(tmp_path: Path) -> None:
+    """`--tiny` measures every table on the CPU, prints them, writes them as JSON, finds the scores equal to the loop's
+    and ends with 0."""
+    out = tmp_path / "figures.json"
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    found = subprocess.run(
+        [sys.executable, "-m", "scoring.pair_bench", "--tiny", "--out", str(out)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    tables = json.loads(out.read_text())
+    assert tables["equality"]["equal"] and tables["equality"]["documents"] == 4
+    assert tables["throughput"]["fast"]["of_loop"] > 0
+    assert 0 <= tables["throughput"]["fast"]["padding_share"] < 1
+    assert all(f"\n{name}\n" in found.stdout for name in ("machine", "throughput", "equality", "memory", "profile"))
+
+
+def test_without_a_card_it_says_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where torch sees no card: status 3, and a line that names the need and `--tiny`."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main([]) == 3
+    said = capsys.readouterr()
+    assert "NVIDIA card" in said.err and "--tiny" in said.err
+    assert said.out == ""
+
+
+def test_a_table_that_fails_says_so() -> None:
+    """One table that raises becomes a line of its own; the others go on."""
+
+    def fails() -> dict[str, object]:
+        raise RuntimeError("no\nmemory")
+
+    assert attempt(fails) == {FAILED: "RuntimeError: no memory"}
