@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from farmwatch.config import Config
     from farmwatch.label_lines import LabelFile, LabelledText
     from scoring.calibration_report import CalibrationReport
+    from scoring.detector import Detector, TextScore
     from scoring.labelled_scores import LabelledScores, ScoredLabel
     from scoring.settings import ScoreSettings
 
-_TEXTS_AT_ONCE = 256
+_TEXTS_AT_ONCE = 64
 
 
 def calibrate(
@@ -104,7 +105,7 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
     default = detector
     if "/" not in detector and (detector or texts):
         default = detector_identities(_only(config, detector))[0]
-    rows = _scored(_only(config, detector), texts) if texts else []
+    rows = _scored(_only(config, detector), texts, file) if texts else []
     for line in lines:
         if line.text is not None:
             continue
@@ -126,7 +127,7 @@ def _only(config: Config, detector: str) -> ScoreSettings:
     return msgspec.structs.replace(config.score, detectors=[detector or config.score.detectors[0]], thresholds={})
 
 
-def _scored(settings: ScoreSettings, lines: Sequence[LabelledText]) -> list[ScoredLabel]:
+def _scored(settings: ScoreSettings, lines: Sequence[LabelledText], file: LabelFile) -> list[ScoredLabel]:
     from farmwatch.progress import counting
     from scoring.detector import base_of, load_detectors
     from scoring.labelled_scores import ScoredLabel, compared
@@ -139,11 +140,27 @@ def _scored(settings: ScoreSettings, lines: Sequence[LabelledText]) -> list[Scor
     with counting(len(lines), "texts") as advance:
         for start in range(0, len(lines), _TEXTS_AT_ONCE):
             batch = lines[start : start + _TEXTS_AT_ONCE]
-            for line, scored in zip(batch, loaded.score([line.text or "" for line in batch]), strict=True):
+            for line, scored in _each(loaded, batch, file):
                 number = scored.p_llm if of == "p_llm" else scored.score
                 rows.append(ScoredLabel(loaded.identity, line.llm, number, line.words, line.site, line.genre))
             advance(len(batch))
     return rows
+
+
+def _each(
+    detector: Detector, lines: Sequence[LabelledText], file: LabelFile
+) -> Iterator[tuple[LabelledText, TextScore]]:
+    """Lines with their scores; a text that the detector cannot take is told, and the others are scored without it."""
+    from scoring.errors import PoisonText
+
+    try:
+        yield from zip(lines, detector.score([line.text or "" for line in lines]), strict=True)
+    except PoisonText as error:
+        if len(lines) == 1:
+            file.bad(lines[0].place, error)
+            return
+        for line in lines:
+            yield from _each(detector, [line], file)
 
 
 def _pretty(report: CalibrationReport) -> bytes:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from farmwatch.label_lines import LabelFile
 from scoring.detector import TextScore
+from scoring.errors import PoisonText
 from scoring.published import load_thresholds
 from tests.front_door import Ran, Runner
 
@@ -219,6 +220,26 @@ def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> Non
     run(farmwatch, jsonl(tmp_path / "scores.jsonl", scored), "--name", "scores")
     one, other = (json.loads(Path(f"{name}.json").read_text()) for name in ("texts", "scores"))
     assert one["threshold"] == other["threshold"] and one["curve"] == other["curve"]
+
+
+def test_a_text_that_the_detector_cannot_take_costs_itself_only(
+    farmwatch: Runner, words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One poison text among 600: its line is told and skipped, all others are scored, none twice; exit code 1."""
+
+    class Poisoned(_Words):
+        def score(self, texts: Sequence[str]) -> list[TextScore]:
+            if any("poison" in text for text in texts):
+                raise PoisonText("a text that brings the device down")
+            return super().score(texts)
+
+    monkeypatch.setattr("scoring.detector.load_detectors", lambda configured: [Poisoned()])
+    lines = [{"label": row["label"], "text": f"{row['score']}"} for row in rows()]
+    lines[70] = {"label": "human", "text": "1.0 poison"}
+    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines), "--json")
+    assert ran.code == 1 and "line 71: a text that brings the device down" in ran.err
+    told = json.loads(ran.out)["all"]
+    assert (told["false_positives"]["total"], told["sensitivity"]["total"]) == (399, 200)
 
 
 def test_hostile_names_do_not_reach_the_terminal(farmwatch: Runner, words: None, tmp_path: Path) -> None:
