@@ -9,6 +9,7 @@ from farmwatch import (
     canary_command,
     changing,
     checking,
+    detector_commands,
     evaluating,
     explain_command,
     piping,
@@ -69,6 +70,7 @@ app.command(_rulesets)
 
 app.command(checking.doctor, group=_CHECKING)
 app.command(checking.audit, group=_CHECKING)
+app.command(detector_commands.detectors, group=_CHECKING)
 _config = App(name="config", help="The configuration as it is in force.", group=_CHECKING)
 _config.command(checking.show_config, name="show")
 app.command(_config)

@@ -69,19 +69,34 @@ def score(
     files: Files = None,
     /,
     *,
-    detector: Annotated[str, Parameter(help="Name of the detector.")] = "lite-ngram",
-    weights: Annotated[Path | None, Parameter(help="File of weights in place of the detector's own.")] = None,
-    jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Scoring processes; 0 = one per core.")] = 0,
+    detector: Annotated[
+        list[str] | None,
+        Parameter(help="Name of a detector; repeatable: a line of each. Default: score.detectors.", negative=""),
+    ] = None,
+    weights: Annotated[Path | None, Parameter(help="Weights file of lite-ngram. Same as score.weights.")] = None,
+    observer: Annotated[str | None, Parameter(help="Model folder or hub id. Same as score.pair.observer.")] = None,
+    performer: Annotated[str | None, Parameter(help="Model folder or hub id. Same as score.pair.performer.")] = None,
+    jobs: Annotated[
+        int,
+        Parameter(
+            name=["--jobs", "-j"], help="Scoring processes; 0 = one per core. A pair of language models runs in one."
+        ),
+    ] = 0,
+    common: Configured = JUST_CONFIGURED,
 ) -> int:
     """Texts to scores. In: {id, text[, site, url]}.
 
-    Out: {id, detector, score, p_llm, flag, abstain, tokens} and the site and url given; flag is null where it abstains.
+    Out: {id, detector, score, p_llm, flag, abstain, tokens} and the site and url given, a line per text and detector;
+    flag is null where a detector abstains, and of one without thresholds (see `farmwatch detectors`).
     """
     from farmwatch.score_pipes import score_lines
 
     if jobs < 0:
         raise UsageError("--jobs: 0 or more")
-    return score_lines(files or [], detector, weights, jobs)
+    given = {"score.weights": weights, "score.pair.observer": observer, "score.pair.performer": performer}
+    flags = [f"{path}={value}" for path, value in given.items() if value is not None]
+    flags += [f"score.detectors={','.join(detector)}"] if detector else []
+    return score_lines(files or [], common.load(*flags).config.score, jobs)
 
 
 def tally(

@@ -58,18 +58,29 @@ def create_topics(log: Log, config: Config) -> None:
     log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))
 
 
-def tally_identity(config: Config) -> str:
-    """Identity of the detector whose scores make the site verdicts. Raises ConfigError, and as `load_detectors`."""
-    from scoring.detector import detector_identities
+def tallied_name(config: Config) -> str | None:
+    """Name of the detector whose scores make the site verdicts; None where tally.detector is a whole identity.
 
+    Raises ConfigError for a name that is not among score.detectors.
+    """
     chosen, names = config.tally.detector, config.score.detectors
     if "/" in chosen:
-        return chosen
+        return None
     if chosen and chosen not in names:
         raise ConfigError(
             f"tally.detector: {chosen!r} is not among score.detectors ({', '.join(names)}), nor a whole identity"
         )
-    return detector_identities(config.score)[names.index(chosen) if chosen else 0]
+    return chosen or names[0]
+
+
+def tally_identity(config: Config) -> str:
+    """Identity of the detector whose scores make the site verdicts. Raises ConfigError, and as `load_detectors`."""
+    from scoring.detector import detector_identities
+
+    name = tallied_name(config)
+    if name is None:
+        return config.tally.detector
+    return detector_identities(msgspec.structs.replace(config.score, detectors=[name]))[0]
 
 
 def site_test_of(config: Config) -> SprtParams | None:
@@ -88,15 +99,13 @@ def configured_warnings(config: Config) -> dict[str, str]:
 
 
 def load_configured_detector(config: Config) -> Detector:
-    """The detector whose scores make the site verdicts, where it is one of [score]; else the first of [score].
+    """The detector whose scores make the site verdicts; the first of [score] where that is named by its identity only.
 
     Raises ConfigError, and as `load_detectors`.
     """
-    from scoring.detector import detector_identities, load_detectors
+    from scoring.detector import load_detectors
 
-    identities = detector_identities(config.score)
-    identity = tally_identity(config)
-    name = config.score.detectors[identities.index(identity) if identity in identities else 0]
+    name = tallied_name(config) or config.score.detectors[0]
     return load_detectors(msgspec.structs.replace(config.score, detectors=[name]))[0]
 
 

@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,11 +14,13 @@ from farmwatch.errors import Exit
 from farmwatch.in_order import in_order
 from farmwatch.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.messages import message
-from scoring.detector import Detector, load_detector
+from scoring.detector import is_pair, load_detectors, name_of
+from scoring.errors import DeviceLost
 from scoring.method_choice import site_method
-from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_scores
+from scoring.panel import Panel
+from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_line, tally_scores
 from scoring.rate import ErrorCounts
-from scoring.settings import TallySettings
+from scoring.settings import ScoreSettings, TallySettings
 
 T = TypeVar("T")
 _TEXTS_AT_ONCE = 256
@@ -37,45 +39,74 @@ class FlagOfDetector(FlagLine, frozen=True, kw_only=True):
     detector: str = ""
 
 
-def score_lines(files: Sequence[Path], detector_name: str, weights: Path | None, jobs: int = 1) -> Exit:
-    """Texts to scores in `jobs` processes (0: one per core); the detector's warning goes to stderr.
+def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -> Exit:
+    """Texts to scores, a line per text and detector, in `jobs` processes (0: one per core); warnings go to stderr.
 
-    Raises UnknownDetector, BadWeights.
+    Pairs of language models run in this process alone, whatever `jobs` says: a device holds them once.
+    Raises as `load_detectors`, and DeviceGone.
     """
-    detector = load_detector(detector_name, weights)
-    message(f"{detector_name}: {detector.warning}")
+    detectors = load_detectors(settings)
+    for detector in detectors:
+        message(f"{name_of(detector.identity)}: {detector.warning}")
+    panel = Panel(detectors)
     lines = JsonLines(files, TextOfSite, "score", bar=True)
-    texts = ([text for _, text in batch] for batch in batches(lines, _TEXTS_AT_ONCE))
-    first = list(itertools.islice(texts, 1))  # a short input is scored before a process would have started
+    found = batches(lines, _TEXTS_AT_ONCE)
+    first = list(itertools.islice(found, 1))  # a short input is scored before a process would have started
     for batch in first:
-        write_bytes(_scored(detector, batch))
-    jobs = jobs or os.cpu_count() or 1
-    rest: Iterator[bytes] = (_scored(detector, batch) for batch in texts)
+        _write(lines, _scored(panel, batch))
+    jobs = 1 if any(is_pair(identity) for identity in panel.identities) else jobs or os.cpu_count() or 1
+    rest: Iterator[_Scored] = (_scored(panel, batch) for batch in found)
     if jobs > 1:
-        rest = in_order(_scored_by_worker, texts, jobs, _load_worker, detector_name, weights)
+        rest = in_order(_scored_by_worker, found, jobs, _load_worker, settings)
     for scored in rest:
-        write_bytes(scored)
+        _write(lines, scored)
+    panel.close()
     return lines.end()
 
 
-_of_worker: list[Detector] = []  # in a working process: the detector that it loaded
+class _Scored(NamedTuple):
+    """A batch's lines of output, and what is wrong with texts that have none: (place, reason)."""
+
+    lines: bytes
+    bad: list[tuple[str, str]]
 
 
-def _load_worker(name: str, weights: Path | None) -> None:
-    _of_worker.append(load_detector(name, weights))
+_of_worker: list[Panel] = []  # in a working process: the detectors that it loaded
 
 
-def _scored_by_worker(texts: Sequence[TextOfSite]) -> bytes:
-    return _scored(_of_worker[0], texts)
+def _load_worker(settings: ScoreSettings) -> None:
+    _of_worker.append(Panel(load_detectors(settings)))
 
 
-def _scored(detector: Detector, texts: Sequence[TextOfSite]) -> bytes:
-    """The lines of a batch, with what stood beside the texts."""
-    rows = []
-    for text, scored in zip(texts, score_texts(detector, texts), strict=True):
+def _scored_by_worker(placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
+    return _scored(_of_worker[0], placed)
+
+
+def _scored(panel: Panel, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
+    """The lines of a batch, with what stood beside the texts. Raises DeviceGone for a device that fails each time."""
+    texts = [text.text for _, text in placed]
+    while True:
+        try:
+            found = panel.score(texts)
+            break
+        except DeviceLost as error:
+            message(f"the device was lost, its models are loaded again: {error}")
+    rows: list[dict[str, object]] = []
+    bad: list[tuple[str, str]] = []
+    for (place, text), scores in zip(placed, found, strict=True):
         through = {name: value for name in ("site", "url") if (value := getattr(text, name)) is not None}
-        rows.append({**msgspec.structs.asdict(scored), **through})
-    return encode_lines(rows)
+        for identity, scored in zip(panel.identities, scores, strict=True):
+            if isinstance(scored, Exception):
+                bad.append((place, str(scored)))
+                break
+            rows.append({**msgspec.structs.asdict(score_line(text.id, identity, scored)), **through})
+    return _Scored(encode_lines(rows), bad)
+
+
+def _write(lines: JsonLines[TextOfSite], scored: _Scored) -> None:
+    write_bytes(scored.lines)
+    for place, reason in scored.bad:
+        lines.bad(place, reason)
 
 
 def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:

@@ -111,6 +111,16 @@ def base_of(identity: str) -> str:
     return identity.rpartition("/")[0]
 
 
+def name_of(identity: str) -> str:
+    """The detector's name, as `load_detector` takes it."""
+    return identity.partition("/")[0]
+
+
+def is_pair(identity: str) -> bool:
+    """True for a detector, by name or identity, that reads with a pair of language models."""
+    return name_of(identity) in MEASURES
+
+
 def calibrated(identity: str) -> bool:
     """False for a detector that gives scores and no flags."""
     return identity.rpartition("/")[2] != UNCALIBRATED
@@ -120,7 +130,7 @@ def refuse_uncalibrated(identities: Sequence[str]) -> None:
     """Raises Uncalibrated where one of these detectors has no thresholds: site verdicts rest on flags."""
     for identity in identities:
         if not calibrated(identity):
-            name = identity.partition("/")[0]
+            name = name_of(identity)
             raise Uncalibrated(
                 f"{identity} has no thresholds: measure them by `farmwatch calibrate --detector {name}"
                 f" --labels FILE` on labelled texts, and name the file that it writes in score.thresholds"

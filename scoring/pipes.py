@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from scoring.canary import is_canary
-from scoring.detector import Detector
+from scoring.detector import Detector, TextScore
 from scoring.rate import HALF_WIDTH, ErrorCounts
 from scoring.site_method import PageScore, SiteMethod
 from scoring.site_rates import SiteRate, refuse_pooled, site_rate
@@ -87,18 +87,21 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def score_texts(detector: Detector, lines: Sequence[TextLine]) -> list[ScoreLine]:
     """Score a batch of lines, in order. A few hundred lines a call keep memory small and numpy busy."""
-    return [
-        ScoreLine(
-            id=line.id,
-            detector=detector.identity,
-            score=scored.score,
-            p_llm=scored.p_llm,
-            flag=scored.flag,
-            abstain=scored.abstain,
-            tokens=scored.tokens,
-        )
-        for line, scored in zip(lines, detector.score([line.text for line in lines]), strict=True)
-    ]
+    scores = detector.score([line.text for line in lines])
+    return [score_line(line.id, detector.identity, scored) for line, scored in zip(lines, scores, strict=True)]
+
+
+def score_line(name: str, identity: str, scored: TextScore) -> ScoreLine:
+    """What the detector `identity` says of the text that is called `name`."""
+    return ScoreLine(
+        id=name,
+        detector=identity,
+        score=scored.score,
+        p_llm=scored.p_llm,
+        flag=scored.flag,
+        abstain=scored.abstain,
+        tokens=scored.tokens,
+    )
 
 
 def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine]:

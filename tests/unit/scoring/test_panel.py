@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from scoring.pair_detector import PairDetector
 from scoring.pair_tokens import Abstained
 from scoring.panel import Panel, compared
 from scoring.testing import FakeDetector
-from scoring.threshold_set import Curve, ThresholdSet
+from scoring.threshold_set import ThresholdSet
 
 BASE = "a+b@12345678/float32/512"
 
@@ -70,15 +71,8 @@ def test_no_texts_are_no_scores() -> None:
 @pytest.mark.parametrize(("number", "expected"), [("score", 2.0), ("p_llm", 0.25)])
 def test_the_number_compared_is_that_of_the_threshold_set(number: Any, expected: float) -> None:
     """Whether a detector's threshold lies on its score or on p_llm is said by its set."""
-    thresholds = ThresholdSet(
-        name="mine",
-        detector=f"binoculars/{BASE}",
-        number=number,
-        threshold=0.5,
-        llm_below=True,
-        curve=Curve(slope=1.0, offset=0.0),
-    )
-    number_of = compared(pair(Engine(), "binoculars", thresholds))
+    thresholds = ThresholdSet(name="mine", detector="fake", number=number, threshold=0.5, llm_below=False)
+    number_of = compared(SimpleNamespace(thresholds=thresholds))
     assert number_of(TextScore(score=2.0, p_llm=0.25)) == expected
 
 
