@@ -1,7 +1,7 @@
 """Is a site `mixed`: do its scores fall into two clear groups, one that reads as a model's and one that does not?
 
 The scores are sorted and cut once where the squared distances to the two groups' means are least (two-means in one
-dimension, exact: a running sum tells them for every cut). The groups are clear when
+dimension, exact: a running sum tells where). The groups are clear when
 
     D = sqrt(2) |m1 - m2| / sqrt(s1^2 + s2^2) > 4           (Ashman, Bird and Zepf, Astron. J. 108, 1994)
 
@@ -29,25 +29,31 @@ MAX_MINORITY = 0.25  # of a group, that is flagged otherwise than the rest of it
 
 def is_mixed(pages: Sequence[PageScore]) -> bool:
     """True for two clear groups; False for fewer than 8 pages with flag and score. O(n log n)."""
-    known = sorted((page.score, page.flag) for page in pages if page.score is not None and page.flag is not None)
-    smallest = max(MIN_GROUP, math.ceil(MIN_SHARE * len(known)))
-    if len(known) < 2 * smallest:
-        return False
-    middle = sum(score for score, _ in known) / len(known)  # sums of squares about it lose no digits
-    scores = [score - middle for score, _ in known]
+    known = [(page.score, page.flag) for page in pages if page.score is not None and page.flag is not None]
+    size = len(known)
+    smallest = max(MIN_GROUP, math.ceil(MIN_SHARE * size))
+    flagged = sum(flag for _, flag in known)
+    if size < 2 * smallest or not (1 - MAX_MINORITY) * smallest <= flagged <= size - (1 - MAX_MINORITY) * smallest:
+        return False  # most sites end here
+    known.sort()
+    middle = math.fsum(score for score, _ in known) / size
+    scores = [score - middle for score, _ in known]  # they sum to 0, and their squares lose no digits
     sums = list(accumulate(scores, initial=0.0))
-    squares = list(accumulate((score * score for score in scores), initial=0.0))
-
-    def spread(first: int, last: int) -> float:
-        total = sums[last] - sums[first]
-        return max(squares[last] - squares[first] - total * total / (last - first), 0.0)
-
-    size = len(scores)
-    cut = min(range(smallest, size - smallest + 1), key=lambda place: spread(0, place) + spread(place, size))
-    distance = (sums[size] - sums[cut]) / (size - cut) - sums[cut] / cut
-    variances = spread(0, cut) / cut + spread(cut, size) / (size - cut)
-    if not 2 * distance * distance > MIN_DISTANCE * MIN_DISTANCE * variances:
+    # squares about the groups' means are least where the squares of the means, by size, are most: s^2 / k + s^2 / (n-k)
+    cut = max(range(smallest, size - smallest + 1), key=lambda place: sums[place] ** 2 / (place * (size - place)))
+    low, high = scores[:cut], scores[cut:]
+    distance = _mean(high) - _mean(low)
+    if not 2 * distance**2 > MIN_DISTANCE**2 * (_variance(low) + _variance(high)):
         return False
     below = sum(flag for _, flag in known[:cut]) / cut
-    above = sum(flag for _, flag in known[cut:]) / (size - cut)
+    above = (flagged - sum(flag for _, flag in known[:cut])) / (size - cut)
     return min(below, above) <= MAX_MINORITY and max(below, above) >= 1 - MAX_MINORITY
+
+
+def _mean(numbers: Sequence[float]) -> float:
+    return math.fsum(numbers) / len(numbers)
+
+
+def _variance(numbers: Sequence[float]) -> float:
+    mean = _mean(numbers)
+    return math.fsum((number - mean) ** 2 for number in numbers) / len(numbers)

@@ -33,8 +33,6 @@ import msgspec
 from scoring.errors import BadParameters
 from scoring.site_method import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED, MethodName, PageScore, SiteVerdict, afterthoughts
 
-DAY_MS = 86_400_000
-
 
 class Bounds(NamedTuple):
     """Where the running sum decides, nats."""
@@ -72,6 +70,7 @@ class SequentialTest:
     def walk(self, steps: Iterable[tuple[PageScore, float]]) -> SiteVerdict:
         """Judge by pages in the order of their fetch, each with what it adds to the sum."""
         llr, flagged, used, closes_at = 0.0, 0, 0, math.inf
+        lower, upper = self.bounds
         found = SiteVerdict(verdict=UNDECIDED, pages_used=0, flagged=0, llr=0.0, pages=0, method=self.name)
         for page, step in steps:
             if page.fetched_at > closes_at:
@@ -79,8 +78,10 @@ class SequentialTest:
             used += 1
             flagged += bool(page.flag)
             llr += step
-            verdict = self._verdict(used, llr)
-            if verdict in (UNDECIDED, found.verdict):
+            if lower < llr < upper or used < self._needed:
+                continue
+            verdict = LLM if llr >= upper else HUMAN
+            if verdict == found.verdict:
                 continue
             first = found.verdict == UNDECIDED
             if first and self._close_after_ms is not None and page.fetched_at > 0:
@@ -115,8 +116,3 @@ class SequentialTest:
         else:
             return f"{seen}; {ratio}, between {lower:.2f} and {upper:.2f}: not decided{afterthoughts(verdict)}"
         return f"{seen}; {ratio}, {where}{afterthoughts(verdict)}"
-
-    def _verdict(self, used: int, llr: float) -> str:
-        if used < self._needed or self.bounds.lower < llr < self.bounds.upper:
-            return UNDECIDED
-        return LLM if llr >= self.bounds.upper else HUMAN
