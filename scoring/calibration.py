@@ -41,6 +41,7 @@ from scoring.threshold_set import Curve, ThresholdSet
 
 LLM_TEXTS = 100  # needed at least: a share of them is then known to about 10 points
 SITES = 10  # of each label, needed at least where sites are known
+SITE_TEXTS = 5  # a site of fewer says nothing of the share of its pages that is flagged
 BANDS = ((0, 150), (150, 300), (300, 700), (700, None))  # words: from, below
 GENRES = 20  # shown; the rest is one row
 _TOWARD = 0.9  # sites that lie on the right side of p0, and of p1
@@ -207,9 +208,11 @@ def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams 
     for llm in (False, True):
         chosen = known.llm == llm
         _, codes = np.unique(known.clusters[chosen], return_inverse=True)
-        shares[llm] = np.sort(np.bincount(codes, flagged[chosen]) / np.bincount(codes)) if chosen.any() else np.empty(0)
+        texts = np.bincount(codes)
+        enough = texts >= SITE_TEXTS
+        shares[llm] = np.bincount(codes, flagged[chosen])[enough] / texts[enough]
     humans, llms = shares[False], shares[True]
-    counts = f"{len(humans)} human and {len(llms)} LLM sites"
+    counts = f"{len(humans)} human and {len(llms)} LLM sites with {SITE_TEXTS} texts or more"
     if min(len(humans), len(llms)) < SITES:
         return None, f"none of its own: {counts}, {SITES} of each are needed"
     p0 = min(max(round(float(np.quantile(humans, _TOWARD, method="higher")), 3), 0.02), 0.98)

@@ -350,6 +350,8 @@ def test_without_enough_sites_there_is_no_site_test() -> None:
     assert measure_sites(normal(300, 100), 1.0)[0] is None
     few = normal(300, 100, sites=[f"h{number % 50}" for number in range(300)] + ["l"] * 100)
     assert measure_sites(few, 1.0) == (None, measure_sites(few, 1.0)[1]) and "1 LLM sites" in measure_sites(few, 1.0)[1]
+    single = normal(300, 100, sites=[f"s{number}" for number in range(400)])
+    assert "0 human and 0 LLM sites with 5 texts or more" in measure_sites(single, 1.0)[1]
     many = normal(300, 100, sites=[f"s{number % 20}" for number in range(400)])
     params, told = measure_sites(many, 9.0)
     assert params is None and "too near" in told
