@@ -25,6 +25,7 @@ from scoring.calibration_report import CalibrationReport, in_words, summary, tab
 from scoring.errors import BadParameters, CalibrationRefused, PooledDetectors
 from scoring.labelled_scores import LabelledScores, ScoredLabel, auroc, gather
 from scoring.published import published_for
+from scoring.shares import exact_interval
 from scoring.site_verdict import SprtParams
 from scoring.threshold_set import ThresholdSet
 
@@ -434,3 +435,36 @@ def test_the_promise_holds_on_real_sites_left_out(pages: LabelledScores) -> None
         threshold = choose_threshold(human.where(inside), 0.05)
         rates.append(float((human.value[~inside] < threshold).mean()))
     assert np.mean(rates) == pytest.approx(0.05, abs=0.01)
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "calibration.md"
+
+
+def test_the_page_says_how_many_are_needed() -> None:
+    """docs/calibration.md: its table of needed human texts, and of what they tell, is what the code asks for."""
+    told = {
+        float(cells[1].strip().strip("`")): (int(cells[2].strip().replace(",", "")), cells[3].strip())
+        for line in DOCS.read_text().splitlines()
+        if (cells := line.split("|")) and line.startswith("| .")
+    }
+    assert len(told) == 6
+    for fpr, (needed, intervals) in told.items():
+        assert needed == needed_human_texts(fpr)
+        if intervals:
+            limits = [exact_interval(fpr * texts, texts) for texts in (300, 1000, 3000)]
+            assert intervals == ", ".join(f"{100 * low:.1f}-{100 * high:.1f}%" for low, high in limits)
+
+
+@pytest.mark.data
+def test_the_pages_example_is_what_comes_out(pages: LabelledScores) -> None:
+    """docs/calibration.md: the sentences and the rows of the example are those of the same pages today."""
+    report = calibrate(pages.where(pages.words >= 100), "pages", 0.05)[1]
+    page = DOCS.read_text()
+    for sentence in summary(report):
+        assert sentence in page
+    for part in (report.all, *report.published, *report.lengths):
+        row = [
+            f"{found.total:,} | {found.count} | {found.share:.2%} | {found.low:.2%} to {found.high:.2%}"
+            for found in (part.false_positives, part.sensitivity)
+        ]
+        assert " | ".join(row) in page
