@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from scoring.calibration import calibrate
+    from scoring.calibration_report import CalibrationReport
     from scoring.detector import (
         BUILT_IN,
         Detector,
@@ -17,14 +19,17 @@ if TYPE_CHECKING:
     )
     from scoring.errors import (
         BadParameters,
+        BadThresholds,
         BadTrainingData,
         BadWeights,
+        CalibrationRefused,
         MissingExtra,
         PooledDetectors,
         ScoringError,
         TrainingRefused,
         UnknownDetector,
     )
+    from scoring.labelled_scores import LabelledScores, ScoredLabel, gather
     from scoring.pipes import (
         EstimateLine,
         FlagLine,
@@ -36,6 +41,7 @@ if TYPE_CHECKING:
         score_texts,
         tally_scores,
     )
+    from scoring.published import load_thresholds, published_for
     from scoring.rate import ErrorCounts, Rate, estimate
     from scoring.score_stage import ScoreStage
     from scoring.settings import ScoreSettings, TallySettings
@@ -50,9 +56,12 @@ if TYPE_CHECKING:
     )
     from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, SiteVerdict, SprtParams, params_for
     from scoring.tally_stage import TallyStage
+    from scoring.threshold_set import Curve, ThresholdSet
     from scoring.training import TrainingOptions, run_training
 
 _HOMES = {
+    "scoring.calibration": ("calibrate",),
+    "scoring.calibration_report": ("CalibrationReport",),
     "scoring.detector": (
         "BUILT_IN",
         "Detector",
@@ -64,14 +73,17 @@ _HOMES = {
     ),
     "scoring.errors": (
         "BadParameters",
+        "BadThresholds",
         "BadTrainingData",
         "BadWeights",
+        "CalibrationRefused",
         "MissingExtra",
         "PooledDetectors",
         "ScoringError",
         "TrainingRefused",
         "UnknownDetector",
     ),
+    "scoring.labelled_scores": ("LabelledScores", "ScoredLabel", "gather"),
     "scoring.pipes": (
         "EstimateLine",
         "FlagLine",
@@ -83,6 +95,7 @@ _HOMES = {
         "score_texts",
         "tally_scores",
     ),
+    "scoring.published": ("load_thresholds", "published_for"),
     "scoring.rate": ("ErrorCounts", "Rate", "estimate"),
     "scoring.score_stage": ("ScoreStage",),
     "scoring.settings": ("ScoreSettings", "TallySettings"),
@@ -97,6 +110,7 @@ _HOMES = {
     ),
     "scoring.site_verdict": ("LITE_NGRAM_PARAMS", "SiteTest", "SiteVerdict", "SprtParams", "params_for"),
     "scoring.tally_stage": ("TallyStage",),
+    "scoring.threshold_set": ("Curve", "ThresholdSet"),
     "scoring.training": ("TrainingOptions", "run_training"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -104,19 +118,25 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "BUILT_IN",
     "BadParameters",
+    "BadThresholds",
     "BadTrainingData",
     "BadWeights",
+    "CalibrationRefused",
+    "CalibrationReport",
+    "Curve",
     "Detector",
     "ErrorCounts",
     "EstimateLine",
     "FlagLine",
     "LITE_NGRAM_PARAMS",
+    "LabelledScores",
     "MissingExtra",
     "PooledDetectors",
     "Rate",
     "ScoreLine",
     "ScoreSettings",
     "ScoreStage",
+    "ScoredLabel",
     "ScoringError",
     "SiteLine",
     "SiteRate",
@@ -128,6 +148,7 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "TallyStage",
     "TextLine",
     "TextScore",
+    "ThresholdSet",
     "TrainingOptions",
     "TrainingRefused",
     "UnknownDetector",
@@ -135,13 +156,17 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "by_rank_band",
     "by_source",
     "by_window",
+    "calibrate",
     "detector_identities",
     "detector_names",
     "estimate",
     "estimate_sites",
+    "gather",
     "load_detector",
     "load_detectors",
+    "load_thresholds",
     "params_for",
+    "published_for",
     "rates_by",
     "run_training",
     "score_texts",
