@@ -117,13 +117,7 @@ def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -
     lines = JsonLines(files, FlagOfDetector, "tally")
     of_one = _OneDetector(lines, detector)
     scores = list(of_one)
-    method = site_method(
-        settings.method,
-        of_one.detector,
-        sprt=settings.sprt,
-        gaussian=settings.gaussian,
-        deciles=settings.deciles,
-    )
+    method = site_method(settings, of_one.detector)
     for site in tally_scores(scores, method):
         write_line({**msgspec.structs.asdict(site), "detector": of_one.detector})
     return lines.end()

@@ -10,7 +10,8 @@ flag cannot tell: hence fewer pages than `sprt` needs. Three things keep it from
 
 - scores are cut to [low, high] first: the tails of real scores (lists, quotations, broken extractions) are no bell,
   and with sd0 other than sd1 the far tail of either side would speak for the wider bell;
-- l is cut to +-clip: no page says more, whatever its score;
+- l is cut to +-clip: no page says more, whatever its score. What the bounds rest on is that exp(l) of a human page has
+  a mean of at most 1; cut on both sides that is no longer sure by itself, and it is .44 on the real scores;
 - the pages of a site resemble each other. With variance w within sites and b between them, r = b / (w + b) of a score's
   variance is the site's own, and the mean of m pages varies as if a page had the variance (w + b)(1 + (m - 1) r): the
   design effect of Kish. `fit_gaussian` takes that variance, for m = 8 pages, as sd^2, and the same for both labels,

@@ -47,20 +47,12 @@ class TallyStage(Stage):
     ) -> None:
         """Tally scores of the identity `detector` (a whole identity, threshold tag included), and send canaries.
 
-        `site_test` is that of the detector's threshold set. The test's numbers are those of the settings, else of
-        `site_test`, else the ones that belong to the detector. Raises NoSiteTest where there are none, BadSiteNumbers
-        for a file of deciles that cannot be used.
+        `site_test` is that of the detector's threshold set, if it has one. Raises as `site_method`: NoSiteTest,
+        BadSiteNumbers.
         """
         self._settings = settings or TallySettings()
         self._detector = detector
-        self._method = site_method(
-            self._settings.method,
-            detector,
-            sprt=self._settings.sprt or site_test,
-            gaussian=self._settings.gaussian,
-            deciles=self._settings.deciles,
-            close_after_ms=round(self._settings.close_after_s * 1000),
-        )
+        self._method = site_method(self._settings, detector, site_test)
         self._run = run
         self._canaries = canaries
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,11 @@ def test_the_gaussian_defaults_are_the_fit(sites: list[Site]) -> None:
     defaults = GaussianParams()
     for name in ("mu0", "sd0", "mu1", "sd1"):
         assert abs(getattr(found, name) - getattr(defaults, name)) < 0.001
+
+
+def test_a_clipped_page_says_no_more_than_it_may(sites: list[Site]) -> None:
+    """What the bounds of `gaussian` rest on: exp(step) of human pages, exp(-step) of LLM ones, is below 1 on average."""
+    test = GaussianTest(GaussianParams())
+    for llm in (False, True):
+        steps = [test.step(score) for site in sites if site.llm == llm for score in site.scores]
+        assert sum(math.exp(-step if llm else step) for step in steps) / len(steps) < 0.6
