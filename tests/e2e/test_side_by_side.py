@@ -1,0 +1,253 @@
+"""Roles with a pair of language models beside the built-in detector, over the embedded log as `up` runs them."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from farmwatch.config import Config, load
+from farmwatch.preflight import check_models
+from farmwatch.role_names import Role, metrics_port
+from farmwatch.roles import build_stage, create_topics, open_configured, run_role, tally_identity
+from filters.ruleset import load_ruleset
+from scoring.detector import Detector, detector_identities, load_detectors
+from scoring.errors import Uncalibrated
+from scoring.pair_settings import PairSettings, pair_identity
+from scoring.published import write_thresholds
+from scoring.site_verdict import SprtParams
+from scoring.threshold_set import Curve, ThresholdSet
+from stream.log import Log, Output
+from stream.metrics import Metrics
+from stream.records import Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
+from stream.topics import HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
+from tests.pairs import Pair, build_pair
+from tests.stream.worlds import patiently
+
+SITE = "a.example"
+ARTICLES = 6
+ALL_THREE = "lite-ngram,binoculars,fast-detectgpt"
+
+
+class World(NamedTuple):
+    """A pair that is calibrated so that it flags every text, and a folder for a log."""
+
+    pair: Pair
+    folder: Path
+
+    def config(self, detectors: str = ALL_THREE, *more: str, calibrated: bool = True) -> Config:
+        """The configuration, on ports that are free."""
+        flags = [
+            f"log.url=sqlite:{self.folder / 'log'}",
+            "log.partitions=1",
+            f"metrics.port={_free_port() - list(Role).index(Role.SCORE)}",
+            f"score.detectors={detectors}",
+            f"score.pair.observer={self.pair.observer}",
+            f"score.pair.performer={self.pair.performer}",
+            "score.pair.device=cpu",
+            "score.pair.batch_tokens=2048",
+            "up.status_s=1000",
+        ]
+        if calibrated:
+            sets = ", ".join(f'"{name}" = "{file}"' for name, file in self.thresholds().items())
+            flags.append(f"score.thresholds={{{sets}}}")
+        return load(None, [*flags, *more], {"HOME": str(self.folder)}).config
+
+    def thresholds(self) -> dict[str, Path]:
+        """Threshold sets by which every text is a language model's, and a site of three pages is decided."""
+        settings = PairSettings(observer=str(self.pair.observer), performer=str(self.pair.performer), device="cpu")
+        files = {}
+        for name in ("binoculars", "fast-detectgpt"):
+            chosen = ThresholdSet(
+                name="all",
+                detector=pair_identity(settings, name),
+                threshold=1e6,
+                llm_below=True,
+                curve=Curve(slope=0.0, offset=1.0),
+                site_test=SprtParams(min_articles=3, min_pages=3, alpha=0.05, beta=0.05),
+            )
+            files[name] = self.folder / f"{name}.json"
+            write_thresholds(files[name], chosen, force=True)
+        return files
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """A tiny random pair."""
+    import torch
+
+    torch.set_num_threads(1)
+    return build_pair(tmp_path_factory.mktemp("pair"), "gpt2")
+
+
+@pytest.fixture
+def world(pair: Pair, tmp_path: Path) -> World:
+    """The pair, and an empty folder."""
+    return World(pair, tmp_path)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _text(number: int) -> str:
+    return " ".join(
+        f"On day {day} the river rose again, and people of the {number}. village moved what they had to higher ground."
+        for day in range(1, 15)
+    )
+
+
+def put_articles(log: Log, ruleset_name: str = "default", *, topic: str = SCORE_REQUESTS, run: str = "live") -> None:
+    """What JUDGE leaves of six articles of a site."""
+    ruleset = load_ruleset(ruleset_name)
+    outputs: list[Output] = []
+
+    def put(to: str, record: Record) -> None:
+        outputs.append(Output(to, 0, record.site.encode(), encode(record), {"run": run}))
+
+    for n in range(ARTICLES):
+        url, page, digest = f"http://{SITE}/{n}", f"p{n}", f"digest{n}"
+        if run == "live":
+            put(HITS, Hit(id=f"h{n}", site=SITE, url=url))
+            verdict = Verdict(id=f"f{n}", site=SITE, page_id=page, url=url, verdict="article", text_digest=digest)
+            put(VERDICTS, _by(verdict, ruleset.name, ruleset.digest))
+        request = ScoreRequest(id=f"f{n}", site=SITE, page_id=page, url=url, text_digest=digest, text=_text(n), run=run)
+        put(topic, request)
+    log.append(outputs)
+
+
+def _by(verdict: Verdict, ruleset: str, digest: str) -> Verdict:
+    import msgspec
+
+    return msgspec.structs.replace(verdict, ruleset=ruleset, digest=digest)
+
+
+@contextmanager
+def running(config: Config, *roles: Role) -> Iterator[None]:
+    """The roles in threads of this process, drained at the end."""
+    stop = threading.Event()
+    failures: list[Exception] = []
+
+    def run(role: Role) -> None:
+        try:
+            run_role(role, config, f"{role.value}-test-1", stop)
+        except Exception as error:  # noqa: BLE001 - told below, in the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(role,)) for role in roles]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+    if failures:
+        raise failures[0]
+
+
+def scores(log: Log) -> list[Score]:
+    """What SCORE has written."""
+    return [decode(Score, m.value) for m in log.read(SCORES, 0) if m.value]
+
+
+def rows(log: Log) -> list[SiteState]:
+    """What TALLY has written."""
+    return [decode(SiteState, m.value) for m in log.read(SITES, 0) if m.value]
+
+
+def get(config: Config, page: str) -> tuple[int, str]:
+    """A page of SCORE's process; 0 while nobody answers."""
+    url = f"http://127.0.0.1:{metrics_port(config.metrics.port, Role.SCORE)}/{page}"
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return int(answer.status), answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+@pytest.mark.parametrize(("judge", "verdict"), [("binoculars", "llm"), ("", "unclassifiable")])
+def test_three_detectors_score_and_one_of_them_judges(world: World, judge: str, verdict: str) -> None:
+    """Each article has a score of each identity; the site's row rests on those of tally.detector, else the first's."""
+    config = world.config(ALL_THREE, f"tally.detector={judge}")
+    identities = detector_identities(config.score)
+    with closing(open_configured(config)) as log:
+        create_topics(log, config)
+        put_articles(log)
+        with running(config, Role.SCORE, Role.TALLY):
+            patiently(lambda: len(scores(log)) >= 3 * ARTICLES, "all scores")
+            patiently(lambda: bool(rows(log)) and rows(log)[-1].scored == ARTICLES, "the site's row")
+            status, page = get(config, "metrics")
+            assert get(config, "readyz")[0] == 200
+        found = scores(log)
+        assert sorted((s.fetch_id, s.detector) for s in found) == sorted(
+            (f"f{n}", identity) for n in range(ARTICLES) for identity in identities
+        )
+        assert {s.flag for s in found if s.detector != identities[0]} == {True}
+        row = rows(log)[-1]
+        assert (row.detector, row.verdict, row.articles) == (tally_identity(config), verdict, ARTICLES)
+    assert status == 200
+    assert f'farmwatch_page_score_count{{detector="{identities[1]}",run="live"}} {ARTICLES}.0' in page
+    assert f'farmwatch_score_cache_lookups_total{{result="miss"}} {ARTICLES}.0' in page
+    assert 'farmwatch_score_device_errors_total{kind="oom"} 0.0' in page
+
+
+def test_requests_of_a_replay_are_scored_under_their_run(world: World) -> None:
+    """They come from a topic of their own, their scores carry the run, and their texts are read once for both."""
+    config = world.config("lite-ngram,binoculars")
+    with closing(open_configured(config)) as log:
+        create_topics(log, config)
+        put_articles(log, topic=REPLAY_REQUESTS, run="r7")
+        put_articles(log)
+        with running(config, Role.SCORE):
+            patiently(lambda: len(scores(log)) >= 4 * ARTICLES, "all scores")
+            page = get(config, "metrics")[1]
+        runs = [message.headers.get("run") for message in log.read(SCORES, 0)]
+    assert runs == ["live"] * (2 * ARTICLES) + ["r7"] * (2 * ARTICLES), "live requests go first"
+    assert 'result="scored",ruleset="",run="r7",stage="score"} 6.0' in page
+    assert f'farmwatch_score_cache_lookups_total{{result="hit"}} {ARTICLES}.0' in page
+
+
+def test_readyz_is_503_until_the_detectors_are_warm(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While models are loaded the process holds its partitions, answers, is healthy, and says that it is not ready."""
+    config = world.config("lite-ngram")
+    release = threading.Event()
+
+    def slowly(settings: object) -> list[Detector]:
+        assert release.wait(60)
+        return load_detectors(settings)  # type: ignore[arg-type]  # passed through
+
+    monkeypatch.setattr("scoring.detector.load_detectors", slowly)
+    with closing(open_configured(config)) as log:
+        create_topics(log, config)
+        put_articles(log)
+        with running(config, Role.SCORE):
+            patiently(lambda: "farmwatch_log_rebalances_total 1.0" in get(config, "metrics")[1], "its partitions")
+            assert get(config, "readyz")[0] == 503
+            assert get(config, "healthz")[0] == 200
+            assert scores(log) == []
+            release.set()
+            patiently(lambda: get(config, "readyz")[0] == 200, "the role to be ready")
+            patiently(lambda: len(scores(log)) >= ARTICLES, "all scores")
+
+
+def test_an_uncalibrated_pair_is_refused_with_what_to_run(world: World) -> None:
+    """Without thresholds there are no flags, so no site verdicts: the stage is not built, and nothing is loaded."""
+    config = world.config("lite-ngram,binoculars", calibrated=False)
+    said = r"binoculars/.*/uncalibrated.*farmwatch calibrate --detector binoculars"
+    with pytest.raises(Uncalibrated, match=said):
+        build_stage(Role.SCORE, config, Metrics())
+    with pytest.raises(Uncalibrated, match=said):
+        check_models(config, [Role.SCORE])
