@@ -181,4 +181,4 @@ def _tell(report: CalibrationReport, files: Sequence[Path]) -> None:
     kind = report.identity.split("/", 1)[0]
     put("to use it, in farmwatch.toml:")
     put("[score.thresholds]")
-    put(f"{kind} = {json_text.dumps(str(files[0].absolute()))}")
+    put(f"{kind} = {json_text.dumps(str(files[0].absolute()), ensure_ascii=False)}")

@@ -97,13 +97,17 @@ class LabelFile:
         csv.field_size_limit(_CELL_CAP_CHARACTERS)
         rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
         header = next(rows, [])
-        names = [self._columns.get(name, name) for name in header]
+        own = {named: column for column, named in self._columns.items()}  # another column of that name is passed over
+        names = [self._columns.get(column, "" if column in own else column) for column in header]
         for wanted, column in (("label", "--label-column"), ("score", "--score-column")):
             if wanted not in names and not (wanted == "score" and "text" in names):
                 raise FarmwatchError(
                     f"{self._file}: no column {wanted!r} among {', '.join(map(repr, header[:20])) or 'none'}: "
                     f"name the one that it is by {column}"
                 )
+        twice = sorted({name for name in names if name in _FIELDS and names.count(name) > 1})
+        if twice:
+            raise FarmwatchError(f"{self._file}: several columns {twice[0]!r}: leave one of them")
         while True:
             try:
                 cells = next(rows, None)

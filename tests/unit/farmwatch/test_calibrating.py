@@ -123,6 +123,17 @@ def test_csv_without_the_column_says_which_there_are(farmwatch: Runner, tmp_path
     assert ran.code == 3 and "'generated', 'binoculars'" in ran.err and "--label-column" in ran.err
 
 
+def test_csv_columns_are_never_mixed_up(farmwatch: Runner, tmp_path: Path) -> None:
+    """A column that is called label counts for nothing where another one is named; a column twice is refused."""
+    table = tmp_path / "scores.csv"
+    table.write_text("label,generated,score\nhuman,1,0.5\n")
+    (line,) = LabelFile(table, label_column="generated")
+    assert line.llm and line.score == 0.5
+    table.write_text("label,score,score\nhuman,1,0.5\n")
+    ran = run(farmwatch, table, "--detector", IDENTITY)
+    assert ran.code == 3 and "several columns 'score'" in ran.err
+
+
 def test_compressed_files_are_inflated(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
     """.jsonl.zst is read as .jsonl is; what is no zstd is refused with its name."""
     packed = tmp_path / "labels.jsonl.zst"
