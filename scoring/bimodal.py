@@ -36,8 +36,10 @@ def is_mixed(pages: Sequence[PageScore]) -> bool:
     if size < 2 * smallest or not (1 - MAX_MINORITY) * smallest <= flagged <= size - (1 - MAX_MINORITY) * smallest:
         return False  # most sites end here
     known.sort()
-    middle = math.fsum(score for score, _ in known) / size
-    scores = [score - middle for score, _ in known]  # they sum to 0, and their squares lose no digits
+    largest = max(abs(known[0][0]), abs(known[-1][0])) or 1.0  # D has no scale: no score is too large to be squared
+    scaled = [score / largest for score, _ in known]
+    middle = _mean(scaled)
+    scores = [score - middle for score in scaled]  # they sum to 0, and their squares lose no digits
     sums = list(accumulate(scores, initial=0.0))
     # squares about the groups' means are least where the squares of the means, by size, are most: s^2 / k + s^2 / (n-k)
     cut = max(range(smallest, size - smallest + 1), key=lambda place: sums[place] ** 2 / (place * (size - place)))

@@ -31,6 +31,7 @@ PAGES = 15
 FORMAT = "deciles-1"
 _SHIPPED = "deciles-binoculars.json"
 _MAX_BYTES = 1 << 16
+_FAR = 1e6  # standard deviations
 _MEND = "run `farmwatch train-sites`"
 
 
@@ -73,7 +74,7 @@ class DecileNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def margin(self, scores: Sequence[float]) -> float:
         """> 0 is llm. Needs at least one score."""
         rows = zip(self.weights, deciles(scores), self.centres, self.scales, strict=True)
-        return sum(weight * (decile - centre) / scale for weight, decile, centre, scale in rows) + self.offset
+        return sum(weight * _standard(decile, centre, scale) for weight, decile, centre, scale in rows) + self.offset
 
 
 def deciles(scores: Sequence[float]) -> list[float]:
@@ -84,7 +85,8 @@ def deciles(scores: Sequence[float]) -> list[float]:
         place = share * (len(ordered) - 1)
         below = math.floor(place)
         above = min(below + 1, len(ordered) - 1)
-        found.append(ordered[below] + (ordered[above] - ordered[below]) * (place - below))
+        part = place - below
+        found.append(ordered[below] * (1 - part) + ordered[above] * part)
     return found
 
 
@@ -162,6 +164,11 @@ class DecileTest:
         side = "above" if verdict.verdict == LLM else "not above"
         said = f"deciles of {verdict.pages} scored articles; margin {verdict.llr:+.2f}, {side} 0"
         return said + afterthoughts(verdict)
+
+
+def _standard(decile: float, centre: float, scale: float) -> float:
+    """Standardised, and cut where no score of any training site ever was: a broken score gives a margin, not NaN."""
+    return min(max((decile - centre) / scale, -_FAR), _FAR)
 
 
 def _word(margin: float) -> str:

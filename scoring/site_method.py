@@ -17,7 +17,7 @@ class PageScore(msgspec.Struct, frozen=True):
     """What a detector said of one text of a site; None = not known. A text on which it abstained is no PageScore."""
 
     flag: bool | None
-    score: float | None = None  # on the detector's own scale
+    score: float | None = None  # on the detector's own scale; finite
     fetched_at: int = 0  # ms UTC; 0 = unknown
 
 

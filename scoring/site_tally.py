@@ -17,6 +17,7 @@ put in its place, and the row is computed from the whole. It is a function of wh
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
 
 import msgspec
@@ -148,7 +149,8 @@ class SiteTally(msgspec.Struct, array_like=True):
     def add_score(self, score: Score) -> None:
         """Keep what was said of a text, whichever detector said it: the one in use may change, and change back."""
         of_detector = self.scores.setdefault(score.detector, {})
-        of_detector[score.text_digest] = TextFlag(score.flag, score.score)
+        number = score.score if score.score is not None and math.isfinite(score.score) else None
+        of_detector[score.text_digest] = TextFlag(score.flag, number)
 
     def evidence(self, detector: str) -> list[PageScore]:
         """What the detector said of the site's texts: each once, in the order of their first fetch."""

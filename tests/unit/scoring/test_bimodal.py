@@ -80,6 +80,18 @@ def test_it_is_its_definition(scores: list[int], threshold: int) -> None:
         assert is_mixed(found) == naive(found)
 
 
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=8, max_size=30), st.floats(allow_nan=False))
+def test_any_finite_scores_have_an_answer(scores: list[float], threshold: float) -> None:
+    """No overflow and no division by zero, from the smallest number to the largest."""
+    assert is_mixed(pages(scores, threshold)) in (True, False)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-3, 1.0, 1e300])
+def test_it_has_no_scale(scale: float) -> None:
+    """The same groups in other units are groups."""
+    assert is_mixed(pages([score * scale for score in HUMAN + LLM], 0.9 * scale))
+
+
 @given(st.permutations(pages(HUMAN + LLM + [0.9, 0.91])))
 def test_the_order_of_pages_does_not_matter(found: list[PageScore]) -> None:
     """It is a property of the set."""

@@ -49,6 +49,13 @@ def test_deciles_are_those_of_numpy(scores: list[float]) -> None:
     assert np.allclose(deciles(scores), np.quantile(scores, PLACES), rtol=1e-9, atol=1e-6)
 
 
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=15, max_size=30))
+def test_any_finite_scores_have_a_margin(scores: list[float]) -> None:
+    """Scores far from all that was ever seen give a finite margin and one of two verdicts."""
+    found = DecileTest(load_deciles(FALCON)).decide(pages(scores))
+    assert found.verdict in ("llm", "human") and math.isfinite(found.llr)
+
+
 def test_it_says_nothing_before_15_scores() -> None:
     """Fourteen scores are unclassifiable, fifteen are judged by the sign of the margin."""
     test = DecileTest(MEDIAN)

@@ -106,7 +106,7 @@ def test_the_gaussian_defaults_are_the_fit(sites: list[Site]) -> None:
 
 
 def test_a_clipped_page_says_no_more_than_it_may(sites: list[Site]) -> None:
-    """What the bounds of `gaussian` rest on: exp(step) of human pages, exp(-step) of LLM ones, is below 1 on average."""
+    """What the bounds of `gaussian` rest on: exp(step) of human pages, exp(-step) of LLM ones, has a mean < 1."""
     test = GaussianTest(GaussianParams())
     for llm in (False, True):
         steps = [test.step(score) for site in sites if site.llm == llm for score in site.scores]

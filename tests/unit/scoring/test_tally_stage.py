@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.errors import NoSiteTest
+from scoring.gaussian_test import GaussianParams
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage
@@ -168,6 +169,15 @@ def test_abstentions_are_skipped() -> None:
     row = Desk(sprt=SPRT).feed(*(page(i) for i in range(5)), *(score(f"t{i}", None) for i in range(5))).row
     assert (row.abstained, row.scored, row.flagged, row.pages_used) == (5, 0, 0, 0)
     assert row.verdict == "unclassifiable"
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_no_number_is_absent(number: float) -> None:
+    """A record with NaN or infinity keeps its flag; for a method that reads scores it is not there."""
+    records = [*(page(i) for i in range(8)), *(score(f"t{i}", True, number=number) for i in range(8))]
+    assert Desk(sprt=SPRT).feed(*records).row.pages_used == 4
+    row = Desk(method="gaussian", gaussian=GaussianParams()).feed(*records).row
+    assert (row.pages_used, row.llr, row.verdict) == (0, 0.0, "unclassifiable")
 
 
 def test_scores_of_another_detector_are_never_pooled() -> None:
