@@ -48,10 +48,10 @@ def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
         for found in published:
             if found.name == name_or_path:
                 return found
-        there = ", ".join(found.name for found in published) or "none"
+        there = ", ".join(found.name for found in published)
         raise BadThresholds(
-            f"no published threshold set {name_or_path!r} for {base} (there is: {there}): name one of them, or the "
-            "file that `farmwatch calibrate` wrote"
+            f"no threshold set {name_or_path!r} is published for {base}: name {f'{there}, or ' if there else ''}"
+            "the file (….json) that `farmwatch calibrate` wrote"
         )
     found = read_thresholds(Path(name_or_path))
     if found.detector != base:
