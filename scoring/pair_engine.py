@@ -137,10 +137,11 @@ class PairEngine:
         return results
 
     def warm_up(self) -> None:
-        """Run the largest and the smallest batch, so that kernels are compiled and memory is known to be enough."""
-        longest = min(self._settings.max_tokens, self._budget)
-        self.read_ids([[0] * longest] * (self._budget // longest))
+        """Run a small batch, and on a card the largest: kernels are compiled, the memory is known to be enough."""
         self.read_ids([[0] * 2])
+        if self._settings.device != "cpu":
+            longest = min(self._settings.max_tokens, self._budget)
+            self.read_ids([[0] * longest] * (self._budget // longest))
 
     @property
     def stats(self) -> EngineStats:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 LONGEST_CHARS, LONGEST_WORDS = 1_000_000, 50_000
 MIN_FUNCTION_WORDS_PER_100 = 18
 _LOOKED_AT_CHARS = 4_000  # of a text, to tell its script
+_LITTLE_PADDING = 0.9  # a text of at least this share of the longest one's length
+_LARGE_ENOUGH = 0.25  # of the budget; products of matrices gain little from more rows
 _WORD_BEFORE_SPACE = re.compile(r"\S(?= \S)")
 _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
@@ -126,12 +128,15 @@ def head(text: str, max_tokens: int) -> str:
 def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Indices of texts of these lengths in batches, the longest first, each of at most `budget` padded tokens.
 
-    A text longer than the budget stands alone.
+    A batch that is large enough for the device to work at full speed is closed early, where the next text would bring
+    more than a little padding. A text longer than the budget stands alone.
     """
     filled: list[list[int]] = []
     width = 0
     for index in sorted(range(len(lengths)), key=lambda index: (-lengths[index], index)):
-        if not filled or (len(filled[-1]) + 1) * width > budget:
+        cells = len(filled[-1]) * width if filled else 0
+        much_shorter = lengths[index] < _LITTLE_PADDING * width
+        if not filled or cells + width > budget or (much_shorter and cells >= _LARGE_ENOUGH * budget):
             filled.append([])
             width = lengths[index]
         filled[-1].append(index)

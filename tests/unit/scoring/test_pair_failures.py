@@ -74,9 +74,9 @@ def models(pairs: dict[str, Pair]) -> PairModels:
 def start(pairs: dict[str, Pair], models: PairModels) -> Callable[..., PairEngine]:
     """An engine on a device that the test chooses."""
 
-    def started(device: Any, **changes: Any) -> PairEngine:
+    def started(on: Any, **changes: Any) -> PairEngine:
         reload = changes.pop("reload", lambda: models)
-        make = device if callable(device) else lambda _: device
+        make = on if callable(on) else lambda _: on
         return PairEngine(models, settings_of(pairs["falcon"], **changes), reload=reload, device=make)
 
     return started
@@ -199,7 +199,7 @@ def test_two_batches_are_in_flight(start: Callable[..., PairEngine]) -> None:
 
 def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -> None:
     """Tokens are those of the texts, padding what was computed beside them, memory what the device says."""
-    engine = start(FakeDevice(), batch_tokens=64)
+    engine = start(FakeDevice())
     engine.read_ids(texts(10, 7, 1, 12))
     stats = engine.stats
     assert (stats.texts, stats.tokens, stats.padding, stats.batches) == (3, 29, 7, 1)
@@ -226,10 +226,10 @@ def test_nothing_and_one_token_are_abstained_from(start: Callable[..., PairEngin
 def test_warm_up_runs_the_largest_batch(start: Callable[..., PairEngine]) -> None:
     """A budget that does not fit is known before the first text."""
     device = FakeDevice(room=300)
-    engine = start(device, batch_tokens=512, max_tokens=128)
+    engine = start(device, batch_tokens=512, max_tokens=128, device="cuda")
     engine.warm_up()
     assert engine.stats.batch_tokens == 256
-    assert [len(batch) * len(batch[0]) for batch in device.launched] == [256, 256, 2]
+    assert [len(batch) * len(batch[0]) for batch in device.launched] == [2, 256, 256]
 
 
 def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
