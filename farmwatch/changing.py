@@ -62,6 +62,9 @@ def train_detector(
     *,
     dev: Annotated[Path, Parameter(help="Texts to calibrate and test on, of other groups than those learned from.")],
     out: Annotated[Path, Parameter(help="Folder for the weights and their numbers.")],
+    unseen: Annotated[
+        list[Path] | None, Parameter(help="Labelled texts to measure on only; `id` and `domain` may lack.", negative="")
+    ] = None,
     card: Annotated[Path | None, Parameter(help="Markdown file whose tables are renewed.")] = None,
     seed: Annotated[int, Parameter(help="Of crops and caps.")] = 0,
 ) -> int:
@@ -75,7 +78,8 @@ def train_detector(
     from scoring.training import TrainingOptions, run_training
 
     try:
-        run_training(TrainingOptions(train=train, dev=dev, out=out, card=card, seed=seed), put)
+        options = TrainingOptions(train=train, dev=dev, out=out, unseen=tuple(unseen or ()), card=card, seed=seed)
+        run_training(options, put)
     except TrainingRefused as error:
         message(f"farmwatch: {error}")
         return Exit.PROBLEM

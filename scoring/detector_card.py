@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from scoring.evaluation import Evaluation
+from scoring.goals import goals
 from scoring.training_report import TrainingReport
 from scoring.training_texts import TextSet
 
@@ -118,9 +119,13 @@ def _markdown_table(rows: Sequence[_Row]) -> Iterator[str]:
 
 def _tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
     yield (
-        "AUROC on texts of the dev file (in domain: misleads on its own)",
-        [("in domain", "mean of unseen generators"), (_num(evaluation.in_domain), _num(evaluation.generators_mean))],
+        "The study's figures and this training's (the in-domain AUROC misleads on its own)",
+        [
+            ("what", "study", "here", "verdict"),
+            *((goal.what, goal.study, goal.here, goal.verdict) for goal in goals(evaluation)),
+        ],
     )
+    yield from _unseen_tables(evaluation)
     yield (
         "Leave one domain out: AUROC of its human texts against its own LLM texts and against chat assistants, "
         "and of its LLM texts against the other domains' human texts",
@@ -167,6 +172,31 @@ def _tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
             ),
         ],
     )
+
+
+def _unseen_tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
+    unseen = evaluation.unseen
+    if unseen is not None:
+        yield (
+            "Files that were only measured on, in openings of up to 500 words: AUROC against their other label, and "
+            "share flagged. New are generators and human sources that no training file has. Where human and LLM texts "
+            "of such files differ in topic, this AUROC is too good",
+            [
+                ("source", "generator", "texts", "new", "AUROC", "flagged"),
+                *(
+                    (r.source, r.generator, str(r.texts), "yes" if r.new else "no", _num(r.auroc), f"{r.flagged:.1%}")
+                    for r in unseen.rows
+                ),
+            ],
+        )
+    if evaluation.reference:
+        yield (
+            "Human prose that comes with Python, never trained on: AUROC against chat assistants, and share flagged",
+            [
+                ("prose", "texts", "AUROC", "flagged"),
+                *((r.prose, str(r.texts), _num(r.auroc), f"{r.flagged:.1%}") for r in evaluation.reference),
+            ],
+        )
 
 
 def _num(value: float | None) -> str:

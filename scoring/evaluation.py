@@ -6,12 +6,15 @@ The number in domain alone misleads, so every training computes all of these, by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from scoring.regression import Floats, Model, Trainer, auroc, model_probability
 from scoring.training_texts import WEB, Sample
+from scoring.unseen import ReferenceRow, Unseen, measure_reference, measure_unseen
+from scoring.weights import Calibration
 
 CHAT = "chat"  # the domain of chat assistants' answers, which has no human texts of its own
 LENGTHS = (60, 100, 150, 250, 400, 700)
@@ -59,6 +62,14 @@ class LengthRow(msgspec.Struct, frozen=True):
     found: float  # true-positive rate
 
 
+class Texts(NamedTuple):
+    """What a training has: to fit on, to calibrate and test on, and to measure on only."""
+
+    training: Sequence[Sample]
+    dev: Sequence[Sample]
+    unseen: Sequence[Sample] = ()
+
+
 class Evaluation(msgspec.Struct, frozen=True):
     """All tables of a training."""
 
@@ -68,17 +79,20 @@ class Evaluation(msgspec.Struct, frozen=True):
     generators: list[GeneratorRow]
     sources: list[SourceRow]
     lengths: list[LengthRow]
+    reference: list[ReferenceRow]
+    unseen: Unseen | None = None  # None: no such file was given
 
 
 def evaluate(
     trainer: Trainer,
     model: Model,
-    training: Sequence[Sample],
-    dev: Sequence[Sample],
+    calibration: Calibration,
+    texts: Texts,
     threshold: float,
     progress: Callable[[str], None],
 ) -> Evaluation:
     """Compute every table; some thirty fits."""
+    training, dev = texts.training, texts.dev
     domains, generators, sources = [], [], []
     for domain in _names(sample.domain for sample in [*training, *dev]):
         progress(f"without domain {domain}")
@@ -91,6 +105,7 @@ def evaluate(
         sources.append(_source(trainer, source, training, threshold))
     known = [row.auroc for row in generators if row.auroc is not None]
     whole = auroc(_margins(trainer, model, dev, llm=False), _margins(trainer, model, dev, llm=True))
+    chat = _margins(trainer, model, [sample for sample in dev if sample.domain == CHAT], llm=True)
     return Evaluation(
         in_domain=whole or 0.0,
         generators_mean=sum(known) / len(known) if known else 0.0,
@@ -98,6 +113,8 @@ def evaluate(
         generators=generators,
         sources=sources,
         lengths=_lengths(trainer, model, dev, threshold),
+        reference=measure_reference(model, calibration, chat, threshold),
+        unseen=measure_unseen(model, calibration, texts.unseen, [*training, *dev], threshold) if texts.unseen else None,
     )
 
 

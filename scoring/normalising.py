@@ -7,6 +7,7 @@ starts at a line start.
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 
@@ -18,6 +19,8 @@ _TYPOGRAPHY = {
     **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
 }
 _TYPOGRAPHIC = re.compile(f"[{''.join(_TYPOGRAPHY)}]")
+_ENTITY = re.compile(r"&(?:[a-zA-Z]{2,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
+_TURN = re.compile(r"\[ ?(?:assistant|user|system) ?\] ?:?", re.IGNORECASE)  # left between the turns of a dialogue
 _LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,300})?\)")
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>\"]+")
 _LINE_START = re.compile(r"^[ \t]*+(?:[#>*+=|•‣◦▪●■·—-]++[ \t]*+)*+(?:\(?\d{1,3}[.)](?=[ \t]))?", re.MULTILINE)
@@ -40,11 +43,18 @@ _PREAMBLES = tuple(
 def normalise(text: str) -> str:
     """Fold `text` to plain prose on one line: NFKC, straight quotes, one dash, `URL`, no markdown, no preamble.
 
-    Lone surrogates are dropped; any string is taken, an empty one may come out.
+    HTML entities are resolved, the turns of a dialogue ("[assistant]:") go. Lone surrogates are dropped; any string is
+    taken, an empty one may come out.
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.encode("utf-8", "ignore").decode("utf-8"))
+        text = text.encode("utf-8", "ignore").decode("utf-8")
+    if "&" in text:
+        text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
         text = _TYPOGRAPHIC.sub(lambda match: _TYPOGRAPHY[match[0]], text)
+    if "[" in text:
+        text = _TURN.sub(" ", text)
     if "](" in text:
         text = _LINK.sub(r"\1", text)
     if "://" in text or "www." in text:

@@ -16,7 +16,7 @@ import msgspec
 
 from scoring.detector_card import file_lines, markdown, table_lines, warning
 from scoring.errors import BadTrainingData, TrainingRefused
-from scoring.evaluation import Evaluation, evaluate
+from scoring.evaluation import Evaluation, Texts, evaluate
 from scoring.lite_ngram import WEIGHTS_FILE
 from scoring.regression import Model, Trainer
 from scoring.training_report import FileReport, TrainingReport, licence_counts, register_counts
@@ -35,6 +35,8 @@ class TrainingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Labelled texts to calibrate and test on, split from `train` by group (prompt or source document)."""
     out: Path
     """Folder that gets lite-ngram.weights and lite-ngram.json."""
+    unseen: tuple[Path, ...] = ()
+    """Further labelled texts to measure on only: generators and human sources that neither file has."""
     card: Path | None = None
     """Markdown file whose generated section is renewed, or written when there is no such file."""
     seed: int = 0
@@ -54,14 +56,17 @@ def run_training(options: TrainingOptions, say: Callable[[str], None] = lambda _
     train = read_texts(options.train, options.seed, openings)
     if not dev.samples or not train.samples:
         raise BadTrainingData(f"no usable texts in {options.dev if not dev.samples else options.train}")
-    for line in file_lines({"train": train, "dev": dev}):
+    unseen = [read_texts(path, options.seed, openings, unseen=True) for path in options.unseen]
+    named = {"train": train, "dev": dev, **{f"unseen {place}": found for place, found in enumerate(unseen, start=1)}}
+    for line in file_lines(named):
         say(line)
     trainer = Trainer(train.samples, dev.samples, options.seed)
     fitted = trainer.fit()
     quantised, scale = quantise(fitted.vector)
     model = Model(quantised.astype(float) * scale, fitted.intercept)  # measured as it ships
     calibration = trainer.calibrate(model)
-    evaluation = evaluate(trainer, model, train.samples, dev.samples, options.threshold, say)
+    texts = Texts(train.samples, dev.samples, [sample for found in unseen for sample in found.samples])
+    evaluation = evaluate(trainer, model, calibration, texts, options.threshold, say)
     for line in table_lines(evaluation):
         say(line)
     _refuse_if_unfair(evaluation)
@@ -73,13 +78,14 @@ def run_training(options: TrainingOptions, say: Callable[[str], None] = lambda _
         threshold=options.threshold,
         seed=options.seed,
         files={
-            "train": FileReport.of(options.train.read_bytes(), train),
-            "dev": FileReport.of(options.dev.read_bytes(), dev),
+            name: FileReport.of(path.read_bytes(), found)
+            for (name, found), path in zip(named.items(), (options.train, options.dev, *options.unseen), strict=True)
         },
         licences=licence_counts(used),
         registers=register_counts(used),
         evaluation=evaluation,
     )
+    report = report.rounded()  # the card says what the file says
     _write(options, packed, report)
     say(report.warning)
     return report

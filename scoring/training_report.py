@@ -41,6 +41,10 @@ class TrainingReport(msgspec.Struct, frozen=True):
     registers: dict[str, int]  # "label/domain" -> texts used
     evaluation: Evaluation
 
+    def rounded(self) -> TrainingReport:
+        """This report with the numbers that its JSON holds."""
+        return msgspec.json.decode(self.to_json(), type=TrainingReport)
+
     def to_json(self) -> bytes:
         """Readable JSON, numbers to four places, the same bytes for the same report."""
         return msgspec.json.format(msgspec.json.encode(_rounded(msgspec.to_builtins(self))), indent=1) + b"\n"

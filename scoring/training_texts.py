@@ -26,7 +26,7 @@ CAP, WEB_CAP = 500, 900  # texts per (source, domain, generator)
 _SAME_OPENING = 300  # normalised characters
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _Line(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a training file; further fields are ignored."""
 
     id: str
@@ -36,6 +36,14 @@ class _Line(msgspec.Struct, frozen=True):
     text: str
     src: str
     lic: str = "none stated"
+    site: str = ""  # whose pages several texts are, where that is known
+
+
+class _UnseenLine(_Line, frozen=True, kw_only=True):
+    """One line of a file that is only measured on: nothing is grouped by its identifier or its register."""
+
+    id: str = ""
+    domain: str = "unknown"
 
 
 class Sample(NamedTuple):
@@ -48,6 +56,7 @@ class Sample(NamedTuple):
     source: str
     licence: str
     words: list[str]
+    site: str = ""
 
 
 class TextSet(NamedTuple):
@@ -58,8 +67,10 @@ class TextSet(NamedTuple):
     dropped: dict[str, int]  # short | not_ascii | duplicate | over_cap
 
 
-def read_texts(path: Path, seed: int, known_openings: set[str] | None = None) -> TextSet:
+def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *, unseen: bool = False) -> TextSet:
     """Read a .jsonl or .jsonl.zst file, normalise, filter and cap it.
+
+    A file that is only measured on (`unseen`) may leave out `id` and `domain`.
 
     `known_openings` are texts seen elsewhere: they are dropped as duplicates, and what this file has is added to them.
     Raises BadTrainingData with file and line for a line that is no labelled text, or a file that cannot be read.
@@ -68,7 +79,7 @@ def read_texts(path: Path, seed: int, known_openings: set[str] | None = None) ->
     kept: list[Sample] = []
     dropped: Counter[str] = Counter()
     count = 0
-    for line in _lines(path):
+    for line in _lines(path, _UnseenLine if unseen else _Line):
         count += 1
         plain = normalise(line.text)
         words = plain.split()
@@ -81,14 +92,15 @@ def read_texts(path: Path, seed: int, known_openings: set[str] | None = None) ->
             dropped["duplicate"] += 1
         else:
             openings.add(opening)
-            kept.append(Sample(line.id, line.domain, line.generator, line.label == "llm", line.src, line.lic, words))
+            llm = line.label == "llm"
+            kept.append(Sample(line.id, line.domain, line.generator, llm, line.src, line.lic, words, line.site))
     capped = _cap(kept, random.Random(seed))  # noqa: S311  # reproducible, no secret
     dropped["over_cap"] = len(kept) - len(capped)
     return TextSet(capped, count, dict(sorted(dropped.items())))
 
 
-def _lines(path: Path) -> Iterator[_Line]:
-    decoder = msgspec.json.Decoder(_Line)
+def _lines(path: Path, kind: type[_Line]) -> Iterator[_Line]:
+    decoder = msgspec.json.Decoder(kind)
     try:
         with path.open("rb") as file:
             raw = zstandard.ZstdDecompressor().stream_reader(file) if path.suffix == ".zst" else file
@@ -131,13 +143,14 @@ def _stretch(words: Sequence[str], size: int, rng: random.Random) -> list[str]:
     return list(words[start : start + size])
 
 
-def balanced_weights(samples: Sequence[Sample]) -> NDArray[np.float64]:
+def balanced_weights(samples: Sequence[Sample], web: float = 1.0) -> NDArray[np.float64]:
     """1/sqrt(count of the text's (label, domain, generator)), then scaled to equal label totals and mean 1.
 
-    Raises BadTrainingData where a label is missing.
+    Texts of web pages weigh `web` times as much before that. Raises BadTrainingData where a label is missing.
     """
     counts = Counter((sample.llm, sample.domain, sample.generator) for sample in samples)
     weights = np.array([counts[sample.llm, sample.domain, sample.generator] ** -0.5 for sample in samples])
+    weights[[sample.domain == WEB for sample in samples]] *= web
     llm = np.array([sample.llm for sample in samples], bool)
     if not llm.any() or llm.all():
         raise BadTrainingData("training needs texts of both labels, human and llm")

@@ -23,7 +23,7 @@ from scoring.errors import BadWeights
 from scoring.ngrams import BUCKETS
 
 MAGIC = b"FWNGRAM1"
-RECIPE = "ngram-1"  # names normalising + tokens + hash; another recipe reads these weights wrongly
+RECIPE = "ngram-2"  # names normalising + tokens + hash; another recipe reads these weights wrongly
 _DIGEST_BYTES = 32
 _MEND = "install farmwatch again, or run `farmwatch train-detector`"
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import pydoc_data.topics
 import re
-import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +13,7 @@ from hypothesis import strategies as st
 from scoring.detector import detector_names, load_detector
 from scoring.errors import BadWeights, UnknownDetector
 from scoring.lite_ngram import LiteNgram, read
+from scoring.python_prose import docstrings, reference_pages
 
 DETECTOR = LiteNgram.load()
 PROSE = (
@@ -23,37 +21,23 @@ PROSE = (
     "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
 )
 
-PINNED = ("3929d2d2", -4.663005, 0.003189, 272)  # weights, margin, p(llm), tokens
-GERMAN = "Der schnelle braune Fuchs springt über den faulen Hund und läuft dann schnell nach Hause. "
-
-
-def prose_of(document: str) -> list[str]:
-    """Words of the paragraphs that start at the margin and are no code, tables or headings."""
-    words: list[str] = []
-    for paragraph in re.split(r"\n\s*\n", document):
-        first = paragraph.lstrip("\n")[:1]
-        if first.isalpha() and len(paragraph.split()) >= 12 and "::=" not in paragraph:
-            words += paragraph.split()
-    return words
-
-
-def pages_of_topics() -> list[str]:
-    """The prose of `pydoc_data.topics` in pages of 300 words."""
-    words = [word for topic in pydoc_data.topics.topics.values() for word in prose_of(topic)]
-    return [" ".join(words[start : start + 300]) for start in range(0, len(words) - 299, 300)]
-
-
-def docstrings(modules: int) -> list[str]:
-    """Docstrings of at least 150 words of the standard library's top-level modules, the first so many by name."""
-    found: list[str] = []
-    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[:modules]:
-        tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                text = ast.get_docstring(node) or ""
-                if len(text.split()) >= 150:
-                    found.append(text)
-    return found
+PINNED = ("a303097d", -3.333294, 0.007142, 272)  # weights, margin, p(llm), tokens
+GERMAN = (
+    "Als wir am Abend in den Hafen kamen, war es schon dunkel, und der Mann, der uns hinüber bringen wollte, war "
+    "nirgends zu sehen. Mein Bruder sagte, dass er in der Kneipe fragen will, und so setzte ich mich. "
+)
+FRENCH = (
+    "Quand nous sommes arrivés au port, il faisait déjà nuit, et l'homme qui devait nous faire traverser n'était nulle "
+    "part. Mon frère a dit qu'il irait demander au bar, alors je me suis assis sur les valises et on a attendu. "
+)
+SPANISH = (
+    "Cuando llegamos al puerto ya era de noche, y el hombre que nos iba a llevar al otro lado no estaba en ninguna "
+    "parte. Mi hermano dijo que iba a preguntar en el bar, así que me senté en las maletas a esperar. Nadie vino. "
+)
+DUTCH = (
+    "Toen we in de haven kwamen was het al donker, en de man die ons over de rivier zou brengen was nergens te zien. "
+    "Mijn broer zei dat hij in het café zou vragen, dus ging ik op de koffers zitten en wachtte. Er kwam niemand. "
+)
 
 
 def test_identity_names_weights_and_threshold() -> None:
@@ -68,9 +52,13 @@ def test_identity_names_weights_and_threshold() -> None:
     [
         ("", "too_short"),
         ("one", "too_short"),
+        ("one" * 200_000, "too_short"),
         ("😀🎉 " * 400, "few_function_words"),
         ("😀" * 4000, "too_short"),
-        (GERMAN * 20, "few_function_words"),
+        (GERMAN * 8, "few_function_words"),
+        (FRENCH * 8, "few_function_words"),
+        (SPANISH * 8, "few_function_words"),
+        (DUTCH * 8, "few_function_words"),
         ("敏捷的棕色狐狸跳过了懒狗。" * 100, "too_short"),
         ("Milk. Eggs. Bread. Butter. Flour. Sugar. Salt. " * 40, "few_function_words"),
         ("\ud800 \udfff " * 500, "too_short"),
@@ -80,9 +68,13 @@ def test_identity_names_weights_and_threshold() -> None:
     ids=[
         "empty",
         "one token",
+        "one long token",
         "emoji",
         "emojis",
         "german",
+        "french",
+        "spanish",
+        "dutch",
         "chinese",
         "list",
         "surrogates",
@@ -146,7 +138,7 @@ def test_reading_is_linear(piece: str) -> None:
 
 def test_documentation_prose_is_never_flagged() -> None:
     """Human prose of Python's own documentation in 300-word pages: not one is flagged."""
-    pages = pages_of_topics()
+    pages = reference_pages()
     scores = DETECTOR.score(pages)
     assert len(pages) >= 40
     assert not any(found.flag for found in scores)
@@ -155,7 +147,7 @@ def test_documentation_prose_is_never_flagged() -> None:
 
 def test_docstrings_are_rarely_flagged() -> None:
     """Human docstrings of the standard library, a register it was never trained on: at most 3% are flagged."""
-    scores = DETECTOR.score(docstrings(120))
+    scores = DETECTOR.score(docstrings())
     judged = [found for found in scores if not found.abstain]
     assert len(judged) >= 50
     assert sum(bool(found.flag) for found in judged) <= 0.03 * len(judged)

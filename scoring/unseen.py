@@ -1,0 +1,118 @@
+"""Measuring on what was in neither training file: further files of texts, and the human prose that comes with Python.
+
+Nothing is fitted here. A file of unseen texts answers what leaving out cannot: how generators newer than every training
+text are told, and how well three pages rank a site. Such a file should mix topics alike in both labels; where it does
+not, its AUROC is too good, and whoever hands it in knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from scoring.lite_ngram import log_length, margins, probability, read
+from scoring.python_prose import docstrings, reference_pages
+from scoring.regression import Floats, Model, auroc, model_margins, model_probability
+from scoring.training_texts import CROP_WORDS, Sample
+from scoring.weights import Calibration
+
+PAGES_OF_A_SITE = 3  # the study ranks sites by so many
+
+
+class UnseenRow(msgspec.Struct, frozen=True):
+    """Texts of one source and generator, in openings of up to 500 words."""
+
+    source: str
+    generator: str  # "human" for human texts
+    texts: int
+    new: bool  # the generator, or the human source, is in no training file
+    auroc: float | None  # against the other label of the unseen texts
+    flagged: float
+
+
+class Unseen(msgspec.Struct, frozen=True):
+    """What texts outside the training files say."""
+
+    rows: list[UnseenRow]
+    new_generators: float | None  # AUROC of all texts by generators that are new, against all human ones
+    new_humans: float | None  # AUROC of all texts of human sources that are new, against all LLM ones
+    sites: int
+    three_pages: float | None  # AUROC of the mean margin of three pages of a site
+
+
+class ReferenceRow(msgspec.Struct, frozen=True):
+    """Human prose that comes with Python, as the detector reads it: what it abstains from is left out."""
+
+    prose: str
+    texts: int
+    auroc: float | None  # against the dev file's chat assistants
+    flagged: float
+
+
+def measure_unseen(
+    model: Model, calibration: Calibration, texts: Sequence[Sample], seen: Collection[Sample], threshold: float
+) -> Unseen:
+    """Score texts of files that were not trained on; `seen` are those that were."""
+    openings = [sample.words[: CROP_WORDS[1]] for sample in texts]
+    margin, p_llm = model_margins(model, openings), model_probability(model, calibration, openings)
+    llm = np.array([sample.llm for sample in texts], bool)
+    known = {(sample.llm, _origin(sample)) for sample in seen}
+    new = np.array([(sample.llm, _origin(sample)) not in known for sample in texts], bool)
+    rows = []
+    for source, generator in sorted({(sample.source, sample.generator) for sample in texts}):
+        chosen = np.array([(sample.source, sample.generator) == (source, generator) for sample in texts], bool)
+        of_llm = bool(llm[chosen][0])
+        rows.append(
+            UnseenRow(
+                source=source,
+                generator=generator,
+                texts=int(chosen.sum()),
+                new=bool(new[chosen].all()),
+                auroc=auroc(margin[~llm], margin[chosen]) if of_llm else auroc(margin[chosen], margin[llm]),
+                flagged=float(np.mean(p_llm[chosen] > threshold)),
+            )
+        )
+    pages = _site_means(texts, margin)
+    return Unseen(
+        rows=rows,
+        new_generators=auroc(margin[~llm], margin[llm & new]),
+        new_humans=auroc(margin[~llm & new], margin[llm]),
+        sites=len({sample.site for sample in texts if sample.site}),
+        three_pages=auroc(pages[False], pages[True]),
+    )
+
+
+def _origin(sample: Sample) -> str:
+    return sample.generator if sample.llm else sample.source
+
+
+def _site_means(texts: Sequence[Sample], margin: Floats) -> dict[bool, Floats]:
+    """Label -> mean margins of every three neighbouring pages of a site."""
+    sites: dict[tuple[bool, str], list[float]] = {}
+    for sample, value in zip(texts, margin.tolist(), strict=True):
+        if sample.site:
+            sites.setdefault((sample.llm, sample.site), []).append(value)
+    means: dict[bool, list[float]] = {False: [], True: []}
+    for (label, _), values in sites.items():
+        means[label] += _threes(values)
+    return {label: np.array(found) for label, found in means.items()}
+
+
+def _threes(values: Sequence[float]) -> Iterator[float]:
+    for start in range(0, len(values) - PAGES_OF_A_SITE + 1, PAGES_OF_A_SITE):
+        yield float(np.mean(values[start : start + PAGES_OF_A_SITE]))
+
+
+def measure_reference(model: Model, calibration: Calibration, chat: Floats, threshold: float) -> list[ReferenceRow]:
+    """Score Python's own documentation; `chat` are margins of chat assistants' texts."""
+    rows = []
+    for name, texts in (("language reference", reference_pages()), ("docstrings", docstrings())):
+        readings = [reading for reading in map(read, texts) if not reading.abstain]
+        margin = margins([reading.words for reading in readings], model.vector) + model.intercept
+        length = log_length(np.array([reading.length for reading in readings], np.float64))
+        p_llm = probability(margin, length, calibration)
+        flagged = float(np.mean(p_llm > threshold)) if len(p_llm) else 0.0
+        rows.append(ReferenceRow(name, len(readings), auroc(margin, chat), flagged))
+    return rows
