@@ -109,6 +109,7 @@ class PackedLinear(nn.Module):
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         """`weight` [out, in]; a copy is kept."""
         super().__init__()
+        self.width = int(weight.shape[1])  # of what it takes
         self._weight = weight.detach().contiguous().to_mkldnn()
         self._bias = None if bias is None else bias.detach().to_mkldnn()
 

@@ -1,0 +1,192 @@
+"""The pair engine beside the plain loop, on a CPU: documents a second, peak memory, equality, and how shape moves both.
+
+    python -m tests.bench.bench_pair [documents]
+
+The loop reads one document at a time and holds two full logit tensors (scoring/pair_reference.py: the authors'
+formulas, whole models of transformers, fp32). The engine is as shipped: batches by length, the tiled pass, fast bodies.
+Each side runs in processes of its own, one thread, in turns; a figure is the median of the rounds. The pairs have
+GPT-2's architecture and vocabulary (50,257 words), random weights, and 4 layers; width is varied, since it decides
+which share is matrix products. The floor is the time of these products alone, in the engine's own batches: bodies'
+linear layers and heads. Documents are random ids, lengths log-normal with median 200 tokens, cut at 512.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+WORDS, LAYERS, LONGEST, BATCH_TOKENS = 50_257, 4, 512, 4_096
+WIDTHS = (128, 256, 512, 768)
+ROUNDS = 3
+SIDES = ("loop", "loop, both scores", "engine")
+
+
+def documents(count: int) -> list[list[int]]:
+    """Token ids, the same in every process."""
+    dice = random.Random(11)
+    lengths = [min(LONGEST, max(16, int(200 * dice.lognormvariate(0, 0.8)))) for _ in range(count)]
+    return [[dice.randrange(WORDS) for _ in range(length)] for length in lengths]
+
+
+def model_of(width: int, seed: int) -> Any:
+    """A GPT-2 with random weights, wide enough to make the two differ."""
+    import torch
+    import transformers
+
+    config: Any = transformers.AutoConfig.for_model(
+        "gpt2", n_embd=width, n_layer=LAYERS, n_head=width // 64, vocab_size=WORDS, initializer_range=0.05
+    )
+    torch.manual_seed(seed)
+    causal: Any = transformers.AutoModelForCausalLM
+    return causal.from_config(config).eval().requires_grad_(False)
+
+
+def resident_mib(field: str) -> float:
+    """Resident memory of this process: VmRSS now, VmHWM the largest since `forget_peak`."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
+
+
+def forget_peak() -> float:
+    """Let the largest resident memory start anew; what is resident now."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return resident_mib("VmRSS")
+
+
+def one_side(side: str, width: int, count: int) -> dict[str, Any]:
+    """Measure in this process: time, memory above the models, scores."""
+    import torch
+
+    torch.set_num_threads(1)
+    texts = documents(count)
+    observer, performer = model_of(width, 1), model_of(width, 2)
+    told: dict[str, Any] = {}
+    if side == "engine":
+        from scoring.pair_body import fast_body
+        from scoring.pair_engine import PairEngine
+        from scoring.pair_models import LanguageModel, PairModels
+        from scoring.pair_pass import Head
+        from scoring.pair_scores import PairReading
+        from scoring.pair_settings import PairSettings
+
+        pair = [
+            LanguageModel(name, fast_body(model.transformer), Head(model.lm_head.weight))
+            for name, model in (("observer", observer), ("performer", performer))
+        ]
+        models = PairModels(pair[0], pair[1], None, -1, torch.device("cpu"))
+        settings = PairSettings(device="cpu", max_tokens=LONGEST, min_tokens=2, batch_tokens=BATCH_TOKENS)
+        engine = PairEngine(models, settings)
+        engine.read_ids(texts[:2])
+
+        def work() -> list[tuple[float, float | None]]:
+            read = [result for result in engine.read_ids(texts) if isinstance(result, PairReading)]
+            return [(result.binoculars, result.fast_detectgpt) for result in read]
+
+    else:
+        from scoring.pair_reference import reference_loop
+
+        both = side != "loop"
+        reference_loop(observer, performer, texts[:2], both=both)
+
+        def work() -> list[tuple[float, float | None]]:
+            return [
+                (one.binoculars, one.fast_detectgpt) for one in reference_loop(observer, performer, texts, both=both)
+            ]
+
+    before = forget_peak()
+    started, cpu = time.perf_counter(), time.process_time()
+    told["scores"] = work()
+    told["wall_s"], told["cpu_s"] = time.perf_counter() - started, time.process_time() - cpu
+    told["above_mib"] = resident_mib("VmHWM") - before
+    if side == "engine":
+        stats = engine.stats
+        told["padding"] = stats.padding / (stats.padding + stats.tokens)
+        told["floor_s"] = _floor(models, [len(text) for text in texts])
+    return told
+
+
+def _floor(models: Any, lengths: list[int]) -> float:
+    """CPU seconds of the matrix products alone: heads on the tokens, linear layers on the tokens and padding."""
+    import torch
+
+    from scoring.pair_body import PackedLinear
+    from scoring.pair_pass import head_products
+    from scoring.pair_tokens import batches
+
+    spent = 0.0
+    with torch.inference_mode():
+        for batch in batches(lengths, BATCH_TOKENS):
+            tokens, padded = sum(lengths[at] for at in batch), len(batch) * max(lengths[at] for at in batch)
+            width = models.observer.head.weight.shape[1]
+            hidden, wide = torch.randn(padded, width), torch.randn(padded, 4 * width)
+            inputs = {width: hidden, 4 * width: wide}
+            started = time.process_time()
+            head_products(hidden[:tokens], hidden[:tokens], models.observer.head, models.performer.head)
+            for model in (models.observer, models.performer):
+                for layer in model.body.modules():
+                    if isinstance(layer, PackedLinear):
+                        layer(inputs[layer.width])
+            spent += time.process_time() - started
+    return spent
+
+
+def ask(side: str, width: int, count: int) -> dict[str, Any]:
+    """Measure a side in a process of its own."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "tests.bench.bench_pair", "--side", side, str(width), str(count)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def main() -> None:
+    """Measure and print."""
+    if "--side" in sys.argv:
+        print(json.dumps(one_side(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
+        return
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 24
+    lengths = [len(text) for text in documents(count)]
+    print(
+        f"{count} documents of {min(lengths)} to {max(lengths)} tokens, mean {statistics.mean(lengths):.0f};"
+        f" {WORDS} words, {LAYERS} layers, fp32, one thread; medians of {ROUNDS} rounds"
+    )
+    print(f"{'width':>5} {'side':18} {'docs/CPU-s':>10} {'docs/s':>7} {'of loop':>7} {'peak MiB':>8} {'floor':>6}")
+    for width in WIDTHS:
+        told: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        for _ in range(ROUNDS):
+            for side in SIDES:
+                told[side].append(ask(side, width, count))
+        middle = {
+            side: {name: statistics.median(one[name] for one in answers) for name in ("cpu_s", "wall_s", "above_mib")}
+            for side, answers in told.items()
+        }
+        for side, found in middle.items():
+            floor = statistics.median(one["floor_s"] for one in told[side]) if side == "engine" else None
+            print(
+                f"{width:5} {side:18} {count / found['cpu_s']:10.2f} {count / found['wall_s']:7.2f}"
+                f" {middle['loop']['cpu_s'] / found['cpu_s']:7.2f} {found['above_mib']:8.0f}"
+                + (f" {floor / found['cpu_s']:6.0%}" if floor is not None else "")
+            )
+        ours, theirs = told["engine"][0], told["loop, both scores"][0]
+        apart = [
+            max(
+                abs(one[at] - other[at]) / max(1.0, abs(other[at]))
+                for one, other in zip(ours["scores"], theirs["scores"], strict=True)
+            )
+            for at in (0, 1)
+        ]
+        print(
+            f"{'':5} scores differ by at most {apart[0]:.1e} (Binoculars), {apart[1]:.1e} (Fast-DetectGPT);"
+            f" padding {ours['padding']:.1%}"
+        )
+
+
+if __name__ == "__main__":
+    main()
