@@ -19,17 +19,21 @@ if TYPE_CHECKING:
     )
     from scoring.errors import (
         BadParameters,
+        BadSiteNumbers,
         BadThresholds,
         BadTrainingData,
         BadWeights,
         CalibrationRefused,
         MissingExtra,
+        NoSiteTest,
         PooledDetectors,
         ScoringError,
         TrainingRefused,
         UnknownDetector,
     )
+    from scoring.gaussian_test import GaussianParams
     from scoring.labelled_scores import LabelledScores, ScoredLabel, gather
+    from scoring.method_choice import site_method
     from scoring.pipes import (
         EstimateLine,
         FlagLine,
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from scoring.rate import ErrorCounts, Rate, estimate
     from scoring.score_stage import ScoreStage
     from scoring.settings import ScoreSettings, TallySettings
+    from scoring.site_method import PageScore, SiteMethod, SiteVerdict
     from scoring.site_rates import (
         SiteRate,
         by_query_group,
@@ -54,7 +59,8 @@ if TYPE_CHECKING:
         rates_by,
         site_rate,
     )
-    from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, SiteVerdict, SprtParams, params_for
+    from scoring.site_training import LabelledSite, train_sites
+    from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, SprtParams, params_for
     from scoring.tally_stage import TallyStage
     from scoring.threshold_set import Curve, ThresholdSet
     from scoring.training import TrainingOptions, run_training
@@ -73,17 +79,21 @@ _HOMES = {
     ),
     "scoring.errors": (
         "BadParameters",
+        "BadSiteNumbers",
         "BadThresholds",
         "BadTrainingData",
         "BadWeights",
         "CalibrationRefused",
         "MissingExtra",
+        "NoSiteTest",
         "PooledDetectors",
         "ScoringError",
         "TrainingRefused",
         "UnknownDetector",
     ),
+    "scoring.gaussian_test": ("GaussianParams",),
     "scoring.labelled_scores": ("LabelledScores", "ScoredLabel", "gather"),
+    "scoring.method_choice": ("site_method",),
     "scoring.pipes": (
         "EstimateLine",
         "FlagLine",
@@ -108,7 +118,9 @@ _HOMES = {
         "rates_by",
         "site_rate",
     ),
-    "scoring.site_verdict": ("LITE_NGRAM_PARAMS", "SiteTest", "SiteVerdict", "SprtParams", "params_for"),
+    "scoring.site_method": ("PageScore", "SiteMethod", "SiteVerdict"),
+    "scoring.site_training": ("LabelledSite", "train_sites"),
+    "scoring.site_verdict": ("LITE_NGRAM_PARAMS", "SiteTest", "SprtParams", "params_for"),
     "scoring.tally_stage": ("TallyStage",),
     "scoring.threshold_set": ("Curve", "ThresholdSet"),
     "scoring.training": ("TrainingOptions", "run_training"),
@@ -118,6 +130,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "BUILT_IN",
     "BadParameters",
+    "BadSiteNumbers",
     "BadThresholds",
     "BadTrainingData",
     "BadWeights",
@@ -128,9 +141,13 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "ErrorCounts",
     "EstimateLine",
     "FlagLine",
+    "GaussianParams",
     "LITE_NGRAM_PARAMS",
     "LabelledScores",
+    "LabelledSite",
     "MissingExtra",
+    "NoSiteTest",
+    "PageScore",
     "PooledDetectors",
     "Rate",
     "ScoreLine",
@@ -139,6 +156,7 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "ScoredLabel",
     "ScoringError",
     "SiteLine",
+    "SiteMethod",
     "SiteRate",
     "SiteTest",
     "SiteVerdict",
@@ -170,8 +188,10 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "rates_by",
     "run_training",
     "score_texts",
+    "site_method",
     "site_rate",
     "tally_scores",
+    "train_sites",
 ]
 
 
