@@ -60,7 +60,7 @@ def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         if config.rate.errors is not None:
             said = "rates are corrected by rate.errors, not by canaries"
         else:
-            said = "; ".join(correction.remarks) or "no canary has come through lately"
+            said = correction.remark or "no canary has come through lately"
         through = _through(sent, of, number)
         if json:
             put_json(_fields(versions, summary, through, len(sent), said, warnings[versions.detector]))

@@ -15,10 +15,10 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The error counts in force, None for none, and what is to be said of them."""
+    """The error counts in force, None for none, and what is to be said of them where canaries have a part in it."""
 
     errors: ErrorCounts | None = None
-    remarks: tuple[str, ...] = ()
+    remark: str = ""
 
 
 def errors_in_force(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> Correction:
@@ -44,23 +44,17 @@ def by_canaries(found: CanarySummary, least: int) -> Correction:
         return Correction()
     if min(counts.llm_sites, counts.human_sites) < least:
         return Correction(
-            remarks=(
-                f"not corrected by canaries: {counts.llm_sites} LLM and {counts.human_sites} human ones could be"
-                f" classified, {least} of each are needed",
-            )
+            remark=f"not corrected by canaries: {counts.llm_sites} LLM and {counts.human_sites} human ones could be"
+            f" classified, {least} of each are needed"
         )
     if not counts.better_than_chance:
         return Correction(
-            remarks=(
-                f"not corrected by canaries: by them the site verdict is no better than chance ({counts.llm_found} of"
-                f" {counts.llm_sites} LLM and {counts.human_sites - counts.human_cleared} of {counts.human_sites} human"
-                " ones called llm)",
-            )
+            remark="not corrected by canaries: by them the site verdict is no better than chance"
+            f" ({counts.llm_found} of {counts.llm_sites} LLM and {counts.human_sites - counts.human_cleared} of"
+            f" {counts.human_sites} human ones called llm)"
         )
     return Correction(
         counts,
-        (
-            f"corrected by {counts.llm_sites} LLM canary sites, of which {counts.llm_found} were found, and"
-            f" {counts.human_sites} human ones, of which {counts.human_sites - counts.human_cleared} were called llm",
-        ),
+        f"corrected by {counts.llm_sites} LLM canary sites, of which {counts.llm_found} were found, and"
+        f" {counts.human_sites} human ones, of which {counts.human_sites - counts.human_cleared} were called llm",
     )

@@ -22,6 +22,7 @@ from farmwatch.messages import counted, message, one_line
 from farmwatch.role_names import Role
 from farmwatch.roles import create_topics, load_configured_ruleset, open_configured, tally_identity
 from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
+from scoring.canary import is_canary
 from stream.errors import StreamError
 from stream.records import SiteState
 
@@ -51,13 +52,17 @@ def check_models(config: Config, roles: Sequence[Role]) -> None:
 def check_detectors(config: Config, roles: Sequence[Role]) -> None:
     """What SCORE would refuse at its start, and TALLY too: found without loading a language model.
 
-    Raises UnknownDetector, BadWeights, BadThresholds, Uncalibrated, ConfigError.
+    Raises UnknownDetector, BadWeights, BadThresholds, Uncalibrated, ConfigError, and as `refuse_unfit_pair`.
     """
     from scoring.detector import detector_identities, refuse_uncalibrated
 
     identities = detector_identities(config.score)
     if Role.SCORE in roles:
         refuse_uncalibrated(identities)
+        if config.score.uses_pair:
+            from scoring.pair_check import refuse_unfit_pair
+
+            refuse_unfit_pair(config.score.pair)
     if Role.TALLY in roles:
         refuse_uncalibrated([tally_identity(config)])
 
@@ -83,7 +88,8 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
 
 def _tell_other_rulesets(rows: Sequence[SiteState], configured: Ruleset) -> None:
     """One line of the sites whose rows are of another ruleset: they are not judged anew by themselves."""
-    others = Counter(ruleset_of(row) for row in rows if row.ruleset and row.digest != configured.digest)
+    judged = (row for row in rows if row.ruleset and not is_canary(row.site))
+    others = Counter(ruleset_of(row) for row in judged if row.digest != configured.digest)
     if not others:
         return
     sites = ", ".join(f"{counted(count, 'site')} by {ruleset}" for ruleset, count in others.most_common())

@@ -102,6 +102,8 @@ def _tell(lines: list[RateLine], cut: Cut) -> None:
             f" {line.unclassifiable} unclassifiable{mixed}; ruleset {line.ruleset or '-'} {line.digest or '-'};"
             f" detector {line.detector or '-'}"
         )
+    for correction in dict.fromkeys(line.correction for line in lines if line.by and line.correction):
+        message(correction)
 
 
 def _require_group(group: str, config: Config) -> None:

@@ -51,6 +51,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     without_pages: int  # of the unclassifiable: no page so far; the others have too few articles
     open_sites: int | None = None  # of the whole crawl: pages of them are still to come; None where it was not looked
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
+    correction: str = ""  # what canaries say of the correction; part of the text of all sites
 
 
 def rate_lines(
@@ -78,8 +79,7 @@ def rate_lines(
         groups = rates_by(wanted, _key(by, settings, cut), *estimating) if by else {"": rate_of(wanted, *estimating)}
         mixed = _mixed(wanted, _key(by, settings, cut) if by else lambda _: [""])
         for group, found in groups.items():
-            line = _line(found, by, group, versions, open_sites, mixed.get(group, 0))
-            lines.append(msgspec.structs.replace(line, text="; ".join([line.text, *correction.remarks])))
+            lines.append(_line(found, by, group, versions, open_sites, mixed.get(group, 0), correction.remark))
     return lines
 
 
@@ -117,10 +117,15 @@ def comparable(rows: Sequence[SiteState]) -> Iterator[tuple[Versions, list[SiteS
         yield versions, [*found.get(versions, []), *extra]
 
 
-def _line(found: SiteRate, by: str, group: str, versions: Versions, open_sites: int | None, mixed: int) -> RateLine:
-    still_open = f"; {open_sites} {'site' if open_sites == 1 else 'sites'} still open in the crawl"
+def _line(
+    found: SiteRate, by: str, group: str, versions: Versions, open_sites: int | None, mixed: int, correction: str
+) -> RateLine:
     estimate = msgspec.structs.asdict(estimate_line(found))
-    estimate["text"] += still_open if open_sites and not by else ""
+    if not by:
+        still_open = (
+            f"{open_sites} {'site' if open_sites == 1 else 'sites'} still open in the crawl" if open_sites else ""
+        )
+        estimate["text"] = "; ".join(part for part in (estimate["text"], correction, still_open) if part)
     return RateLine(
         **estimate,
         by=by,
@@ -132,4 +137,5 @@ def _line(found: SiteRate, by: str, group: str, versions: Versions, open_sites: 
         without_pages=found.without_pages or 0,
         open_sites=open_sites,
         mixed=mixed,
+        correction=correction,
     )

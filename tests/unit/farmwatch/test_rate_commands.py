@@ -105,6 +105,8 @@ def test_canaries_are_in_no_rate_and_not_among_the_sites(farmwatch: Runner, fini
     (after,) = lines(farmwatch("rate", "--json", "--log", finished).out)
     assert (after["sites"], after["rate"], after["method"]) == (before["sites"], before["rate"], "uncorrected")
     assert "not corrected by canaries: 4 LLM and 3 human ones could be classified, 20 of each" in after["text"]
+    split = farmwatch("rate", "--by", "source", "--log", finished)
+    assert ("not corrected by canaries" in split.out, split.err.count("not corrected by canaries")) == (False, 1)
     assert ".invalid" not in farmwatch("sites", "--log", finished).out
     assert farmwatch("sites", "--canaries", "--log", finished).out.count(".canary.invalid") == len(CANARIES)
 

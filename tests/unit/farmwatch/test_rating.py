@@ -182,9 +182,9 @@ def test_canaries_never_count_and_correct_the_rate() -> None:
             assert (with_them.group, with_them.sites, with_them.llm) == (without.group, without.sites, without.llm)
             if with_them.classifiable:
                 assert (with_them.method, without.method) == ("corrected by canaries", "uncorrected")
-                assert (
-                    "20 LLM canary sites, of which 18 were found, and 20 human ones, of which 1 were" in with_them.text
-                )
+                said = "20 LLM canary sites, of which 18 were found, and 20 human ones, of which 1 were"
+                assert said in with_them.correction
+                assert (said in with_them.text) == (not by)
 
 
 def test_the_configuration_comes_before_the_canaries() -> None:

@@ -9,8 +9,10 @@ from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from farmwatch.config import Config, load
+from farmwatch.rate_history import read_points
 from farmwatch.upkeep import Upkeep
 from filters.ruleset import load_ruleset
+from scoring.canary import CanaryName
 from stream.errors import LogUnavailable
 from stream.heartbeat import is_heartbeat
 from stream.log import Output
@@ -62,9 +64,17 @@ def _row(
     source: str = "file",
     ruleset: str = IN_FORCE.name,
     digest: str = IN_FORCE.digest,
+    updated_at: int = 0,
 ) -> Output:
     row = SiteState(
-        id=site, site=site, verdict=verdict, detector=detector, ruleset=ruleset, digest=digest, sources=[source]
+        id=site,
+        site=site,
+        verdict=verdict,
+        detector=detector,
+        ruleset=ruleset,
+        digest=digest,
+        sources=[source],
+        updated_at=updated_at,
     )
     return Output(SITES, 0, site.encode(), encode(row))
 
@@ -171,3 +181,36 @@ def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
     assert not any(event["event"] == "status" for event in before)
     assert (said["pages_fetched"], said["sites_open"], said["rate"]) == (0, 0, "50.0% uncorrected")
     assert said["waiting"] == "crawl:1,tally:1"  # the heartbeat among the hits
+
+
+def test_series_are_kept_at_each_full_interval(log: _Log) -> None:
+    """Not at the start but when the next hour begins, and then once an hour: sites of the ruleset in force only."""
+    clock = _Clock()
+    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", clock)
+    log.append([_row("a", "llm"), _row("old", "human", digest="0" * 16), _row("b", "human", "y/1")])
+    upkeep.round()
+    assert list(read_points(log)) == []
+    for now in (3599.0, 3600.0, 7199.0, 7200.5):
+        clock.now = now
+        upkeep.round()
+    whole = [point for point in read_points(log) if not point.by]
+    assert [(point.at, point.llm, point.human) for point in whole] == [(3_600_000, 1, 0), (7_200_000, 1, 0)]
+
+
+def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
+    """Sites by truth and verdict, shares, and the time of the last one; none of it before any came through."""
+    metrics = Metrics()
+    clock = _Clock()
+    upkeep = Upkeep(log, CONFIG, metrics, "x/1", clock)
+    log.append([_row("a", "llm")])
+    upkeep.look()
+    assert "canary_sites{" not in generate_latest(metrics.registry).decode()
+    for number, verdict in enumerate(("llm", "human", "human", "human")):
+        log.append([_row(CanaryName("x", f"{number:016x}", 9, 1, "human").site, verdict, updated_at=900_000)])
+    upkeep.look()
+    assert _value(metrics, 'canary_sites{truth="human",verdict="human"}') == 3
+    assert _value(metrics, 'canary_sites{truth="llm",verdict="llm"}') == 0
+    assert _value(metrics, 'canary_share{kind="site_fpr"}') == 0.25
+    assert _value(metrics, "canary_timestamp_seconds") == 900
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 0
+    assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="live",source="all"}') == 1

@@ -193,6 +193,26 @@ def test_the_corrected_interval_covers(n: int, se: float, sp: float, n1: int, n0
         assert np.mean([interval.low <= rate <= interval.high for interval in found]) >= 0.94, rate
 
 
+@pytest.mark.parametrize(
+    ("n", "n1", "n0", "coverage"), [(20, 20, 300, 0.9313), (20, 300, 20, 0.9313), (50, 100, 100, 0.9381)]
+)
+def test_where_the_corrected_interval_covers_less(n: int, n1: int, n0: int, coverage: float) -> None:
+    """The cases that the docs name, summed over every outcome that counts: few sites, a verdict nearly without errors.
+
+    In each of them the interval itself says that sites are missing.
+    """
+    se = sp = 0.999
+    of_x, of_a, of_b = binomial(n, 0.5), binomial(n1, se), binomial(n0, sp)
+    total = 0.0
+    for a in np.flatnonzero(of_a > 1e-7).tolist():
+        for b in np.flatnonzero(of_b > 1e-7).tolist():
+            found = [lang_reiczigel(x, n, Known(n1, a, n0, b), Z95) for x in range(n + 1)]
+            held = sum(of_x[x] for x, interval in enumerate(found) if interval.low <= 0.5 <= interval.high)
+            total += of_a[a] * of_b[b] * held
+    assert total == pytest.approx(coverage, abs=5e-5)
+    assert estimate(n // 2, n, ErrorCounts(n1, n1, n0, n0)).more_sites
+
+
 @given(st.integers(0, 300), st.integers(0, 300), st.none() | error_counts(), st.sampled_from([0.02, 0.05, 0.1, 0.2]))
 def test_as_many_more_sites_as_it_says_are_enough(
     x: int, more: int, errors: ErrorCounts | None, half_width: float
