@@ -20,6 +20,8 @@ from scoring.normalising import normalise
         ("**bold** and `code`", "bold and code"),
         ("a -- b - c", "a— b— c"),
         ("I do n't, I ca n' t and it 's", "I don't, I can't and it's"),
+        ("Q&amp;A &ldquo;so&rdquo; &#8212; &#x26; &nosuch;", 'Q&A "so" — & &nosuch;'),
+        ("[assistant]: One.[assistant]: Two [User] three [ system ]: four", "One. Two three four"),
         ("zero\u200bwidth soft\u00adhyphen", "zerowidth softhyphen"),
     ],
 )

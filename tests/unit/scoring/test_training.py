@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
+from scipy import sparse  # type: ignore[import-untyped]
 
 from scoring.detector_card import BEGIN, END
 from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
 from scoring.lite_ngram import LiteNgram
-from scoring.regression import auroc
+from scoring.ngrams import BUCKETS
+from scoring.regression import auroc, rarity
 from scoring.training import TrainingOptions, run_training
 from scoring.training_report import TrainingReport
 from scoring.training_texts import Sample, balanced_weights, calibration_crop, read_texts, training_crop
@@ -228,6 +230,25 @@ def test_weights_balance_labels_and_dampen_large_groups() -> None:
     assert np.isclose(totals[True, "a"], 2 * totals[True, "b"])
     assert np.isclose(totals[True, "a"] + totals[True, "b"], totals[False, "a"])
     assert np.isclose(weights.mean(), 1)
+
+
+def test_web_pages_weigh_more_and_labels_still_the_same() -> None:
+    """Texts of web pages weigh the given factor more than others of a group as large; label totals stay equal."""
+    samples = [
+        Sample("", domain, "g", llm, "s", "", []) for domain, llm in (("web", False), ("essay", False), ("essay", True))
+    ]
+    web, essay, llm = balanced_weights(samples, 6.0).tolist()
+    assert np.isclose(web, 6 * essay) and np.isclose(web + essay, llm)
+
+
+def test_rare_buckets_are_made_cheap() -> None:
+    """A bucket in one of sixteen texts is scaled twice as wide as one in all; one in none is finite."""
+    columns = [[0], *([0, 1] for _ in range(1)), *([0] for _ in range(14))]
+    starts = np.cumsum([0, *map(len, columns)])
+    flat = np.concatenate(columns)
+    scale = rarity(sparse.csr_matrix((np.ones(len(flat)), flat, starts), shape=(16, BUCKETS)))
+    assert np.isclose(scale[1], 2 * scale[0]) and scale[2] > scale[1] and np.isfinite(scale).all()
+    assert np.isclose((scale[0] ** 2 * 16 + scale[1] ** 2) / 17, 1)  # the penalty as a whole stays what C says
 
 
 def test_auroc_counts_pairs() -> None:
