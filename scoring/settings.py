@@ -6,8 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from scoring.deciles import PAGES
 from scoring.gaussian_test import GaussianParams
-from scoring.pair_settings import PairSettings
+from scoring.pair_settings import MEASURES, PairSettings
 from scoring.site_method import MethodName
 from scoring.site_verdict import SprtParams
 
@@ -40,6 +41,11 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.remembered_texts < 0:
             raise ValueError("score.remembered_texts must be 0 or more")
 
+    @property
+    def uses_pair(self) -> bool:
+        """True when one of the detectors reads with the pair of language models."""
+        return any(name in MEASURES for name in self.detectors)
+
 
 class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of TALLY, in order of use."""
@@ -64,6 +70,8 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.enough_articles < 1:
             raise ValueError("enough_articles must be at least 1 article")
+        if self.method == "deciles" and self.enough_articles < PAGES:
+            raise ValueError(f"enough_articles must be at least {PAGES}: the method deciles judges no site by fewer")
         if self.mixed_articles is not None and self.mixed_articles < self.enough_articles:
             raise ValueError("mixed_articles must be at least enough_articles")
         if not 0 <= self.close_after_s <= _TEN_YEARS_S:

@@ -1,14 +1,12 @@
-"""The built-in detector's speed and errors, the sequential test on real scores, and the interval's coverage.
+"""The built-in detector's speed and errors, TALLY's speed, and the interval's coverage. Site verdicts: bench_sites.
 
 Run by `python -m tests.bench.bench_scoring`. Every figure stands beside the one that was measured when it was designed.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import math
-import random
 import re
 import statistics
 import time
@@ -28,7 +26,7 @@ from scoring.ngrams import tokens
 from scoring.normalising import normalise
 from scoring.rate import ErrorCounts, estimate
 from scoring.regression import auroc
-from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, SprtParams, of_flags
+from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.tally_stage import TallyStage
 from stream.memory_state import MemoryState
 from stream.metrics import Meter
@@ -37,8 +35,6 @@ from stream.stage import Context
 from stream.state import KeyedState
 from tests.conftest import data_root
 
-BINOCULARS_THRESHOLD = 0.9015310749276843
-ARTICLE_WORDS = 150
 HUMAN_PAGES = ("aeb", "cleaneval", "cleanportaleval", "readability")  # none of them is in the training texts
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[.,!?;:\"()—]")
 
@@ -56,7 +52,6 @@ def main() -> None:
     human_pages(detector, data / "pages")
     sample_web(detector, data / "sampleweb" / "pages.jsonl.zst")
     tally_speed()
-    sequential_test(data / "scores" / "page_scores.csv")
     coverage()
 
 
@@ -173,31 +168,6 @@ def sample_web(detector: LiteNgram, path: Path) -> None:
     verdicts = Counter((label, test.decide(of_flags(site)).verdict) for (_, label), site in flags.items())
     right = sum(count for (label, verdict), count in verdicts.items() if label == verdict)
     print(f"  sites right {right} of {len(flags)}: {dict(sorted(verdicts.items()))}\n")
-
-
-def sequential_test(path: Path) -> None:
-    """Binoculars flags of real sites, their articles shuffled, at most 20 of them, the default parameters."""
-    flags: dict[tuple[str, bool], list[bool]] = {}
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            if int(row["words"]) >= ARTICLE_WORDS:
-                site = flags.setdefault((row["site"], row["generated"] == "1"), [])
-                site.append(float(row["binoculars"]) < BINOCULARS_THRESHOLD)
-    test, rng = SiteTest(SprtParams()), random.Random(1)
-    used: list[int] = []
-    verdicts: Counter[tuple[bool, str]] = Counter()
-    for (_, llm), site in flags.items():
-        for _ in range(300):
-            verdict = test.decide(of_flags(rng.sample(site, min(20, len(site)))))
-            used.append(verdict.pages_used)
-            verdicts[llm, verdict.verdict] += 1
-    totals = {llm: sum(count for (kind, _), count in verdicts.items() if kind is llm) for llm in (True, False)}
-    print(f"sprt on {len(flags)} real sites, 300 orders each (study: mean 5.7 pages, p95 10, none missed, .1% flagged)")
-    print(f"  pages: mean {statistics.mean(used):.1f}, 95th percentile {np.percentile(used, 95):.0f}")
-    for llm, name in ((True, "LLM"), (False, "human")):
-        shares = {verdict: verdicts[llm, verdict] / totals[llm] for verdict in ("llm", "human", "undecided")}
-        print(f"  {name} sites: " + ", ".join(f"{verdict} {share:.2%}" for verdict, share in shares.items()))
-    print()
 
 
 def tally_speed() -> None:

@@ -134,6 +134,19 @@ def test_sites_names_the_ruleset_of_each_row(farmwatch: Runner, finished: str) -
     assert (found["c.example"]["ruleset"], found["c.example"]["digest"]) == ("mine", "ef94c0de12345678")
 
 
+def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
+    """A mixed site is told by a column of the table, and by a field of the JSON beside the method."""
+    row = SiteState(id="m.example", site="m.example", detector=DETECTOR, verdict="llm", method="gaussian", mixed=True)
+    with closing(open_log(finished)) as log:
+        log.append([Output(SITES, 0, b"m.example", encode(row))])
+    heading, *rows = [line.split("\t") for line in farmwatch("sites", "--log", finished).out.splitlines()]
+    column = heading.index("mixed")
+    assert {row[0]: row[column] for row in rows} == {"b.example": "", "kept.example": "", "m.example": "mixed"}
+    found = {row["site"]: row for row in _lines(farmwatch("sites", "--json", "--log", finished).out)}
+    assert (found["m.example"]["mixed"], found["m.example"]["method"]) == (True, "gaussian")
+    assert (found["b.example"]["mixed"], found["b.example"]["days"]) == (False, [])
+
+
 def test_sites_of_one_ruleset_name_it_once_on_a_terminal(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -401,6 +401,8 @@ def test_settings_that_make_no_sense_are_refused() -> None:
     """Zero articles can never be enough, a mixed site wants no fewer than another, and a site closes some day."""
     with pytest.raises(ValueError, match="enough_articles"):
         TallySettings(enough_articles=0)
+    with pytest.raises(ValueError, match="at least 15"):
+        TallySettings(method="deciles", enough_articles=14)
     with pytest.raises(ValueError, match="mixed_articles"):
         TallySettings(enough_articles=20, mixed_articles=19)
     for seconds in (-1.0, math.nan, 1e12):
