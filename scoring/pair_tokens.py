@@ -69,6 +69,8 @@ def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: TextRules) -> li
     heads = [head(texts[index], rules.max_tokens) for index in kept]
     for index, text, encoding in zip(kept, heads, tokenizer.encode_batch_fast(heads), strict=True):
         ids = encoding.ids
+        if len(ids) < rules.max_tokens and len(text) < len(texts[index]):  # a tokenizer whose tokens span words
+            ids = tokenizer.encode(texts[index]).ids
         reason = unreadable_tokens(len(ids), text, rules)
         read[index] = Abstained(reason, len(ids)) if reason else ids
     return read
@@ -117,8 +119,8 @@ def unreadable_tokens(count: int, text: str, rules: TextRules) -> str:
 def head(text: str, max_tokens: int) -> str:
     """The beginning of `text` whose first `max_tokens` tokens are those of the whole text.
 
-    A word is at least one token, and no token spans the end of a word and the single space behind it: so it is safe to
-    cut at such a place with `max_tokens` words before it. A text without them is not cut.
+    A word is at least one token, and with nearly all tokenizers none spans the end of a word and the single space
+    behind it: so it is safe to cut at such a place with `max_tokens` words before it. A text without them is not cut.
     """
     ends = islice(_WORD_BEFORE_SPACE.finditer(text), max_tokens, None)
     end = next(ends, None)

@@ -87,6 +87,23 @@ def test_cutting_the_characters_changes_no_token(text: str, architecture: str, m
     tokenizer.enable_truncation(20)
 
 
+def test_tokens_that_span_words_are_counted() -> None:
+    """A tokenizer whose tokens hold several words reads on until it has max_tokens of them."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    spanning = Tokenizer(models.BPE())
+    spanning.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=700, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    spanning.train_from_iterator([PROSE] * 3, trainer)
+    text = "it was already dark, and " * 50
+    found = tokenise([text], plain_tokenizer(spanning, 20), TextRules(max_tokens=20))[0]
+    assert isinstance(found, list)
+    assert len(found) == 20
+    assert len(spanning.encode(head(text, 20)).ids) < 20
+
+
 def test_head_of_long_prose_is_short() -> None:
     """Of a long article little more than max_tokens words are given to the tokenizer."""
     assert len(head(PROSE * 100, 20)) < 150
