@@ -123,7 +123,7 @@ class Upkeep:
                         count = int(getattr(line, verdict))
                         self._metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
                 self._set_rate(line, ruleset.name, "all" if not split else _label(line.group))
-        self._look_at_canaries([row for row in rows if row.ruleset])
+        self._look_at_canaries([row for row in rows if row.ruleset and row.run == "live"])
 
     def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
         self._metrics.clear("canary_sites")

@@ -61,9 +61,9 @@ class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
 
     site: str | None = None
     verdict: Literal["llm", "human", "undecided", "unclassifiable"]
-    detector: str = ""  # identity; "" = not told
-    ruleset: str = ""
-    digest: str = ""  # of the ruleset
+    detector: str | None = None  # identity
+    ruleset: str | None = None
+    digest: str | None = None  # of the ruleset
 
 
 class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +140,12 @@ def estimate_sites(
     for number, line in enumerate(lines):
         site = f"line {number}" if line.site is None else line.site
         rows[site] = SiteState(
-            id=site, site=site, verdict=line.verdict, detector=line.detector, ruleset=line.ruleset, digest=line.digest
+            id=site,
+            site=site,
+            verdict=line.verdict,
+            detector=line.detector or "",
+            ruleset=line.ruleset or "",
+            digest=line.digest or "",
         )
     refuse_pooled(rows.values())
     verdicts = [row.verdict for row in rows.values() if not is_canary(row.site)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import msgspec
 import xxhash
 
 from scoring.pipes import EstimateLine
@@ -33,7 +34,7 @@ def point_of(
 ) -> RatePoint:
     """The point of a series at a time (ms). Its id digests series and time, and is its key on the topic."""
     return RatePoint(
-        id=xxhash.xxh3_128_hexdigest("\n".join((by, group, run, digest, detector, str(at))).encode()),
+        id=xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((by, group, run, digest, detector, at))),
         site="",
         at=at,
         by=by,
