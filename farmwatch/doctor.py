@@ -21,7 +21,15 @@ from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.messages import one_line
 from filters.errors import BadRuleset, MissingExtractor, UnknownExtractor
-from scoring.errors import BadWeights, UnknownDetector
+from scoring.errors import (
+    BadWeights,
+    DifferentTokenizers,
+    MissingExtra,
+    MissingModel,
+    NoDevice,
+    UnknownDetector,
+    UnsupportedModel,
+)
 from stream.errors import StreamError
 
 if TYPE_CHECKING:
@@ -31,12 +39,14 @@ PACKAGES = ("stream", "crawler", "filters", "scoring", "farmwatch")
 _GIB = 1024**3
 _DISK_FAIL_BYTES, _DISK_WARN_BYTES = 1 * _GIB, 10 * _GIB
 _PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p></article></body></html>"
+_DETECTOR_REMEDY = "do what it says, or take another detector in score.detectors (`farmwatch detectors`)"
 _REMEDIES: dict[type[Exception], str] = {  # what to do where the message says what is wrong
     BadRuleset: "mend it (`farmwatch rulesets check FILE`), or set judge.ruleset to one of `farmwatch rulesets list`",
     UnknownExtractor: "set measure.extractor to one of these",
     MissingExtractor: "install it, or set measure.extractor to another one",
     UnknownDetector: "set score.detectors to some of these",
     BadWeights: "set score.weights to a file of `farmwatch train-detector`, or leave it out for the built-in ones",
+    **dict.fromkeys((DifferentTokenizers, MissingExtra, MissingModel, NoDevice, UnsupportedModel), _DETECTOR_REMEDY),
 }
 _CLOCK_SLACK_MS = 60_000  # records of another machine may be this far ahead before it is told
 
@@ -70,9 +80,10 @@ def examine(config: Config) -> Iterator[Finding]:
         ("broker", _broker),
         ("clock", _clock),
         ("disk", _disk),
-        ("detector", _detector),
+        ("detector", _detectors),
         ("ruleset", _ruleset),
         ("gpu", _gpu),
+        ("pair", _pair),
         ("contact", _contact),
     )
     for name, check in checks:
@@ -231,11 +242,23 @@ def _disk(config: Config) -> Finding:
     return Finding("disk", State.OK, found)
 
 
-def _detector(config: Config) -> Finding:
-    from farmwatch.roles import load_configured_detector
+def _detectors(config: Config) -> list[Finding]:
+    """A line per configured detector; whose scores judge sites, and that its thresholds are there and its own."""
+    from farmwatch.detector_commands import known_detectors
 
-    detector = load_configured_detector(config)
-    return Finding("detector", State.OK, f"{detector.identity} (its identity is the checksum of its numbers)")
+    findings = []
+    for known in known_detectors(config):
+        if not known.configured:
+            continue
+        said = f"{known.identity}{', judges sites' if known.judges_sites else ''}"
+        if known.problem:
+            findings.append(Finding("detector", State.FAIL, f"{known.name}: {known.problem}", _DETECTOR_REMEDY))
+        elif not known.calibrated:
+            calibrate = f"`farmwatch calibrate --detector {known.name} --labels FILE`, then set score.thresholds"
+            findings.append(Finding("detector", State.FAIL, f"{said}: no thresholds, so `up` refuses it", calibrate))
+        else:
+            findings.append(Finding("detector", State.OK, said))
+    return findings
 
 
 def _ruleset(config: Config) -> Finding:
@@ -245,13 +268,31 @@ def _ruleset(config: Config) -> Finding:
     return Finding("ruleset", State.OK, f"{ruleset.name} {ruleset.digest}")
 
 
-def _gpu(_config: Config) -> Finding:
+def _gpu(config: Config) -> Finding:
     names = _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
     if names:
         return Finding("gpu", State.OK, ", ".join(names.splitlines()))
+    if not config.score.uses_pair or config.score.pair.device == "cpu":
+        return Finding("gpu", State.OK, "none, and none is needed by the configured detectors")
     return Finding(
-        "gpu", State.WARN, "none", "not needed by the built-in detector; detectors of language models want one"
+        "gpu", State.WARN, "nvidia-smi sees none", "mend the driver, or set score.pair.device to cpu with small models"
     )
+
+
+def _pair(config: Config) -> list[Finding]:
+    """Libraries, tokenizers, device and memory for a configured pair; the weights are not loaded."""
+    if not config.score.uses_pair:
+        return []
+    from scoring.pair_check import refuse_unfit_pair
+
+    found = refuse_unfit_pair(config.score.pair)
+    said = f"{found.libraries}; one tokenizer; on {found.device}; weights {found.weight_bytes / _GIB:.1f} GiB"
+    if found.device == "cpu":
+        return [Finding("pair", State.OK, said)]
+    said = f"{said}, {found.free_bytes / _GIB:.1f} GiB free"
+    if found.free_bytes < found.weight_bytes:
+        return [Finding("pair", State.WARN, said, "end what else runs on the card (SCORE itself may), or take another")]
+    return [Finding("pair", State.OK, said)]
 
 
 def _contact(config: Config) -> Finding:

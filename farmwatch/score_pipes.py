@@ -94,11 +94,12 @@ def _scored(panel: Panel, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
     rows: list[dict[str, object]] = []
     bad: list[tuple[str, str]] = []
     for (place, text), scores in zip(placed, found, strict=True):
+        good = [said for said in scores if not isinstance(said, Exception)]
+        if len(good) < len(scores):
+            bad.append((place, str(next(said for said in scores if isinstance(said, Exception)))))
+            continue
         through = {name: value for name in ("site", "url") if (value := getattr(text, name)) is not None}
-        for identity, scored in zip(panel.identities, scores, strict=True):
-            if isinstance(scored, Exception):
-                bad.append((place, str(scored)))
-                break
+        for identity, scored in zip(panel.identities, good, strict=True):
             rows.append({**msgspec.structs.asdict(score_line(text.id, identity, scored)), **through})
     return _Scored(encode_lines(rows), bad)
 

@@ -18,6 +18,9 @@ from farmwatch.errors import Exit
 from filters.epoch import feature_epoch
 from filters.extraction import EXTRACTORS
 from filters.settings import JudgeSettings
+from scoring.errors import NoDevice
+from scoring.pair_check import PairCheck
+from scoring.pair_settings import PairSettings
 from stream.errors import LogUnavailable
 from stream.log import Output, Topic
 from stream.opening import open_log
@@ -251,3 +254,45 @@ def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:
     assert any(line.startswith("FAIL") and "crawl.contact" in line for line in ran.out.splitlines())
     findings = json.loads(farmwatch("doctor", "--json").out)
     assert len(findings) == len(ran.out.splitlines())
+
+
+def _with_score(config: Config, **score: object) -> Config:
+    return msgspec.structs.replace(config, score=msgspec.structs.replace(config.score, **score))
+
+
+def test_a_pair_that_cannot_run_is_told_without_loading_it(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the look at it found is one line with what to do; so is a detector without models or thresholds."""
+
+    def absent(_settings: object) -> None:
+        raise NoDevice("torch sees 0 CUDA cards")
+
+    monkeypatch.setattr("scoring.pair_check.refuse_unfit_pair", absent)
+    pair = PairSettings(observer="/nowhere/observer")
+    chosen = _with_score(config, detectors=["lite-ngram", "binoculars"], pair=pair)
+    assert _found(chosen, "pair") == Finding(
+        "pair",
+        State.FAIL,
+        "torch sees 0 CUDA cards",
+        "do what it says, or take another detector in score.detectors (`farmwatch detectors`)",
+    )
+    own, other = [finding for finding in examine(chosen) if finding.check == "detector"]
+    assert (own.state, other.state) == (State.OK, State.FAIL)
+    assert "/nowhere/observer" in other.found
+
+
+def test_without_a_pair_nothing_is_asked_of_a_card(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The built-in detector needs no GPU: its absence is no warning, and no line is about a pair."""
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert _found(config, "gpu").state is State.OK
+    assert "pair" not in {finding.check for finding in examine(config)}
+
+
+def test_a_card_too_full_for_the_models_is_a_warning(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SCORE itself may hold the memory, so it is no FAIL; enough of it is OK."""
+    chosen = _with_score(config, detectors=["binoculars"])
+    for free, state in ((10, State.WARN), (1000, State.OK)):
+        found = PairCheck("torch 2", "some card", free_bytes=free * 2**30, weight_bytes=28 * 2**30)
+        monkeypatch.setattr("scoring.pair_check.refuse_unfit_pair", lambda _, found=found: found)
+        finding = _found(chosen, "pair")
+        assert finding.state is state
+        assert "weights 28.0 GiB" in finding.found
