@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream.log import Log
-from stream.topics import DECISIONS, FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, VERDICTS
+from stream.topics import DECISIONS, FEATURES, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, VERDICTS
 
 READS: Mapping[str, tuple[str, ...]] = {
     "crawl": (HITS, DECISIONS),
     "measure": (PAGES,),
     "judge": (FEATURES,),
-    "score": (SCORE_REQUESTS,),
+    "score": (SCORE_REQUESTS, REPLAY_REQUESTS),
     "tally": (HITS, VERDICTS, SCORES),
 }
 
