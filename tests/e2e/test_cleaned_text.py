@@ -128,7 +128,8 @@ def test_the_scored_text_is_the_cleaned_one(log: MemoryLog, reader: Reader) -> N
         assert all(line in found.text for line in MENU)
         assert request.text == f"{sentences(subject)}\n{sentences(subject + ' again')}"
         assert request.text == clean(found.text).text != found.text
-    assert sorted(reader.read) == sorted(request.text for request in requests)
+    read = reader.read[1:]  # the first one warmed it up
+    assert sorted(read) == sorted(request.text for request in requests)
 
 
 def test_digests_name_the_cleaned_text_all_the_way(log: MemoryLog, reader: Reader) -> None:
