@@ -1,9 +1,10 @@
 """Sending canary pages: once a round and partition, in the same transaction that remembers it.
 
-A round has a number: how many intervals have passed since 1970. Each partition's state holds the number of the last
-round whose pages were sent there, and the pages of the canary sites that fall into it are appended in the transaction
-that raises this number. So whatever crashes, restarts or moves to another process, no page is sent twice and none of a
-round that was begun is lost; a round in which nobody ran is left out.
+A round has a number: how many intervals have passed since 1970. Each partition's state holds when the last round began
+whose pages were sent there (not its number, which means another time where the interval is changed), and the pages of
+the canary sites that fall into it are appended in the transaction that writes this time. So whatever crashes, restarts
+or moves to another process, no page is sent twice and none of a round that was begun is lost; a round in which nobody
+ran is left out.
 
 Names of canary sites are new each round, and a daemon runs for months: a site's row and tally are taken away again
 `keep_ms` after it was sent.
@@ -45,7 +46,7 @@ class CanaryRounds:
         """Send what is due in the partitions at hand, and take old sites away."""
         for ctx in contexts.values():
             self._take_away(ctx)
-        late = [ctx for ctx in contexts.values() if self._number(ctx) > _stored(ctx)]
+        late = [ctx for ctx in contexts.values() if self._number(ctx) * self._every_ms > _sent_last(ctx)]
         if not late or late[0].now_ms < self._not_before:
             return
         number = max(map(self._number, late))
@@ -66,7 +67,7 @@ class CanaryRounds:
                 sites.add(page.site)
         for site in sites:
             ctx.state.put(_SITE_KEY + site.encode(), b"", due_at=ctx.now_ms + self._keep_ms)
-        ctx.state.put(_ROUND_KEY, str(number).encode())
+        ctx.state.put(_ROUND_KEY, str(number * self._every_ms).encode())
         ctx.meter.count("canary_pages_sent", len([page for page in pages if page.site in sites]))
 
     def _take_away(self, ctx: Context) -> None:
@@ -81,7 +82,7 @@ class CanaryRounds:
         return ctx.now_ms // self._every_ms
 
 
-def _stored(ctx: Context) -> int:
-    """Number of the last round that was sent to the partition; -1 = none."""
+def _sent_last(ctx: Context) -> int:
+    """When the last round began that was sent to the partition, ms; -1 = none."""
     value = ctx.state.get(_ROUND_KEY)
     return -1 if value is None else int(value)

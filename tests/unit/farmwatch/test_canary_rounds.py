@@ -47,11 +47,12 @@ class Farm:
         self.log = MemoryLog(clock=lambda: self.now_ms)
         self.log.create(all_topics(PARTITIONS, "e"))
         self.pages = pages
+        self.every_s = EVERY_S
         self.metrics = Metrics()
 
     def tally(self, name: str = "one") -> StageLoop:
         """A process that has joined."""
-        rounds = CanaryRounds(lambda n, now: self.pages(n, now), EVERY_S, KEEP_MS, PARTITIONS)
+        rounds = CanaryRounds(lambda n, now: self.pages(n, now), self.every_s, KEEP_MS, PARTITIONS)
         stage = TallyStage(FakeDetector().identity, canaries=rounds.tick)
         stage.poll_s = 0.001
         member = self.log.join(stage.name, list(stage.inputs), member=name, store=stage.store)
@@ -103,6 +104,20 @@ def test_a_round_in_which_nobody_ran_is_left_out() -> None:
     farm.now_ms += 5 * EVERY_S * 1000
     farm.work(farm.tally())  # a second member of that name fences the first, as a restart does
     assert farm.sent() == expected(10, 15)
+
+
+@pytest.mark.parametrize(("every_s", "wait_s", "number"), [(100, 100, 101), (5000, 5000, 3)])
+def test_another_interval_takes_over(every_s: int, wait_s: int, number: int) -> None:
+    """Rounds more or less often than before: the next one of the new interval is sent, whatever its number."""
+    farm = Farm()
+    farm.work(farm.tally())
+    farm.every_s = every_s
+    loop = farm.tally()
+    farm.work(loop)
+    assert farm.sent() == expected(10)
+    farm.now_ms += wait_s * 1000
+    farm.work(loop)
+    assert farm.sent() == expected(10, number)
 
 
 def test_two_processes_send_each_page_once() -> None:
