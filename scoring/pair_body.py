@@ -9,7 +9,8 @@ Two things cost time for nothing:
   embedding, GELU, sums) is fused by torch.compile; the layer is compiled once for all layers of both models, since its
   weights are arguments.
 - **Matrix products on a CPU.** torch's default (MKL) uses half of the vector width of AMD's CPUs; oneDNN, which comes
-  with torch, uses all of it. Linear layers in fp32 are packed for it.
+  with torch, uses all of it. Linear layers in fp32 go through it, and GPT-2's GELU, six operations in transformers, is
+  one.
 
 What is not known here runs as transformers has it.
 """
@@ -24,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scoring.pair_pass import onednn_multiplies
+from scoring.pair_pass import onednn_linear, onednn_multiplies
 
 _FALCON_ASSUMES = {
     "multi_query": True,
@@ -42,7 +43,7 @@ def fast_body(body: nn.Module, *, compiled: bool = False) -> Callable[..., Any]:
     Padding is to stand on the right, or else an attention mask be given. On a CPU the linear layers of `body` itself
     are changed. `compiled` concerns Falcon only: torch.compile of the layer, which takes a minute at the first batch.
     """
-    pack_linears(body)
+    widen_linears(body)
     config: Any = getattr(body, "config", None)
     if getattr(config, "model_type", "") == "falcon" and all(
         getattr(config, name, None) == value for name, value in _FALCON_ASSUMES.items()
@@ -87,37 +88,37 @@ def _falcon_layer(states: Tensor, cos: Tensor, sin: Tensor, block: Any) -> Tenso
     return result
 
 
-def pack_linears(body: nn.Module) -> int:
-    """Replace the fp32 linear layers of `body` on an x86 CPU by PackedLinear; how many. Elsewhere nothing happens."""
+def widen_linears(body: nn.Module) -> int:
+    """Replace the fp32 linear layers of `body` on an x86 CPU by WideLinear; how many. Elsewhere nothing happens."""
     if not onednn_multiplies():
         return 0
-    found: list[tuple[nn.Module, str, Tensor, Tensor | None]] = []
-    for parent in body.modules():
-        for name, layer in parent.named_children():
+    count = 0
+    for parent in list(body.modules()):
+        for name, layer in list(parent.named_children()):
             weight = _linear_weight(layer)
             if weight is not None and weight.dtype == torch.float32 and weight.device.type == "cpu":
                 bias: Any = layer.bias
-                found.append((parent, name, weight, bias))
-    for parent, name, weight, bias in found:
-        setattr(parent, name, PackedLinear(weight, bias))
-    return len(found)
+                setattr(parent, name, WideLinear(weight, bias))
+                count += 1
+            elif type(layer).__name__ == "NewGELUActivation":
+                setattr(parent, name, nn.GELU(approximate="tanh"))
+    return count
 
 
-class PackedLinear(nn.Module):
-    """x @ weight.T + bias in fp32 by oneDNN, which keeps the weights in a layout of its own. No gradients."""
+class WideLinear(nn.Module):
+    """x @ weight.T + bias in fp32 by oneDNN. No gradients."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        """`weight` [out, in]; a copy is kept."""
+        """`weight` [out, in]."""
         super().__init__()
-        self.width = int(weight.shape[1])  # of what it takes
-        self._weight = weight.detach().contiguous().to_mkldnn()
-        self._bias = None if bias is None else bias.detach().to_mkldnn()
+        self.weight = nn.Buffer(weight.detach().contiguous(), persistent=False)
+        self.bias = None if bias is None else nn.Buffer(bias.detach(), persistent=False)
 
     @torch.no_grad()
     def forward(self, states: Tensor) -> Tensor:
         """[…, in] -> […, out]."""
-        flat = states.reshape(-1, states.shape[-1]).contiguous().to_mkldnn()
-        return functional.linear(flat, self._weight, self._bias).to_dense().view(*states.shape[:-1], -1)
+        flat = states.reshape(-1, states.shape[-1]).contiguous()
+        return onednn_linear(flat, self.weight, self.bias).view(*states.shape[:-1], -1)
 
 
 def _linear_weight(layer: nn.Module) -> Tensor | None:

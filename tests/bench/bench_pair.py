@@ -1,6 +1,6 @@
 """The pair engine beside the plain loop, on a CPU: documents a second, peak memory, equality, and how shape moves both.
 
-    python -m tests.bench.bench_pair [documents]
+    python -m tests.bench.bench_pair [documents [rounds]]
 
 The loop reads one document at a time and holds two full logit tensors (scoring/pair_reference.py: the authors'
 formulas, whole models of transformers, fp32). The engine is as shipped: batches by length, the tiled pass, fast bodies.
@@ -22,8 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-WORDS, LAYERS, LONGEST, BATCH_TOKENS = 50_257, 4, 512, 4_096
-WIDTHS = (128, 256, 512, 768)
+WORDS, LAYERS, LONGEST, BATCH_TOKENS = 50_257, 4, 512, 1_024
+WIDTHS = (128, 256, 768)
 ROUNDS = 3
 SIDES = ("loop", "loop, both scores", "engine")
 
@@ -116,7 +116,7 @@ def _floor(models: Any, lengths: list[int]) -> float:
     """CPU seconds of the matrix products alone: heads on the tokens, linear layers on the tokens and padding."""
     import torch
 
-    from scoring.pair_body import PackedLinear
+    from scoring.pair_body import WideLinear
     from scoring.pair_pass import head_products
     from scoring.pair_tokens import batches
 
@@ -131,8 +131,8 @@ def _floor(models: Any, lengths: list[int]) -> float:
             head_products(hidden[:tokens], hidden[:tokens], models.observer.head, models.performer.head)
             for model in (models.observer, models.performer):
                 for layer in model.body.modules():
-                    if isinstance(layer, PackedLinear):
-                        layer(inputs[layer.width])
+                    if isinstance(layer, WideLinear):
+                        layer(inputs[layer.weight.shape[1]])
             spent += time.process_time() - started
     return spent
 
@@ -152,15 +152,16 @@ def main() -> None:
         print(json.dumps(one_side(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
         return
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 24
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else ROUNDS
     lengths = [len(text) for text in documents(count)]
     print(
         f"{count} documents of {min(lengths)} to {max(lengths)} tokens, mean {statistics.mean(lengths):.0f};"
-        f" {WORDS} words, {LAYERS} layers, fp32, one thread; medians of {ROUNDS} rounds"
+        f" {WORDS} words, {LAYERS} layers, fp32, one thread; medians of {rounds} rounds"
     )
     print(f"{'width':>5} {'side':18} {'docs/CPU-s':>10} {'docs/s':>7} {'of loop':>7} {'peak MiB':>8} {'floor':>6}")
     for width in WIDTHS:
         told: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for side in SIDES:
                 told[side].append(ask(side, width, count))
         middle = {

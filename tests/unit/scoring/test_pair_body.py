@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 
 import torch  # noqa: E402
 
-from scoring.pair_body import FalconBody, PackedLinear, fast_body, pack_linears  # noqa: E402
+from scoring.pair_body import FalconBody, WideLinear, fast_body, widen_linears  # noqa: E402
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "falcon": {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 6},
@@ -84,13 +84,13 @@ def test_with_a_mask_the_padding_may_stand_on_the_left() -> None:
 
 
 @torch.no_grad()
-def test_every_fp32_linear_layer_is_packed_and_no_other() -> None:
-    """All of GPT-2's products (4 a layer) are packed, none of a body in half precision; a packed layer has the numbers
+def test_every_fp32_linear_layer_is_replaced_and_no_other() -> None:
+    """All of GPT-2's products (4 a layer) are replaced, none of a body in half precision; a new layer has the numbers
     of the layer that it replaces, with and without bias."""
-    assert pack_linears(body_of("gpt2")) == 8
-    assert pack_linears(body_of("gpt2").bfloat16()) == 0
+    assert widen_linears(body_of("gpt2")) == 8
+    assert widen_linears(body_of("gpt2").bfloat16()) == 0
     for bias in (False, True):
         layer = torch.nn.Linear(30, 20, bias=bias)
         states = torch.randn(2, 5, 30)
-        packed = PackedLinear(layer.weight, layer.bias)
-        torch.testing.assert_close(packed(states), layer(states), rtol=1e-5, atol=1e-6)
+        wide = WideLinear(layer.weight, layer.bias)
+        torch.testing.assert_close(wide(states), layer(states), rtol=1e-5, atol=1e-6)

@@ -208,6 +208,16 @@ def test_refusals_say_what_disagrees() -> None:
         vocab_pass(case.hidden_p, case.hidden_q, case.head_p, case.head_q, case.targets, kernel="triton")
 
 
+def test_both_ways_to_onednn_multiply_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With torch's internal operator and, where a torch lacks it, by the documented way: the same sums."""
+    case = random_case(count=20, words=70, bias=True)
+    expected = case.run(tile=32, block=8)
+    monkeypatch.setattr("scoring.pair_pass._POINTWISE", None)
+    assert_equals(case.run(tile=32, block=8), case)
+    for one, other in zip(case.run(tile=32, block=8), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
 def test_weights_without_gradients() -> None:
     """Heads straight from a model (parameters that require gradients) give sums that require none."""
     case = random_case()
