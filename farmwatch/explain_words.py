@@ -96,11 +96,12 @@ def score_lines(found: Explanation) -> Iterator[str]:
 
 def _score(found: Explanation, score: Score) -> str:
     whose = "" if score.page_id == found.features.page_id else " (the same text on another page of the site)"
-    if score.flag is None:
+    if score.abstain:
         return f"the detector abstains: {score.abstain}; {score.detector}{whose}"
     number = "" if score.score is None else f"{score.score:.3f}, "
     p = "" if score.p_llm is None else f"p(llm) {score.p_llm:.3f}{flagged_above(score.detector)}, "
-    return f"{number}{p}{'flagged' if score.flag else 'not flagged'}; {score.detector}{whose}"
+    flag = "no threshold, so no flag" if score.flag is None else "flagged" if score.flag else "not flagged"
+    return f"{number}{p}{flag}; {score.detector}{whose}"
 
 
 def flagged_above(identity: str) -> str:

@@ -671,3 +671,14 @@ def test_an_article_without_a_score_waits_for_it(farmwatch: Runner, tmp_path: Pa
     assert kept.verdict == "article"
     lines = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [page, kept])).out.splitlines()
     assert lines[-1] == "score: none yet"
+
+
+def test_a_score_without_thresholds_is_a_score_and_no_abstention(farmwatch: Runner, tmp_path: Path) -> None:
+    """A detector that is not calibrated gives a number and no flag: the line says so, and not that it abstains."""
+    page = _features("a", "x" * 3000)
+    verdict = msgspec.structs.replace(judge(page, load_ruleset("default")), verdict="article", first_failed="")
+    identity = "binoculars/a+b@12345678/float32/512/uncalibrated"
+    score = msgspec.structs.replace(_score(page, detector=identity), p_llm=None, flag=None)
+    ran = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [page, verdict, score]))
+    assert f"1.000, no threshold, so no flag; {identity}" in ran.out
+    assert "abstains" not in ran.out
