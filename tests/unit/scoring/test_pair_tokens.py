@@ -97,7 +97,7 @@ def test_tokens_that_span_words_are_counted() -> None:
         vocab_size=700, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
     spanning.train_from_iterator([PROSE] * 3, trainer)
-    text = "it was already dark, and " * 50
+    text = PROSE * 20
     found = tokenise([text], plain_tokenizer(spanning, 20), TextRules(max_tokens=20))[0]
     assert isinstance(found, list)
     assert len(found) == 20
