@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from farmwatch.config import Config
 from farmwatch.messages import message
 
 
 def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
-    """Detector identity -> its warning; "" has none. Only the warnings of configured detectors are known.
+    """Detector identity -> its warning; "" has none. Known are those configured here, and pairs of language models.
 
     Raises UnknownDetector, BadWeights, BadThresholds.
     """
@@ -19,8 +20,18 @@ def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
     if not named:
         return {"": ""}
     known = configured_warnings(config)
-    unknown = "not a detector configured here; what its scores are worth is not known here"
-    return {"": "", **{name: known.get(name, unknown) for name in named}}
+    return {"": "", **{name: known.get(name) or _of_another(name) for name in named}}
+
+
+def _of_another(identity: str) -> str:
+    """What an identity alone says of its detector: of a pair of language models, all that its warning has."""
+    from scoring.detector import is_pair
+    from scoring.pair_detector import pair_warning
+
+    with suppress(ValueError):  # it has other parts than ours
+        if is_pair(identity):
+            return pair_warning(identity)
+    return "not a detector configured here; what its scores are worth is not known here"
 
 
 def tell(found: dict[str, str], *, short: bool = False) -> None:

@@ -56,9 +56,8 @@ def check_detectors(config: Config, roles: Sequence[Role]) -> None:
     """
     from scoring.detector import detector_identities, refuse_uncalibrated
 
-    identities = detector_identities(config.score)
     if Role.SCORE in roles:
-        refuse_uncalibrated(identities)
+        refuse_uncalibrated(detector_identities(config.score))
         if config.score.uses_pair:
             from scoring.pair_check import refuse_unfit_pair
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -84,18 +85,29 @@ def tally_identity(config: Config) -> str:
 
 
 def site_test_of(config: Config) -> SprtParams | None:
-    """The site test of the threshold set behind `tally_identity`, where it has one. Raises as `tally_identity`."""
-    from scoring.detector import threshold_sets
+    """The site test of the threshold set behind `tally_identity`, where it has one; no models need be there for it.
 
-    chosen = threshold_sets(config.score).get(tally_identity(config))
+    Raises BadThresholds where the configured set is not the one that the identity names, and as `tally_identity`.
+    """
+    from scoring.detector import threshold_set_of
+
+    chosen = threshold_set_of(config.score, tally_identity(config))
     return None if chosen is None else chosen.site_test
 
 
 def configured_warnings(config: Config) -> dict[str, str]:
-    """Identity -> warning of each detector of [score], without loading a language model. Raises as `load_detectors`."""
-    from scoring.detector import detector_warnings
+    """Identity -> warning of the detectors of [score] that are on this machine, without loading a language model.
 
-    return detector_warnings(config.score)
+    Raises UnknownDetector, BadWeights, BadThresholds.
+    """
+    from scoring.detector import detector_warnings
+    from scoring.errors import MissingExtra, MissingModel, UnsupportedModel
+
+    found: dict[str, str] = {}
+    for name in config.score.detectors:
+        with suppress(MissingExtra, MissingModel, UnsupportedModel):  # they may be where SCORE runs
+            found |= detector_warnings(msgspec.structs.replace(config.score, detectors=[name]))
+    return found
 
 
 def load_configured_detector(config: Config) -> Detector:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
-from scoring.errors import Uncalibrated, UnknownDetector
+from scoring.errors import BadThresholds, Uncalibrated, UnknownDetector
 from scoring.pair_settings import MEASURES, UNCALIBRATED, Measure, pair_identity
 
 if TYPE_CHECKING:
@@ -93,17 +93,17 @@ def detector_warnings(settings: ScoreSettings) -> dict[str, str]:
     return warnings
 
 
-def threshold_sets(settings: ScoreSettings) -> dict[str, ThresholdSet]:
-    """Identity -> the threshold set of the configuration behind it; detectors with none or their own are left out.
+def threshold_set_of(settings: ScoreSettings, identity: str) -> ThresholdSet | None:
+    """The set of `score.thresholds` for the detector `identity`; None where it has its own, or none.
 
-    Raises as `load_detectors`.
+    Raises BadThresholds where the set is not the one that the identity names.
     """
-    found: dict[str, ThresholdSet] = {}
-    for name, identity in zip(settings.detectors, detector_identities(settings), strict=True):
-        chosen = _thresholds(name, settings, base_of(identity))
-        if chosen is not None:
-            found[identity] = chosen
-    return found
+    chosen = _thresholds(name_of(identity), settings, base_of(identity))
+    if chosen is not None and f"{base_of(identity)}/{chosen.tag}" != identity:
+        raise BadThresholds(
+            f"score.thresholds has {chosen.tag} for {name_of(identity)}, not the set of {identity}: set both alike"
+        )
+    return chosen
 
 
 def base_of(identity: str) -> str:

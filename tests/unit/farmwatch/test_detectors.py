@@ -9,10 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from farmwatch.caveats import caveats
 from farmwatch.config import Config, load
 from farmwatch.errors import ConfigError, Exit
-from farmwatch.roles import tallied_name, tally_identity
-from scoring.errors import DeviceLost, PoisonText
+from farmwatch.preflight import check_models
+from farmwatch.role_names import Role
+from farmwatch.roles import site_test_of, tallied_name, tally_identity
+from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
 from scoring.lite_ngram import LiteNgram
 from scoring.pair_detector import PairDetector
 from scoring.pair_tokens import Abstained
@@ -161,3 +164,33 @@ def test_several_detectors_print_a_line_each(
     assert ran.code == Exit.PROBLEM
     assert "line 2: it does not fit" in ran.err
     assert "the card fell off the bus" in ran.err
+
+
+PAIR_ELSEWHERE = "binoculars/falcon-7b+falcon-7b-instruct@12345678/bfloat16/512/accuracy"
+
+
+def test_a_machine_without_the_models_can_watch_and_tally() -> None:
+    """Only SCORE needs the models: TALLY takes the whole identity, and warnings follow from identities alone."""
+    flags = [
+        "score.detectors=lite-ngram,binoculars",
+        "score.pair.observer=/nowhere/observer",
+        "score.thresholds={binoculars = 'accuracy'}",
+        f"tally.detector={PAIR_ELSEWHERE}",
+    ]
+    config = load(None, flags, {"HOME": "/nowhere"}).config
+    check_models(config, [Role.TALLY])
+    assert site_test_of(config) is None
+    own = LiteNgram.load()
+    found = caveats(config, [own.identity, PAIR_ELSEWHERE, "binoculars/odd", "gone/1"])
+    assert found[own.identity] == own.warning
+    assert "published threshold accuracy" in found[PAIR_ELSEWHERE]
+    assert found["gone/1"] == found["binoculars/odd"] != ""
+    with pytest.raises(MissingModel):
+        check_models(config, [Role.SCORE])
+
+
+def test_thresholds_other_than_those_of_the_identity_are_refused() -> None:
+    """TALLY would otherwise judge by the test of one set the flags of another."""
+    flags = ["score.thresholds={binoculars = 'low-fpr'}", f"tally.detector={PAIR_ELSEWHERE}"]
+    with pytest.raises(BadThresholds, match="low-fpr"):
+        site_test_of(load(None, flags, {"HOME": "/nowhere"}).config)
