@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from scoring.detector import TextScore
+from scoring.errors import DeviceGone, DeviceLost
 from scoring.score_stage import ScoreStage
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
@@ -107,3 +109,41 @@ def test_a_heartbeat_is_through_when_it_comes_with_the_scores(log: MemoryLog) ->
 def through(metrics: Metrics) -> float:
     """Heartbeats that TALLY counted as through."""
     return metrics.registry.get_sample_value("farmwatch_page_to_verdict_seconds_count", {"run": "live"}) or 0
+
+
+class Card(FakeDetector):
+    """Fails as often as told before it scores anything."""
+
+    def __init__(self, *faults: Exception) -> None:
+        super().__init__()
+        self.faults = list(faults)
+        self.warm = False
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """Raise the next fault, once the detector is warm."""
+        if self.warm and self.faults:
+            raise self.faults.pop(0)
+        self.warm = True
+        return super().score(texts)
+
+
+def test_a_lost_device_costs_no_record_and_doubles_none(log: MemoryLog) -> None:
+    """The batch is rolled back and scored again: each request has one score, and nothing is buried."""
+    log.append([output for n in range(9) for output in article("a.example", n, f"text {n}")])
+    stage = ScoreStage(lambda: [Card(DeviceLost("fell off the bus"), DeviceLost("again"))], batch_texts=2)
+    metrics = work(log, stage, cycles=12)
+    scores = [decode(Score, message.value) for message in log.read(SCORES, 0) if message.value]
+    assert [score.text_digest for score in scores] == [f"text {n}" for n in range(9)]
+    assert list(log.read("dead-letters", 0)) == []
+    labels = {"run": "live", "ruleset": "", "stage": "score", "result": "scored"}
+    assert metrics.registry.get_sample_value("farmwatch_stage_records_total", labels) == 9
+
+
+def test_a_device_that_is_gone_ends_the_process_and_buries_nothing(log: MemoryLog) -> None:
+    """No record is to blame: the loop ends with the error, and the next process scores all of them."""
+    log.append([output for n in range(3) for output in article("a.example", n, f"text {n}")])
+    with pytest.raises(DeviceGone):
+        work(log, ScoreStage(lambda: [Card(DeviceGone("lost three times"))]))
+    assert list(log.read("dead-letters", 0)) == []
+    work(log, ScoreStage(lambda: [FakeDetector()]))
+    assert len([message for message in log.read(SCORES, 0) if message.value]) == 3
