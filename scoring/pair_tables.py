@@ -52,7 +52,7 @@ def plan_of(*, tiny: bool) -> Plan:
         shape = FalconShape(hidden=64, layers=2, heads=4, words=512)
         return Plan("cpu", "float32", shape, 64, 12, 4, 256, (128, 512), 256, 1, False, 1e-4)
     budgets = (4_096, 8_192, 16_384, 32_768, 65_536)
-    return Plan("cuda", "bfloat16", FalconShape(), 512, 128, 24, 16_384, budgets, 8_192, 3, True, 0.01)
+    return Plan("cuda", "bfloat16", FalconShape(), 512, 128, 24, 16_384, budgets, 8_192, 2, True, 0.01)
 
 
 class Bench:
