@@ -16,7 +16,7 @@ from scoring.training_texts import CROP_WORDS, Sample, balanced_weights, calibra
 from scoring.weights import Calibration
 
 C = 3.0
-CROPS = 3  # of each text: a text says more by three stretches than by one
+CROPS = 6  # of each text: a text says more by six stretches than by one
 WEB_WEIGHT = 6.0  # human pages as the web has them are what it is for; registers it never saw gain by it too
 RARITY = 0.25  # see `rarity`; 0 leaves the columns as they come, 0.5 would be inverse document frequency's root
 _RAREST = 1e-3  # n-grams rarer than one text in a thousand are all alike

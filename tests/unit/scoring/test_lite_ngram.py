@@ -21,7 +21,7 @@ PROSE = (
     "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
 )
 
-PINNED = ("a303097d", -3.333294, 0.007142, 272)  # weights, margin, p(llm), tokens
+PINNED = ("904c6e35", -3.869758, 0.008483, 272)  # weights, margin, p(llm), tokens
 GERMAN = (
     "Als wir am Abend in den Hafen kamen, war es schon dunkel, und der Mann, der uns hinüber bringen wollte, war "
     "nirgends zu sehen. Mein Bruder sagte, dass er in der Kneipe fragen will, und so setzte ich mich. "
