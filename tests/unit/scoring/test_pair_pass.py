@@ -137,6 +137,14 @@ def test_a_small_variance_on_large_logits_keeps_its_digits() -> None:
         assert case.run(tile=tile).var_q.item() == pytest.approx(0.0625, rel=1e-5)
 
 
+def test_a_mean_that_fp32_cannot_hold_does_not_spoil_the_variance() -> None:
+    """Every third logit 1/64 above 8,192: the mean is rounded by more than a hundredth of the deviation, and the
+    variance is still right, by the corrected two-pass rule."""
+    q = np.where(np.arange(4_000) % 3, 8192.0, 8192.0 + 1 / 64)[None, :]
+    found = exact_case(np.zeros((1, 4_000)), q, [0]).run(tile=4_000)
+    assert found.var_q.item() == pytest.approx(float(q.var()), rel=1e-4)
+
+
 def test_equal_logits_have_no_variance() -> None:
     """Where all logits are equal, the mean is that logit, the variance 0, and lse = z + log V."""
     case = exact_case(np.full((1, 100), 1e4), np.full((1, 100), -1e4), [3])
