@@ -20,7 +20,7 @@ from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.messages import counted, message, one_line
 from farmwatch.role_names import Role
-from farmwatch.roles import create_topics, load_configured_ruleset, open_configured, tally_identity
+from farmwatch.roles import create_topics, load_configured_ruleset, open_configured, site_test_of, tally_identity
 from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.canary import is_canary
 from stream.errors import StreamError
@@ -52,7 +52,8 @@ def check_models(config: Config, roles: Sequence[Role]) -> None:
 def check_detectors(config: Config, roles: Sequence[Role]) -> None:
     """What SCORE would refuse at its start, and TALLY too: found without loading a language model.
 
-    Raises UnknownDetector, BadWeights, BadThresholds, Uncalibrated, ConfigError, and as `refuse_unfit_pair`.
+    Raises UnknownDetector, BadWeights, BadThresholds, Uncalibrated, NoSiteTest, BadSiteNumbers, ConfigError, and as
+    `refuse_unfit_pair`.
     """
     from scoring.detector import detector_identities, refuse_uncalibrated
 
@@ -63,7 +64,10 @@ def check_detectors(config: Config, roles: Sequence[Role]) -> None:
 
             refuse_unfit_pair(config.score.pair)
     if Role.TALLY in roles:
+        from scoring.method_choice import site_method
+
         refuse_uncalibrated([tally_identity(config)])
+        site_method(config.tally, tally_identity(config), site_test_of(config))
 
 
 def check_log(config: Config, roles: Sequence[Role]) -> None:

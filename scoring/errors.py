@@ -109,6 +109,12 @@ class DeviceLost(ScoringError):
     retriable = True
 
 
+class CannotScore(ScoringError):
+    """The configured detectors could not be loaded: the process ends, and says with this what is wrong."""
+
+    fatal = True  # not the fault of a record
+
+
 class DeviceGone(ScoringError):
     """The device failed several times in a row and gave nothing in between, so this process is of no more use.
 

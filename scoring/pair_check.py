@@ -55,7 +55,7 @@ def look(settings: PairSettings) -> PairCheck:
     """In the process of its own: what there is, up to the first thing that is wrong."""
     found = PairCheck()
     try:
-        from scoring.pair_models import _device, _tokenizer, check_tokenizers, libraries
+        from scoring.pair_models import check_tokenizers, device_named, libraries, load_tokenizer
 
         torch, transformers = libraries()
         versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
@@ -67,9 +67,9 @@ def look(settings: PairSettings) -> PairCheck:
         weights = sum(path.stat().st_size for folder in folders for path in weight_files(folder))
         found = msgspec.structs.replace(found, weight_bytes=weights)
         names = (settings.observer, settings.performer)
-        cutters = [_tokenizer(transformers, name, folder) for name, folder in zip(names, folders, strict=True)]
+        cutters = [load_tokenizer(transformers, name, folder) for name, folder in zip(names, folders, strict=True)]
         check_tokenizers(*names, *(tokenizer.backend_tokenizer for tokenizer in cutters))
-        device = _device(settings.device, torch)
+        device = device_named(settings.device, torch)
         if device.type != "cuda":
             return msgspec.structs.replace(found, device="cpu")
         free, _total = torch.cuda.mem_get_info(device)

@@ -87,14 +87,14 @@ def load_models(settings: PairSettings) -> PairModels:
     Raises MissingExtra, MissingModel, UnsupportedModel, DifferentTokenizers, NoDevice, and DeviceLost where it fails.
     """
     torch, transformers = libraries()
-    device = _device(settings.device, torch)
+    device = device_named(settings.device, torch)
     transformers.utils.logging.disable_progress_bar()
     folders = (
         find_model(settings.observer, settings.observer_revision, fetch=True),
         find_model(settings.performer, settings.performer_revision, fetch=True),
     )
     names = (settings.observer, settings.performer)
-    tokenizers = [_tokenizer(transformers, name, folder) for name, folder in zip(names, folders, strict=True)]
+    tokenizers = [load_tokenizer(transformers, name, folder) for name, folder in zip(names, folders, strict=True)]
     check_tokenizers(*names, *(tokenizer.backend_tokenizer for tokenizer in tokenizers))
     observer = _load(torch, transformers, names[0], folders[0], device, settings)
     performer = _load(torch, transformers, names[1], folders[1], device, settings)
@@ -149,7 +149,8 @@ def device_errors() -> Iterator[None]:
         raise
 
 
-def _device(name: str, libtorch: Any) -> torch.device:
+def device_named(name: str, libtorch: Any) -> torch.device:
+    """The device of `score.pair.device`. Raises NoDevice for a card that torch does not see."""
     device: torch.device = libtorch.device(name)
     if device.type == "cuda":
         cards = libtorch.cuda.device_count() if libtorch.cuda.is_available() else 0
@@ -161,7 +162,8 @@ def _device(name: str, libtorch: Any) -> torch.device:
     return device
 
 
-def _tokenizer(transformers: Any, name: str, folder: Path) -> Any:
+def load_tokenizer(transformers: Any, name: str, folder: Path) -> Any:
+    """The fast tokenizer of the model in `folder`; none of its code is run. Raises UnsupportedModel."""
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder, use_fast=True, trust_remote_code=False, local_files_only=True

@@ -148,7 +148,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     abstained: int = 0
     flagged: int = 0
     pages_used: int = 0  # scores that the decision rests on
-    llr: float = 0.0  # log-likelihood ratio, nats
+    llr: float = 0.0  # log-likelihood ratio, nats; of the method deciles the margin
     dropped_by: dict[str, int] = {}  # first failed rule -> pages
     sources: list[str] = []
     queries: list[str] = []
