@@ -99,7 +99,7 @@ class PairEngine:
         self._device: Device | None = self._on(models)
         self._turn = threading.Lock()  # one thread at the device
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="pair-tokens")
-        self._budget = settings.batch_tokens
+        self._budget = settings.token_budget
         self._losses = 0  # in a row
         self._suspects: dict[bytes, int] = {}  # text -> losses of the device when it was read alone
         self._poison: dict[bytes, None] = {}
@@ -168,7 +168,7 @@ class PairEngine:
         tokenizer, rules = self._tokenizer, self._rules
         if tokenizer is None:
             raise BadParameters("this pair has no tokenizer: it reads token ids only")
-        size = max(64, _SLICE_BATCHES * self._settings.batch_tokens // self._settings.max_tokens)
+        size = max(64, _SLICE_BATCHES * self._settings.token_budget // self._settings.max_tokens)
         parts = [texts[start : start + size] for start in range(0, len(texts), size)]
         coming = deque(self._ahead.submit(tokenise, part, tokenizer, rules) for part in parts[:1])
         for part in [*parts[1:], None]:

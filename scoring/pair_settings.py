@@ -42,8 +42,8 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     flagged 4% and 9% of 1,306 human pages, above it 0.4% and 2%."""
     english_only: bool = True
     """Texts with few English function words are not scored (`other_language`): the published thresholds are English."""
-    batch_tokens: int = 16_384
-    """Tokens of a batch, padding included. Halved by itself when the device's memory is too small for it."""
+    batch_tokens: int = 0
+    """Tokens of a batch, padding included; 0: 16,384 on cuda, 2,048 on cpu. Halved by itself when memory is short."""
     kernel: Literal["auto", "torch", "triton"] = "auto"
     """How the vocabulary is passed over: auto takes the Triton kernel on cuda and chunked torch elsewhere."""
     compile: bool = False
@@ -59,8 +59,13 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("max_tokens must be 2 to 2048")
         if not 2 <= self.min_tokens <= self.max_tokens:
             raise ValueError("min_tokens must be 2 to max_tokens")
-        if not 64 <= self.batch_tokens <= 4_194_304:
-            raise ValueError("batch_tokens must be 64 to 4194304")
+        if self.batch_tokens and not 64 <= self.batch_tokens <= 4_194_304:
+            raise ValueError("batch_tokens must be 64 to 4194304, or 0")
+
+    @property
+    def token_budget(self) -> int:
+        """Tokens of a batch: those that are set, or else what suits the device."""
+        return self.batch_tokens or (2_048 if self.device == "cpu" else 16_384)
 
     @property
     def number_format(self) -> Literal["bfloat16", "float32"]:
