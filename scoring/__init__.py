@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scoring.calibration import calibrate
     from scoring.calibration_report import CalibrationReport
+    from scoring.canary import is_canary, truth_of
     from scoring.detector import (
         BUILT_IN,
         Detector,
@@ -24,16 +25,31 @@ if TYPE_CHECKING:
         BadTrainingData,
         BadWeights,
         CalibrationRefused,
+        CannotScore,
+        DeviceGone,
+        DeviceLost,
+        DifferentTokenizers,
         MissingExtra,
+        MissingModel,
+        NoDevice,
         NoSiteTest,
+        OutOfDeviceMemory,
+        PoisonText,
         PooledDetectors,
         ScoringError,
         TrainingRefused,
+        Uncalibrated,
         UnknownDetector,
+        UnsupportedModel,
     )
     from scoring.gaussian_test import GaussianParams
     from scoring.labelled_scores import LabelledScores, ScoredLabel, gather
     from scoring.method_choice import site_method
+    from scoring.pair_detector import PairDetector, load_pair_engine
+    from scoring.pair_engine import PairEngine
+    from scoring.pair_scores import PairReading
+    from scoring.pair_settings import PairSettings
+    from scoring.panel import Panel
     from scoring.pipes import (
         EstimateLine,
         FlagLine,
@@ -50,15 +66,7 @@ if TYPE_CHECKING:
     from scoring.score_stage import ScoreStage
     from scoring.settings import ScoreSettings, TallySettings
     from scoring.site_method import PageScore, SiteMethod, SiteVerdict
-    from scoring.site_rates import (
-        SiteRate,
-        by_query_group,
-        by_rank_band,
-        by_source,
-        by_window,
-        rates_by,
-        site_rate,
-    )
+    from scoring.site_rates import SiteRate, by_query_group, by_rank_band, by_source, by_window, rates_by, site_rate
     from scoring.site_training import LabelledSite, train_sites
     from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, SprtParams, params_for
     from scoring.tally_stage import TallyStage
@@ -68,6 +76,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "scoring.calibration": ("calibrate",),
     "scoring.calibration_report": ("CalibrationReport",),
+    "scoring.canary": (
+        "is_canary",
+        "truth_of",
+    ),
     "scoring.detector": (
         "BUILT_IN",
         "Detector",
@@ -84,16 +96,38 @@ _HOMES = {
         "BadTrainingData",
         "BadWeights",
         "CalibrationRefused",
+        "CannotScore",
+        "DeviceGone",
+        "DeviceLost",
+        "DifferentTokenizers",
         "MissingExtra",
+        "MissingModel",
+        "NoDevice",
         "NoSiteTest",
+        "OutOfDeviceMemory",
+        "PoisonText",
         "PooledDetectors",
         "ScoringError",
         "TrainingRefused",
+        "Uncalibrated",
         "UnknownDetector",
+        "UnsupportedModel",
     ),
     "scoring.gaussian_test": ("GaussianParams",),
-    "scoring.labelled_scores": ("LabelledScores", "ScoredLabel", "gather"),
+    "scoring.labelled_scores": (
+        "LabelledScores",
+        "ScoredLabel",
+        "gather",
+    ),
     "scoring.method_choice": ("site_method",),
+    "scoring.pair_detector": (
+        "PairDetector",
+        "load_pair_engine",
+    ),
+    "scoring.pair_engine": ("PairEngine",),
+    "scoring.pair_scores": ("PairReading",),
+    "scoring.pair_settings": ("PairSettings",),
+    "scoring.panel": ("Panel",),
     "scoring.pipes": (
         "EstimateLine",
         "FlagLine",
@@ -105,10 +139,25 @@ _HOMES = {
         "score_texts",
         "tally_scores",
     ),
-    "scoring.published": ("load_thresholds", "published_for"),
-    "scoring.rate": ("ErrorCounts", "Rate", "estimate"),
+    "scoring.published": (
+        "load_thresholds",
+        "published_for",
+    ),
+    "scoring.rate": (
+        "ErrorCounts",
+        "Rate",
+        "estimate",
+    ),
     "scoring.score_stage": ("ScoreStage",),
-    "scoring.settings": ("ScoreSettings", "TallySettings"),
+    "scoring.settings": (
+        "ScoreSettings",
+        "TallySettings",
+    ),
+    "scoring.site_method": (
+        "PageScore",
+        "SiteMethod",
+        "SiteVerdict",
+    ),
     "scoring.site_rates": (
         "SiteRate",
         "by_query_group",
@@ -118,17 +167,31 @@ _HOMES = {
         "rates_by",
         "site_rate",
     ),
-    "scoring.site_method": ("PageScore", "SiteMethod", "SiteVerdict"),
-    "scoring.site_training": ("LabelledSite", "train_sites"),
-    "scoring.site_verdict": ("LITE_NGRAM_PARAMS", "SiteTest", "SprtParams", "params_for"),
+    "scoring.site_training": (
+        "LabelledSite",
+        "train_sites",
+    ),
+    "scoring.site_verdict": (
+        "LITE_NGRAM_PARAMS",
+        "SiteTest",
+        "SprtParams",
+        "params_for",
+    ),
     "scoring.tally_stage": ("TallyStage",),
-    "scoring.threshold_set": ("Curve", "ThresholdSet"),
-    "scoring.training": ("TrainingOptions", "run_training"),
+    "scoring.threshold_set": (
+        "Curve",
+        "ThresholdSet",
+    ),
+    "scoring.training": (
+        "TrainingOptions",
+        "run_training",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [  # noqa: RUF022  # in the order of the packages' parts
+__all__ = [
     "BUILT_IN",
+    "LITE_NGRAM_PARAMS",
     "BadParameters",
     "BadSiteNumbers",
     "BadThresholds",
@@ -136,18 +199,30 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "BadWeights",
     "CalibrationRefused",
     "CalibrationReport",
+    "CannotScore",
     "Curve",
     "Detector",
+    "DeviceGone",
+    "DeviceLost",
+    "DifferentTokenizers",
     "ErrorCounts",
     "EstimateLine",
     "FlagLine",
     "GaussianParams",
-    "LITE_NGRAM_PARAMS",
     "LabelledScores",
     "LabelledSite",
     "MissingExtra",
+    "MissingModel",
+    "NoDevice",
     "NoSiteTest",
+    "OutOfDeviceMemory",
     "PageScore",
+    "PairDetector",
+    "PairEngine",
+    "PairReading",
+    "PairSettings",
+    "Panel",
+    "PoisonText",
     "PooledDetectors",
     "Rate",
     "ScoreLine",
@@ -169,7 +244,9 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "ThresholdSet",
     "TrainingOptions",
     "TrainingRefused",
+    "Uncalibrated",
     "UnknownDetector",
+    "UnsupportedModel",
     "by_query_group",
     "by_rank_band",
     "by_source",
@@ -180,8 +257,10 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "estimate",
     "estimate_sites",
     "gather",
+    "is_canary",
     "load_detector",
     "load_detectors",
+    "load_pair_engine",
     "load_thresholds",
     "params_for",
     "published_for",
@@ -192,6 +271,7 @@ __all__ = [  # noqa: RUF022  # in the order of the packages' parts
     "site_rate",
     "tally_scores",
     "train_sites",
+    "truth_of",
 ]
 
 
