@@ -31,7 +31,7 @@ _BLIND_SPOTS = """### What it cannot see
 - Text under 150 words, lists, tables and other languages than English: it abstains, with the reason.
 - Beyond the first 700 words of a text.
 - The zero point of a register it was not trained on: human guides, encyclopaedic and official prose lean towards "llm".
-  It ranks sites well and places them badly, so its site test expects up to 30% of a human site's pages to be flagged.
+  It ranks sites well and places them badly, so its site test expects up to 32% of a human site's pages to be flagged.
 - Newer assistants than its training texts, except by their resemblance to older ones.
 """
 

@@ -19,6 +19,7 @@ from scoring.site_verdict import (
     of_flags,
     params_for,
 )
+from tests.bench.bench_sites import LITE_WORLDS, beta_binomial, run_sites
 
 FLAGS = st.lists(st.booleans(), max_size=60)
 DEFAULT = SiteTest(SprtParams())
@@ -36,9 +37,10 @@ def test_six_flags_decide_llm_and_five_clear_pages_human() -> None:
 
 
 def test_built_in_detector_wants_eight_pages() -> None:
-    """With the built-in detector's parameters no verdict falls before page 8, and 7 flags do not classify."""
+    """With the built-in detector's parameters no verdict falls before page 8, nor llm before 11 flags."""
     assert LITE.decide(of_flags([True] * 7)).verdict == "unclassifiable"
-    assert LITE.decide(of_flags([True] * 8)).verdict == "llm"
+    assert LITE.decide(of_flags([True] * 10)).verdict == "undecided"
+    assert LITE.decide(of_flags([True] * 11)).verdict == "llm"
     assert LITE.decide(of_flags([False] * 20)).pages_used == 8
 
 
@@ -172,12 +174,33 @@ def test_error_rates_hold_by_simulation(params: SprtParams) -> None:
     rng = np.random.default_rng(20261121)
     test = SiteTest(params)
     sites = 3000
-    human = [test.decide(of_flags(row)).verdict for row in (rng.random((sites, 60)) < params.p0).tolist()]
-    llm = [test.decide(of_flags(row)).verdict for row in (rng.random((sites, 60)) < params.p1).tolist()]
+    human = [test.decide(of_flags(row)).verdict for row in (rng.random((sites, 150)) < params.p0).tolist()]
+    llm = [test.decide(of_flags(row)).verdict for row in (rng.random((sites, 150)) < params.p1).tolist()]
     assert human.count("llm") <= 3 + 3 * math.sqrt(3) + 1  # expected at most 3 of 3,000
     assert llm.count("human") / sites <= params.beta / (1 - params.alpha) + 3 * math.sqrt(params.beta / sites)
     assert human.count("human") > 0.97 * sites
     assert llm.count("llm") > 0.95 * sites
+
+
+@pytest.mark.parametrize("budget", [20, 40])
+@pytest.mark.parametrize("close_after_ms", [0, None])
+def test_the_built_in_detector_s_errors_hold_where_sites_scatter(budget: int, close_after_ms: int | None) -> None:
+    """Human sites of mean share .07, LLM sites of mean .80, pages correlated by .1: errors within alpha and beta.
+
+    10 of 10,000 human sites are expected at alpha; three standard errors are granted beyond it.
+    """
+    sites, test = 10_000, SiteTest(LITE_NGRAM_PARAMS, close_after_ms)
+    (_, human, llm), *_ = LITE_WORLDS
+    alpha = LITE_NGRAM_PARAMS.alpha * sites
+    assert run_sites(test, beta_binomial(*human, budget), sites).verdicts["llm"] <= alpha + 3 * math.sqrt(alpha)
+    assert run_sites(test, beta_binomial(*llm, budget), sites).share("human") <= LITE_NGRAM_PARAMS.beta
+
+
+def test_a_p1_at_the_mean_is_too_high() -> None:
+    """Why p1 is .63: at .80, an LLM site's mean share, sites that are flagged less are called human twice as often."""
+    bold = SiteTest(SprtParams(p0=0.30, p1=0.80, min_pages=8, min_articles=8))
+    (_, _, llm), *_ = LITE_WORLDS
+    assert run_sites(bold, beta_binomial(*llm, 20), 10_000).share("human") > 2 * LITE_NGRAM_PARAMS.beta
 
 
 @pytest.mark.parametrize(

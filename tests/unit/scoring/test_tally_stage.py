@@ -390,11 +390,11 @@ def test_enough_articles_stop_an_undecided_site() -> None:
 
 
 def test_built_in_parameters_follow_the_detector() -> None:
-    """Without parameters in the settings, seven flags of the built-in detector do not decide, eight do."""
+    """Without parameters in the settings, seven pages of the built-in detector do not classify, eight clear ones do."""
     name = "lite-ngram/00000000/p0.95"
-    desk = Desk(name).feed(*(page(i) for i in range(8)), *(score(f"t{i}", True, name) for i in range(7)))
+    desk = Desk(name).feed(*(page(i) for i in range(8)), *(score(f"t{i}", False, name) for i in range(7)))
     assert desk.row.verdict == "unclassifiable"
-    assert desk.feed(score("t7", True, name)).row.verdict == "llm"
+    assert desk.feed(score("t7", False, name)).row.verdict == "human"
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
