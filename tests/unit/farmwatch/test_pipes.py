@@ -161,13 +161,13 @@ def test_an_unknown_ruleset_is_a_usage_error(farmwatch: Runner, tmp_path: Path) 
 
 def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> None:
     """Flags in page order become site verdicts in the order of the sites, and those become the rate."""
-    flags = [{"site": "farm", "flag": True, "score": 1.0, "detector": "lite-ngram/x"} for _ in range(9)]
+    flags = [{"site": "farm", "flag": True, "score": 1.0, "detector": "lite-ngram/x"} for _ in range(12)]
     flags += [{"site": "paper", "flag": False, "score": 0.1} for _ in range(9)]
     flags += [{"site": "few", "flag": None, "score": None}]
     ran = farmwatch("tally", _write(tmp_path, *flags))
     sites = _lines(ran.out)
     assert [(site["site"], site["verdict"], site["pages"]) for site in sites] == [
-        ("farm", "llm", 9),
+        ("farm", "llm", 12),
         ("paper", "human", 9),
         ("few", "unclassifiable", 1),
     ]
