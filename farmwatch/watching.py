@@ -156,4 +156,5 @@ SITE_FIELDS = (
     "mixed",
     "decided_at",
     "days",
+    "method_digest",
 )

@@ -24,7 +24,16 @@ import msgspec
 from scoring.bimodal import is_mixed
 from scoring.detector_family import same_family
 from scoring.errors import BadSiteNumbers, NoSiteTest
-from scoring.site_method import HUMAN, LLM, UNCLASSIFIABLE, MethodName, PageScore, SiteVerdict, afterthoughts
+from scoring.site_method import (
+    HUMAN,
+    LLM,
+    UNCLASSIFIABLE,
+    MethodName,
+    PageScore,
+    SiteVerdict,
+    afterthoughts,
+    method_digest,
+)
 
 PLACES = tuple(tenth / 10 for tenth in range(1, 10))
 PAGES = 15
@@ -129,6 +138,7 @@ class DecileTest:
     def __init__(self, numbers: DecileNumbers, close_after_ms: int | None = None) -> None:
         """`close_after_ms` after the 15th page the site closes, see scoring.sequential; None = never."""
         self.numbers = numbers
+        self.digest = method_digest(self.name, numbers, close_after_ms)
         self._close_after_ms = close_after_ms
 
     def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:

@@ -30,7 +30,7 @@ from scoring.bimodal import is_mixed
 from scoring.detector_family import BINOCULARS_FALCON, same_family
 from scoring.errors import BadParameters, BadTrainingData, NoSiteTest
 from scoring.sequential import SequentialTest, check_errors, wald_bounds
-from scoring.site_method import MethodName, PageScore, SiteVerdict
+from scoring.site_method import MethodName, PageScore, SiteVerdict, method_digest
 
 DESIGN_PAGES = 8  # m above: about as many as the test takes to decide
 
@@ -81,6 +81,7 @@ class GaussianTest:
     def __init__(self, params: GaussianParams, close_after_ms: int | None = None) -> None:
         """`close_after_ms`: see scoring.sequential; None = the site never closes."""
         self.params = params
+        self.digest = method_digest(self.name, params, close_after_ms)
         bounds = wald_bounds(params.alpha, params.beta)
         self._walk = SequentialTest(self.name, bounds, params.min_pages, params.min_articles, close_after_ms)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
@@ -43,11 +44,24 @@ class SiteMethod(Protocol):
     def name(self) -> MethodName:
         """The method's name in settings and rows."""
 
+    @property
+    def digest(self) -> str:
+        """Tells methods of one name apart whose verdicts may differ, see `method_digest`."""
+
     def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
         """Judge a site by page scores in the order of their fetch; those that lack what it needs are passed over."""
 
     def evidence(self, verdict: SiteVerdict) -> str:
         """Why a verdict is what it is, in one sentence for people."""
+
+
+def method_digest(name: MethodName, numbers: msgspec.Struct, close_after_ms: int | None) -> str:
+    """SHA-256 of all that a verdict follows from beside the scores: numbers and closing rule; 8 hex digits.
+
+    Verdicts of two digests are not pooled: they come from two tests, whatever their method's name.
+    """
+    parts = [name, numbers, close_after_ms]
+    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:8]
 
 
 def afterthoughts(verdict: SiteVerdict) -> str:

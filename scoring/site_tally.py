@@ -167,8 +167,8 @@ class SiteTally(msgspec.Struct, array_like=True):
                 found[text] = PageScore(scored.flag, scored.score, fetched_at)
         return list(found.values())
 
-    def row(self, site: str, detector: str, verdict: SiteVerdict, run: str) -> SiteState:
-        """The site's row, with what its method says of `evidence(detector)`; updated_at is left 0.
+    def row(self, site: str, detector: str, verdict: SiteVerdict, method_digest: str, run: str) -> SiteState:
+        """The site's row, with what a method of this digest says of `evidence(detector)`; updated_at is left 0.
 
         `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts.
         """
@@ -200,6 +200,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             mixed=verdict.mixed,
             decided_at=verdict.decided_at,
             days=self.days,
+            method_digest=method_digest,
         )
 
 

@@ -37,6 +37,7 @@ from scoring.site_method import (
     PageScore,
     SiteMethod,
     SiteVerdict,
+    method_digest,
 )
 
 __all__ = [
@@ -117,6 +118,7 @@ class SiteTest:
     def __init__(self, params: SprtParams, close_after_ms: int | None = None) -> None:
         """Derive the steps and the bounds from `params`. `close_after_ms`: see scoring.sequential; None = never."""
         self.params = params
+        self.digest = method_digest(self.name, params, close_after_ms)
         bounds = wald_bounds(params.alpha, params.beta)
         self.lower, self.upper = bounds
         self.flag_step = min(math.log(params.p1 / params.p0), params.clip)

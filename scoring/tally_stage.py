@@ -94,7 +94,7 @@ class TallyStage(Stage):
 
     def _emit(self, site: str, tally: SiteTally, ctx: Context) -> None:
         verdict = self._method.decide(tally.evidence(self._detector))
-        row = tally.row(site, self._detector, verdict, self._run)
+        row = tally.row(site, self._detector, verdict, self._method.digest, self._run)
         digest = xxhash.xxh3_128_digest(encode(row))
         if digest != tally.emitted:
             tally.emitted = digest

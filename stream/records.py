@@ -160,6 +160,9 @@ class SiteState(Record, frozen=True, kw_only=True):
     mixed: bool = False  # two clear groups of scores: part of the site looks written by a model, part does not
     decided_at: int = 0  # fetch time of the page whose score decided; 0 = not decided
     days: list[int] = []  # days (since 1970, UTC) with a hit of the site, sorted; the newest MAX_DAYS of them
+    method_digest: str = (
+        ""  # of the method's parameters and its closing rule, 8 hex; "" = a row of before there was one
+    )
 
 
 class RatePoint(Record, frozen=True, kw_only=True):
@@ -182,6 +185,8 @@ class RatePoint(Record, frozen=True, kw_only=True):
     digest: str = ""  # of the ruleset
     detector: str = ""  # identity
     run: str = "live"
+    site_method: str = ""  # of the site verdicts: sprt | gaussian | deciles
+    site_method_digest: str = ""  # of the site method's parameters
 
 
 class Decision(Record, frozen=True, kw_only=True):

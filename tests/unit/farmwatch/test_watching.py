@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from crawler.crawl_stage import FrontierCounts
@@ -137,6 +138,7 @@ def test_sites_names_the_ruleset_of_each_row(farmwatch: Runner, finished: str) -
 def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
     """A mixed site is told by a column of the table, and by a field of the JSON beside the method."""
     row = SiteState(id="m.example", site="m.example", detector=DETECTOR, verdict="llm", method="gaussian", mixed=True)
+    row = msgspec.structs.replace(row, method_digest="0a1b2c3d")
     with closing(open_log(finished)) as log:
         log.append([Output(SITES, 0, b"m.example", encode(row))])
     heading, *rows = [line.split("\t") for line in farmwatch("sites", "--log", finished).out.splitlines()]
@@ -144,6 +146,7 @@ def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
     assert {row[0]: row[column] for row in rows} == {"b.example": "", "kept.example": "", "m.example": "mixed"}
     found = {row["site"]: row for row in _lines(farmwatch("sites", "--json", "--log", finished).out)}
     assert (found["m.example"]["mixed"], found["m.example"]["method"]) == (True, "gaussian")
+    assert found["m.example"]["method_digest"] == "0a1b2c3d"
     assert (found["b.example"]["mixed"], found["b.example"]["days"]) == (False, [])
 
 

@@ -359,6 +359,23 @@ def test_the_threshold_sets_site_test_stands_behind_the_settings() -> None:
     assert used == [6, 3, 15]
 
 
+def test_a_row_says_which_test_judged_it() -> None:
+    """Rows of other parameters, another closing rule or another method have another digest; the same test the same."""
+    name = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
+    tests: list[dict[str, Any]] = [
+        {},
+        {"sprt": SprtParams(p0=0.19)},
+        {"close_after_s": 3600},
+        {"method": "gaussian"},
+        {"method": "gaussian", "gaussian": GaussianParams(mu0=0.99)},
+        {"method": "deciles"},
+    ]
+    digests = [Desk(name, **test).feed(hit(1)).row.method_digest for test in tests]
+    assert all(len(digest) == 8 for digest in digests)
+    assert len(set(digests)) == len(tests)
+    assert digests == [Desk(name, **test).feed(hit(1), page(1)).row.method_digest for test in tests]
+
+
 def test_a_detector_without_numbers_has_no_tally() -> None:
     """The stage is refused when it is made, not at the first score; settings or a threshold set mend it."""
     name = "fast-detectgpt/a+b@0a1b2c3d/float32/512/mine-1"
