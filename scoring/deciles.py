@@ -145,6 +145,7 @@ class DecileTest:
         """Judge a site by its page scores in the order of their fetch; those without a score are passed over."""
         usable = [page for page in pages if page.score is not None]
         decided_at = usable[PAGES - 1].fetched_at if len(usable) >= PAGES else 0
+        given = len(usable)
         if decided_at and self._close_after_ms is not None:
             closes_at = decided_at + self._close_after_ms
             usable = [*usable[:PAGES], *(page for page in usable[PAGES:] if page.fetched_at <= closes_at)]
@@ -165,6 +166,7 @@ class DecileTest:
             before=before,
             before_pages=PAGES if before else 0,
             mixed=is_mixed(usable),
+            closed=len(usable) < given,
         )
 
     def evidence(self, verdict: SiteVerdict) -> str:

@@ -69,11 +69,12 @@ class SequentialTest:
 
     def walk(self, steps: Iterable[tuple[PageScore, float]]) -> SiteVerdict:
         """Judge by pages in the order of their fetch, each with what it adds to the sum."""
-        llr, flagged, used, closes_at = 0.0, 0, 0, math.inf
+        llr, flagged, used, closes_at, closed = 0.0, 0, 0, math.inf, False
         lower, upper = self.bounds
         found = SiteVerdict(verdict=UNDECIDED, pages_used=0, flagged=0, llr=0.0, pages=0, method=self.name)
         for page, step in steps:
-            if page.fetched_at > closes_at:
+            closed = page.fetched_at > closes_at
+            if closed:
                 break
             used += 1
             flagged += bool(page.flag)
@@ -98,7 +99,7 @@ class SequentialTest:
                 before_pages=0 if first else found.pages_used,
             )
         if found.verdict != UNDECIDED:
-            return msgspec.structs.replace(found, pages=used)
+            return msgspec.structs.replace(found, pages=used, closed=closed)
         verdict = UNCLASSIFIABLE if used < self.min_articles else UNDECIDED
         return SiteVerdict(verdict=verdict, pages_used=used, flagged=flagged, llr=llr, pages=used, method=self.name)
 

@@ -35,6 +35,7 @@ class SiteVerdict(msgspec.Struct, frozen=True, kw_only=True):
     before: str = ""  # the verdict that later pages corrected; "" = none
     before_pages: int = 0  # scores on which it had rested
     mixed: bool = False  # two clear groups of scores, see scoring.bimodal
+    closed: bool = False  # scores came after the site closed: no later one is evidence either
 
 
 class SiteMethod(Protocol):

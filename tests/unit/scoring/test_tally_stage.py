@@ -338,6 +338,21 @@ def test_a_site_that_is_no_longer_mixed_stops() -> None:
     assert [decision.reason for decision in desk.decisions] == ["decided_llm"]
 
 
+@pytest.mark.parametrize("method", ["sprt", "gaussian", "deciles"])
+def test_a_mixed_site_stops_once_it_has_closed(method: str) -> None:
+    """Decided and mixed on the first day, and 300 pages on the third that are no evidence any more: crawling stops."""
+    name = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
+    desk = Desk(name, method=method)
+    flags = [True] * 2 + [False] * 4 + [True] * 9
+    for number, flag in enumerate(flags):
+        value = (0.84 if flag else 1.0) + 0.001 * number
+        desk.feed(page(number, visit=1 + number), score(f"t{number}", flag, name, value))
+    assert (desk.row.mixed, desk.row.verdict, desk.decisions) == (True, "llm", [])
+    for number in range(100, 400):
+        desk.feed(page(number, visit=2 * DAY_MS + number), score(f"t{number}", True, name, 0.85))
+    assert [decision.reason for decision in desk.decisions] == ["decided_llm"]
+
+
 def test_days_with_a_hit_are_kept() -> None:
     """Days of hits, each once, in order; of more than 400 the newest; a hit without a time has none."""
     desk = Desk().feed(hit(1), hit(2, at=2 * DAY_MS), hit(3, at=2 * DAY_MS + 5), hit(4, at=DAY_MS - 1))
