@@ -171,7 +171,7 @@ def outcome(log: Log) -> Outcome:
         for message in log.read(SITES, partition):
             if message.value and not is_heartbeat(message):
                 row = decode(SiteState, message.value)
-                result.sites[row.site] = msgspec.structs.replace(row, updated_at=0)
+                result.sites[row.site] = msgspec.structs.replace(row, updated_at=0, decided_at=0)
     return result
 
 
