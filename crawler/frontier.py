@@ -39,7 +39,7 @@ from crawler.rows import (
 from crawler.settings import CrawlSettings
 from crawler.site_store import SiteStore
 from crawler.sitemaps import first_sitemaps, sample
-from crawler.urls import host_of, is_skipped, normalise, origin_of, other_scheme, page_id_of_normal, port_of
+from crawler.urls import hit_url, host_of, is_skipped, origin_of, other_scheme, page_id_of_normal, port_of
 from stream.metrics import Meter
 from stream.records import Decision, Hit, Page
 from stream.state import KeyedState
@@ -79,7 +79,7 @@ class Frontier:
 
     def add_hit(self, hit: Hit) -> str:
         """Queue a hit's URL; says what became of it: queued, known, or refused. Raises UnusableUrl."""
-        url = normalise(hit.url)
+        url = hit_url(hit.url)
         if host_of(url) != hit.site:
             raise UnusableUrl(f"hit {hit.id} names the site {hit.site!r}, its URL is of {host_of(url)!r}")
         row = self._store.site(hit.site) or SiteRow(hit.site, next_start=self._now, delay_s=self._settings.delay_s)

@@ -19,7 +19,7 @@ import msgspec
 import xxhash
 
 from crawler.errors import UnusableUrl
-from crawler.urls import site_of
+from crawler.urls import hit_url, host_of
 from stream.records import Hit
 
 LINE_CAP = 1_000_000  # characters of one record
@@ -61,7 +61,7 @@ def make_hit(fields: dict[str, Any], source: str = "file") -> Hit:
     numbers = {name: _whole_number(name, fields.get(name)) for name in _NUMBERS}
     fetched_at = _time_ms(fields.get("fetched_at"))
     ident = hit_id(texts["source"], texts["query_id"], texts.get("engine", ""), numbers["rank"], url, fetched_at)
-    site = site_of(url)
+    site = host_of(hit_url(url))
     if not _HOST.fullmatch(site):
         raise UnusableUrl(f"no host name can be {site[:200]!r}")
     return Hit(id=ident, site=site, url=url, fetched_at=fetched_at, **numbers, **texts)  # type: ignore[arg-type]

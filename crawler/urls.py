@@ -58,6 +58,18 @@ def normalise(url: str, base: str | None = None) -> str:
     return href
 
 
+def hit_url(url: str) -> str:
+    """`normalise` of a URL that a search result names. Raises UnusableUrl, also for hosts under `.invalid`.
+
+    RFC 2606 reserves that name: no search engine can have found a page there, and this program's own canary sites stand
+    under it, whose verdicts measure errors. A hit must not be able to pass for one of them.
+    """
+    normal = normalise(url)
+    if host_of(normal).rpartition(".")[2] == "invalid":
+        raise UnusableUrl(f"no site can be under .invalid, which is reserved (RFC 2606): {url[:200]!r}")
+    return normal
+
+
 def host_of(url: str) -> str:
     """Host name of a normalised URL (IPv6 in brackets), without the port."""
     authority = url.split("/", 3)[2]

@@ -68,6 +68,13 @@ def test_broken_lines_are_named_and_skipped() -> None:
     assert len(hits) == 1 and [line.number for line in bad] == [2, 3, 4, 5]
 
 
+def test_a_hit_that_imitates_a_canary_is_refused() -> None:
+    """A page of hits cannot put its own sites among the canaries: such a line is broken, with its reason."""
+    found = list(read_hits([b"https://x.5f0c2a91d3b7e604.9.1.llm.canary.invalid/1", b"https://a.example/"]))
+    assert isinstance(found[0], BadLine) and "reserved (RFC 2606)" in found[0].reason
+    assert isinstance(found[1], Hit)
+
+
 def test_ids_are_the_same_on_every_reading_and_differ_by_rank() -> None:
     """A file read twice gives the same ids; the same URL at another rank is another hit."""
     data = b"url,rank\nhttp://a.example/,1\nhttp://a.example/,2\n"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from crawler.errors import UnusableUrl
 from crawler.urls import (
     fetch_id,
+    hit_url,
     host_of,
     is_skipped,
     normalise,
@@ -50,6 +51,16 @@ def test_what_is_no_web_url_is_refused(url: str) -> None:
     """Anything but an http(s) URL with a host raises UnusableUrl, and nothing else."""
     with pytest.raises(UnusableUrl):
         print(normalise(url))
+
+
+@pytest.mark.parametrize(
+    "host", ["novels.5f0c2a91d3b7e604.12.9.human.canary.invalid", "a.INVALID.", "invalid", "%69nvalid"]
+)
+def test_no_hit_has_a_reserved_host(host: str) -> None:
+    """A hit under `.invalid`, however it is spelled, could pass for a canary site: it is refused, and says why."""
+    with pytest.raises(UnusableUrl, match=r"under \.invalid, which is reserved \(RFC 2606\)"):
+        hit_url(f"https://{host}/1")
+    assert hit_url("https://invalid.example/a#b") == "https://invalid.example/a"
 
 
 def test_site_is_the_host_without_port() -> None:
