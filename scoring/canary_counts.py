@@ -1,14 +1,18 @@
 """What became of canary sites: the errors of the site verdict, and of page flags, by what is known of their truth.
 
 A canary site is sent again every round under a new name, with the same texts; a detector that gives a text the same
-score every time says nothing new on it. So the rounds of one content are one site, and its newest round counts. What
-is counted is what rates are made of: classifiable sites, the undecided as not llm.
+score every time says nothing new on it. So the rounds of one content are one site. So are those of one label, whose
+texts may be edited from round to round and are no draw of a new site: of each label, and of each content, one round
+counts, the newest. Only while that is on its way the one before it counts in its place; a round that a newer one
+follows has had its time, and counts however it ended. What is counted is what rates are made of: classifiable sites,
+the undecided as not llm.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,7 +27,7 @@ _Z95 = 1.959963984540054
 
 
 class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):
-    """Pages of canary sites of one truth; of each content the newest round."""
+    """Pages of canary sites of one truth, or of one site."""
 
     sent: int  # by the sites' names
     measured: int  # with features
@@ -33,11 +37,16 @@ class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Canary sites of one detector and one ruleset; keys are `human` and `llm`, who wrote them."""
+    """Canary sites of one detector, ruleset and site method; keys are `human` and `llm`, who wrote them."""
 
     sites: Mapping[str, Mapping[str, int]]  # truth -> verdict -> sites
-    pages: Mapping[str, CanaryPages]
+    pages_of: Mapping[str, Sequence[CanaryPages]]  # truth -> the pages of each site of which none is on its way
     last_at: int  # when the row of a canary site changed last, ms; 0 = never
+
+    @property
+    def pages(self) -> dict[str, CanaryPages]:
+        """The pages of all sites of a truth."""
+        return {truth: _together(found) for truth, found in self.pages_of.items()}
 
     @property
     def counts(self) -> CanaryCounts:
@@ -55,33 +64,36 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         """What the canaries measure, by name; what has nothing to divide by is left out.
 
         site_fpr and site_tpr: classifiable sites called llm; page_fpr and page_tpr: scored pages that are flagged;
-        kept_human and kept_llm: pages sent that the ruleset keeps. Pages of a site agree: the intervals of page shares,
-        which take them as independent, are too narrow.
+        kept_human and kept_llm: pages sent that the ruleset keeps. Pages of a site agree: the intervals of page shares
+        are those of `scoring.shares`, in which whole sites vary.
         """
-        shares: dict[str, tuple[int, int]] = {}
+        shares: dict[str, Interval] = {}
         for truth, name in ((HUMAN_TRUTH, "fpr"), (LLM_TRUTH, "tpr")):
-            found, pages = self.sites[truth], self.pages[truth]
-            shares[f"site_{name}"] = found.get(LLM, 0), _classifiable(found)
-            shares[f"page_{name}"] = pages.flagged, pages.scored
-            shares[f"kept_{truth}"] = pages.kept, pages.sent
-        return {name: wilson(min(part, whole), whole, _Z95) for name, (part, whole) in shares.items() if whole}
+            found, pages = self.sites[truth], self.pages_of[truth]
+            classifiable = _classifiable(found)
+            if classifiable:
+                shares[f"site_{name}"] = wilson(found.get(LLM, 0), classifiable, _Z95)
+            for kind, counted in (
+                (f"page_{name}", [(site.flagged, site.scored) for site in pages]),
+                (f"kept_{truth}", [(site.kept, site.sent) for site in pages]),
+            ):
+                if any(whole for _, whole in counted):
+                    shares[kind] = _share_of_pages(counted)
+        return shares
 
 
 def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummary:
-    """Count the canary sites among rows whose row has changed since then (ms), of each content its newest round.
+    """Count the canary sites among rows whose row has changed since then (ms), one round of each label and content.
 
-    Raises PooledDetectors for canary rows of several detectors, rulesets or runs.
+    Raises PooledDetectors for canary rows of several detectors, rulesets, site methods or runs.
     """
     canaries = [row for row in rows if truth_of(row.site) is not None]
     refuse_pooled(canaries)
-    newest: dict[str, SiteState] = {}
-    for row in sorted(canaries, key=lambda row: (row.updated_at, row.site)):
-        if row.updated_at >= since_ms:
-            _put_newest(newest, row)
-    chosen = {truth: [row for row in newest.values() if truth_of(row.site) == truth] for truth in TRUTHS}
+    chosen = _chosen(row for row in canaries if row.updated_at >= since_ms)
+    of_truth = {truth: [found for found in chosen if truth_of(found.row.site) == truth] for truth in TRUTHS}
     return CanarySummary(
-        sites={truth: dict(Counter(row.verdict for row in found)) for truth, found in chosen.items()},
-        pages={truth: _pages(found) for truth, found in chosen.items()},
+        sites={truth: dict(Counter(found.row.verdict for found in of)) for truth, of in of_truth.items()},
+        pages_of={truth: [_pages(found.row) for found in of if found.over] for truth, of in of_truth.items()},
         last_at=max((row.updated_at for row in canaries), default=0),
     )
 
@@ -91,25 +103,68 @@ def canary_counts(rows: Iterable[SiteState], since_ms: int = 0) -> CanaryCounts:
     return canary_summary(rows, since_ms).counts
 
 
-def _put_newest(newest: dict[str, SiteState], row: SiteState) -> None:
-    """Of one content the round with a verdict counts, and of those the newest: one under way says nothing yet."""
+class _Round(NamedTuple):
+    row: SiteState
+    over: bool  # finished, or followed by a newer round
+
+
+def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
+    """One round of each label and of each content, see above."""
+    chosen: list[_Round] = []
+    taken: set[str] = set()
+    under_way: list[SiteState] = []
+    followed: set[str] = set()
+    for row in sorted(rows, key=lambda row: (row.updated_at, row.site), reverse=True):
+        if not taken.isdisjoint(_same(row)):
+            continue
+        if followed.isdisjoint(_same(row)) and _is_under_way(row):
+            under_way.append(row)
+            followed |= _same(row)
+        else:
+            chosen.append(_Round(row, True))
+            taken |= _same(row)
+    # Where there is no round before it, one under way counts as it stands.
+    return chosen + [_Round(row, False) for row in under_way if taken.isdisjoint(_same(row))]
+
+
+def _same(row: SiteState) -> set[str]:
+    """What two rounds have in common if they say the same, or of one site: label and truth, or content."""
     name = canary_name(row.site)
-    content = row.site if name is None else name.content
-    known = newest.get(content)
-    if known is None or row.verdict != UNCLASSIFIABLE or known.verdict == UNCLASSIFIABLE:
-        newest[content] = row
+    return {row.site} if name is None else {f"{name.label} {name.truth}", name.content}
+
+
+def _is_under_way(row: SiteState) -> bool:
+    name = canary_name(row.site)
+    pages = row.pages if name is None else name.pages
+    return row.pages < pages or row.scored + row.abstained < row.articles
 
 
 def _classifiable(verdicts: Mapping[str, int]) -> int:
     return sum(count for verdict, count in verdicts.items() if verdict != UNCLASSIFIABLE)
 
 
-def _pages(rows: Sequence[SiteState]) -> CanaryPages:
-    names = [canary_name(row.site) for row in rows]
+def _pages(row: SiteState) -> CanaryPages:
+    name = canary_name(row.site)
     return CanaryPages(
-        sent=sum(row.pages if name is None else name.pages for row, name in zip(rows, names, strict=True)),
-        measured=sum(row.pages for row in rows),
-        kept=sum(row.articles for row in rows),
-        scored=sum(row.scored for row in rows),
-        flagged=sum(row.flagged for row in rows),
+        sent=row.pages if name is None else name.pages,
+        measured=row.pages,
+        kept=row.articles,
+        scored=row.scored,
+        flagged=row.flagged,
     )
+
+
+def _together(sites: Sequence[CanaryPages]) -> CanaryPages:
+    return CanaryPages(**{name: sum(getattr(site, name) for site in sites) for name in CanaryPages.__struct_fields__})
+
+
+def _share_of_pages(counted: Sequence[tuple[int, int]]) -> Interval:
+    """The share of pages in its interval; `counted` are (part, whole) of each site, any whole > 0."""
+    import numpy as np
+
+    from scoring.shares import share  # it loads numpy, which most rates do without
+
+    hits = np.concatenate([np.arange(whole) < part for part, whole in counted])
+    found = share(hits, np.repeat(np.arange(len(counted)), [whole for _, whole in counted]))
+    assert found.share is not None and found.low is not None and found.high is not None  # there are pages
+    return Interval(found.share, found.low, found.high)

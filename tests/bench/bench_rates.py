@@ -215,7 +215,7 @@ def speed() -> None:
     ]
     for n in range(60):
         truth = "llm" if n % 2 else "human"
-        site = CanaryName("x", f"{n:016x}", 10, 1, truth).site
+        site = CanaryName(f"x{n}", f"{n:016x}", 10, 1, truth).site
         rows.append(SiteState(id=site, site=site, verdict=truth, detector="x/1", ruleset="r", digest="d", updated_at=1))
     settings = RateSettings(groups={f"g{n}": [f"group{n}-*"] for n in range(9)})
     print("CPU of rates over 100,000 sites, median of 3")

@@ -39,9 +39,9 @@ def row(site: str, verdict: str, **more: Any) -> SiteState:
 
 def canary(truth: str, number: int, verdict: str) -> SiteState:
     """The row of a canary site."""
-    site = CanaryName("notes", f"{number:016x}", 10, 7, truth).site
+    site = CanaryName(f"notes{number}", f"{number:016x}", 10, 7, truth).site
     now_ms = int(time.time() * 1000)
-    return row(site, verdict, pages=10, articles=9, scored=8, flagged=4, updated_at=now_ms)
+    return row(site, verdict, pages=10, articles=9, scored=8, abstained=1, flagged=4, updated_at=now_ms)
 
 
 CANARIES = [canary("human", n, "human" if n else "llm") for n in range(3)] + [

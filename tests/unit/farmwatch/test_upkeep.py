@@ -206,7 +206,7 @@ def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
     upkeep.look()
     assert "canary_sites{" not in generate_latest(metrics.registry).decode()
     for number, verdict in enumerate(("llm", "human", "human", "human")):
-        log.append([_row(CanaryName("x", f"{number:016x}", 9, 1, "human").site, verdict, updated_at=900_000)])
+        log.append([_row(CanaryName(f"x{number}", f"{number:016x}", 9, 1, "human").site, verdict, updated_at=900_000)])
     upkeep.look()
     assert _value(metrics, 'canary_sites{truth="human",verdict="human"}') == 3
     assert _value(metrics, 'canary_sites{truth="llm",verdict="llm"}') == 0

@@ -14,11 +14,13 @@ from scoring.error_counts import CanaryCounts
 from scoring.errors import PooledDetectors
 from stream.records import SiteState
 
+FINISHED = {"pages": 10, "articles": 8, "scored": 7, "abstained": 1, "flagged": 3, "detector": "x/1"}
 
-def row(truth: str, content: int, verdict: str, number: int = 5, **more: Any) -> SiteState:
-    """The row of a canary site of ten pages."""
-    site = CanaryName("label", f"{content:016x}", 10, number, truth).site
-    fields = {"pages": 9, "articles": 8, "scored": 7, "flagged": 3, "updated_at": number, "detector": "x/1", **more}
+
+def row(truth: str, content: int, verdict: str, number: int = 5, label: str = "", **more: Any) -> SiteState:
+    """The row of a canary site of ten pages, of which eight are articles; a label for each content unless given."""
+    site = CanaryName(label or f"label{content}", f"{content:016x}", 10, number, truth).site
+    fields = {**FINISHED, "updated_at": number, **more}
     return SiteState(id=site, site=site, verdict=verdict, **fields)
 
 
@@ -40,10 +42,52 @@ def test_errors_are_counted_as_the_rate_counts() -> None:
 
 def test_rounds_of_one_content_are_one_site() -> None:
     """The newest round counts, since texts keep their scores; one that is under way does not yet replace the last."""
-    rows = [row("human", 1, "llm", 5), row("human", 1, "human", 6), row("human", 1, "unclassifiable", 7)]
+    rows = [row("human", 1, "llm", 5), row("human", 1, "human", 6), row("human", 1, "unclassifiable", 7, pages=9)]
     assert canary_counts(rows) == CanaryCounts(0, 0, 1, 1)
     assert canary_counts(reversed(rows)) == CanaryCounts(0, 0, 1, 1)
     assert canary_counts([*rows, row("human", 2, "llm", 5)]) == CanaryCounts(0, 0, 2, 1)
+
+
+def test_an_edited_label_is_still_one_site() -> None:
+    """Whoever edits a text every day has no new site every day; labels that trade their contents are no more sites."""
+    daily = [row("llm", day, "llm" if day < 30 else "human", day, label="novels") for day in range(1, 31)]
+    assert canary_counts(daily) == CanaryCounts(1, 0, 0, 0)
+    assert canary_counts([*daily, row("human", 1, "human", label="novels")]) == CanaryCounts(1, 0, 1, 1)
+    traded = [row("llm", 1, "llm", 6, "a"), row("llm", 2, "llm", 6, "b"), row("llm", 2, "human", 5, "a")]
+    assert canary_counts(traded) == CanaryCounts(2, 2, 0, 0)
+    assert canary_counts([row("llm", 1, "llm", 5, "a"), row("llm", 1, "human", 6, "b")]) == CanaryCounts(1, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "unfinished", [{"pages": 9}, {"scored": 6}, {"pages": 0, "articles": 0, "scored": 0, "abstained": 0}]
+)
+def test_a_round_under_way_gives_way_to_the_one_before(unfinished: dict[str, int]) -> None:
+    """Pages or scores missing: the last round counts; with none before it, its verdict counts and no page share."""
+    newest = row("llm", 1, "undecided", 7, **unfinished)
+    found = canary_summary([row("llm", 1, "llm", 6), newest])
+    assert found.counts == CanaryCounts(1, 1, 0, 0)
+    assert found.pages["llm"].sent == 10
+    assert canary_counts([newest]) == CanaryCounts(1, 0, 0, 0)
+    assert set(canary_summary([newest]).shares()) == {"site_tpr"}
+
+
+def test_a_breakdown_is_seen_with_the_next_round() -> None:
+    """All pages of the newest round dropped: no verdict any more, and the shares that are kept fall at once."""
+    dropped = {"articles": 0, "scored": 0, "abstained": 0, "flagged": 0}
+    rows = [row("llm", 1, "llm", 5), row("human", 2, "human", 5)]
+    rows += [row("llm", 1, "unclassifiable", 6, **dropped), row("human", 2, "unclassifiable", 6, **dropped)]
+    found = canary_summary(rows)
+    assert found.counts == CanaryCounts(0, 0, 0, 0)
+    assert {name: share.point for name, share in found.shares().items()} == {"kept_human": 0.0, "kept_llm": 0.0}
+
+
+def test_a_round_that_never_ended_is_over_when_the_next_one_comes() -> None:
+    """A stage that loses a page of every round, or a dead SCORE, hides behind a good round for one round at most."""
+    stuck = {"scored": 0, "abstained": 0, "flagged": 0}
+    rows = [row("llm", 1, "llm", 5), *(row("llm", 1, "unclassifiable", number, **stuck) for number in (6, 7))]
+    found = canary_summary(rows)
+    assert found.counts.llm_sites == 0
+    assert (found.pages["llm"].kept, found.pages["llm"].scored) == (8, 0)
 
 
 def test_old_rounds_do_not_count() -> None:
@@ -74,10 +118,19 @@ def test_shares_of_sites_and_pages() -> None:
     assert all(share.low <= share.point <= share.high for share in found.values())
 
 
+def test_pages_of_a_site_are_not_independent() -> None:
+    """Two sites of one kind each know half a share no better than two draws do: nearly nothing."""
+    pages = {"pages": 1000, "articles": 1000, "scored": 1000, "abstained": 0}
+    rows = [row("human", 1, "llm", flagged=1000, **pages), row("human", 2, "human", flagged=0, **pages)]
+    share = canary_summary(rows).shares()["page_fpr"]
+    assert share.point == 0.5
+    assert share.low < 0.05 and share.high > 0.95
+
+
 def test_nothing_to_divide_by_is_left_out() -> None:
     """Without canaries there are no shares; with unclassifiable sites only, no share of sites."""
     assert canary_summary([]).shares() == {}
-    assert set(canary_summary([row("human", 1, "unclassifiable", scored=0)]).shares()) == {"kept_human"}
+    assert set(canary_summary([row("human", 1, "unclassifiable", scored=0, abstained=8)]).shares()) == {"kept_human"}
 
 
 @given(
