@@ -104,7 +104,9 @@ def tally(
     /,
     *,
     method: Annotated[Method | None, Parameter(help="How a site is decided; default: tally.method.")] = None,
-    detector: Annotated[str, Parameter(help="Whose scores they are, where the lines do not say.")] = "lite-ngram",
+    detector: Annotated[
+        str, Parameter(help="Whose scores they are, where a line does not say; default: the one named first.")
+    ] = "",
     deciles: Annotated[
         Path | None, Parameter(help="File of `farmwatch train-sites`; default: tally.deciles, or the one that ships.")
     ] = None,
@@ -113,7 +115,9 @@ def tally(
     """Page scores to site verdicts. In: {site, score, flag[, detector]}, in page order.
 
     Out, at the end of the input, in the order in which the sites came: {site, verdict, pages_used, pages, evidence,
-    mixed, detector}. `sprt` reads the flags, `gaussian` and `deciles` the scores. Numbers of [tally] hold here too.
+    mixed, detector, method, method_digest}. `sprt` reads the flags, `gaussian` and `deciles` the scores. Numbers of
+    [tally] hold here too. Where no line and no option names a detector it is lite-ngram; a line of another detector
+    than the rest, or of none beside named ones, is bad: scores of two are never pooled.
     """
     import msgspec
 
@@ -138,6 +142,8 @@ def estimate(
     confidence: Annotated[float, Parameter(help="Of the interval.")] = 0.95,
 ) -> int:
     """Site verdicts to the rate. In: {verdict[, site]}, one line a site; the last line of a site counts.
+
+    Lines that name two detectors, rulesets, methods or runs, or of which some name none, are refused.
 
     Out: {rate, low, high, llm, classifiable, unclassifiable, sites, ...}. With the four error counts the rate is
     corrected by them, without them it is not and says so.

@@ -24,6 +24,7 @@ from scoring.settings import ScoreSettings, TallySettings
 
 T = TypeVar("T")
 _TEXTS_AT_ONCE = 256
+_UNNAMED = "lite-ngram"  # whose scores are tallied that neither lines nor command name
 
 
 class TextOfSite(TextLine, frozen=True, kw_only=True):
@@ -111,16 +112,28 @@ def _write(lines: JsonLines[TextOfSite], scored: _Scored) -> None:
 
 
 def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:
-    """Page scores to site verdicts. Lines of another detector than the first one's are skipped: they are not pooled.
+    """Page scores to site verdicts, of one detector: `detector`, or else the one that a line names first.
 
-    Raises NoSiteTest where the method has no numbers for the detector, BadSiteNumbers.
+    Lines of another are bad and skipped. A line that names none is of `detector`; without that it is bad beside lines
+    that name one, since nobody says whose it is. Raises NoSiteTest where the method has no numbers for the detector,
+    BadSiteNumbers.
     """
     lines = JsonLines(files, FlagOfDetector, "tally")
-    of_one = _OneDetector(lines, detector)
-    scores = list(of_one)
-    method = site_method(settings, of_one.detector)
+    placed = list(lines)
+    of = detector or next((line.detector for _, line in placed if line.detector), "")
+    scores = []
+    for place, line in placed:
+        whose = line.detector or detector
+        if whose == of:
+            scores.append(FlagLine(site=line.site, flag=line.flag, score=line.score))
+        else:
+            said = f"score of {whose or 'a detector that is not named'}, not of {of}"
+            lines.bad(place, f"{said}; scores of two detectors are never pooled", "detector")
+    of = of or _UNNAMED
+    method = site_method(settings, of)
     for site in tally_scores(scores, method):
-        write_line({**msgspec.structs.asdict(site), "detector": of_one.detector})
+        judged_by = {"detector": of, "method": method.name, "method_digest": method.digest}
+        write_line({**msgspec.structs.asdict(site), **judged_by})
     return lines.end()
 
 
@@ -129,23 +142,3 @@ def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence
     lines = JsonLines(files, SiteVerdictLine, "estimate")
     write_line(estimate_sites((line for _, line in lines), errors, confidence))
     return lines.end()
-
-
-class _OneDetector:
-    """Flags of the first detector that is named."""
-
-    def __init__(self, lines: JsonLines[FlagOfDetector], default: str) -> None:
-        self._lines = lines
-        self.detector = default
-        self._named = False
-
-    def __iter__(self) -> Iterator[FlagLine]:
-        for place, line in self._lines:
-            if line.detector and not self._named:
-                self.detector, self._named = line.detector, True
-            if line.detector and line.detector != self.detector:
-                self._lines.bad(
-                    place, f"score of {line.detector}; scores of two detectors are never pooled", "detector"
-                )
-                continue
-            yield FlagLine(site=line.site, flag=line.flag, score=line.score)

@@ -51,7 +51,7 @@ def train_sites(
         raise UsageError(f"{out}: there already; take another --out, or --force to write over")
     file = LabelFile(scores, score_column, label_column)
     sites: dict[tuple[str, bool], list[float]] = {}
-    of = ""  # the identity whose scores they are
+    of: str | None = None  # the identity whose scores they are; "" = neither lines nor command say
     for line in file:
         if line.score is None or -1 < line.words < min_words:
             continue  # abstained, or no article
@@ -59,8 +59,9 @@ def train_sites(
             file.bad(line.place, "no site")
             continue
         whose = line.detector or detector
-        if of and whose != of:
-            raise PooledDetectors(f"{line.place}: scores of {of} and of {whose} are not learned from together")
+        if of is not None and whose != of:
+            one, other = (name or "a detector that is not named" for name in (of, whose))
+            raise PooledDetectors(f"{line.place}: scores of {one} and of {other} are not learned from together")
         of = whose
         sites.setdefault((line.site, line.llm), []).append(line.score)
     if not of:

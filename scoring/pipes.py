@@ -12,10 +12,10 @@ import msgspec
 
 from scoring.canary import is_canary
 from scoring.detector import Detector, TextScore
+from scoring.errors import PooledDetectors
 from scoring.rate import HALF_WIDTH, ErrorCounts
-from scoring.site_method import PageScore, SiteMethod
-from scoring.site_rates import SiteRate, refuse_pooled, site_rate
-from stream.records import SiteState
+from scoring.site_method import UNCLASSIFIABLE, PageScore, SiteMethod
+from scoring.site_rates import SiteRate, site_rate
 
 
 class TextLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +64,9 @@ class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
     detector: str | None = None  # identity
     ruleset: str | None = None
     digest: str | None = None  # of the ruleset
+    method: str | None = None  # of the site verdicts
+    method_digest: str | None = None
+    run: str | None = None
 
 
 class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,22 +137,32 @@ def estimate_sites(
 ) -> EstimateLine:
     """The rate over site verdicts; of several lines for a site the last one counts, and canary sites do not.
 
-    Raises PooledDetectors for lines of several detectors or rulesets, and as `scoring.estimate`.
+    Raises PooledDetectors for lines of two detectors, rulesets, site methods or runs, of which none may be left out by
+    a later line of its site, and as `scoring.estimate`. Lines that do not name one are of none that others name.
     """
-    rows: dict[str, SiteState] = {}
+    verdicts: dict[str, str] = {}
+    seen: dict[str, str] = {}
     for number, line in enumerate(lines):
-        site = f"line {number}" if line.site is None else line.site
-        rows[site] = SiteState(
-            id=site,
-            site=site,
-            verdict=line.verdict,
-            detector=line.detector or "",
-            ruleset=line.ruleset or "",
-            digest=line.digest or "",
-        )
-    refuse_pooled(rows.values())
-    verdicts = [row.verdict for row in rows.values() if not is_canary(row.site)]
-    return estimate_line(site_rate(verdicts, errors, confidence, half_width=half_width))
+        _refuse_another(line, seen)
+        verdicts[f"line {number}" if line.site is None else line.site] = line.verdict
+    counted = [verdict for site, verdict in verdicts.items() if not is_canary(site)]
+    return estimate_line(site_rate(counted, errors, confidence, half_width=half_width))
+
+
+def _refuse_another(line: SiteVerdictLine, seen: dict[str, str]) -> None:
+    """Raise PooledDetectors where a line names another detector and so on than those `seen`, which it is added to."""
+    named = {
+        "detector": line.detector or "",
+        "ruleset": f"{line.ruleset or ''} {line.digest or ''}".strip(),
+        "site method": f"{line.method or ''} {line.method_digest or ''}".strip(),
+        "run": line.run or "",
+    }
+    if line.verdict == UNCLASSIFIABLE and not named["ruleset"]:
+        del named["ruleset"]  # a site without a page has no ruleset yet, and counts with any
+    for what, name in named.items():
+        if seen.setdefault(what, name) != name:
+            one, other = (each or f"a {what} that is not named" for each in (seen[what], name))
+            raise PooledDetectors(f"sites of two {what}s cannot be counted together: {one} and {other}")
 
 
 def estimate_line(found: SiteRate) -> EstimateLine:

@@ -162,8 +162,8 @@ def test_an_unknown_ruleset_is_a_usage_error(farmwatch: Runner, tmp_path: Path) 
 def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> None:
     """Flags in page order become site verdicts in the order of the sites, and those become the rate."""
     flags = [{"site": "farm", "flag": True, "score": 1.0, "detector": "lite-ngram/x"} for _ in range(12)]
-    flags += [{"site": "paper", "flag": False, "score": 0.1} for _ in range(9)]
-    flags += [{"site": "few", "flag": None, "score": None}]
+    flags += [{"site": "paper", "flag": False, "score": 0.1, "detector": "lite-ngram/x"} for _ in range(9)]
+    flags += [{"site": "few", "flag": None, "score": None, "detector": "lite-ngram/x"}]
     ran = farmwatch("tally", _write(tmp_path, *flags))
     sites = _lines(ran.out)
     assert [(site["site"], site["verdict"], site["pages"]) for site in sites] == [
@@ -221,6 +221,29 @@ def test_scores_of_two_detectors_are_never_pooled(farmwatch: Runner, tmp_path: P
     assert ran.code == Exit.PROBLEM
     assert ran.err.startswith("line 2: ")
     assert _lines(ran.out)[0]["pages"] == 2
+
+
+def test_scores_without_a_name_are_the_named_detectors(farmwatch: Runner, tmp_path: Path) -> None:
+    """With --detector unnamed lines are its own, and lines of another one are bad, whichever comes first."""
+    mine, other = {"site": "a", "flag": True, "score": 1}, {"site": "b", "flag": True, "score": 1, "detector": "x/1"}
+    for lines, bad in (([mine, mine, other], "line 3: "), ([other, mine, mine], "line 1: ")):
+        ran = farmwatch("tally", "--detector", "lite-ngram/w", _write(tmp_path, *lines))
+        assert ran.code == Exit.PROBLEM
+        assert bad in ran.err and "x/1" in ran.err and "lite-ngram/w" in ran.err
+        assert [(line["site"], line["pages"], line["detector"]) for line in _lines(ran.out)] == [
+            ("a", 2, "lite-ngram/w")
+        ]
+
+
+def test_scores_without_a_name_belong_to_no_detector_that_other_lines_name(farmwatch: Runner, tmp_path: Path) -> None:
+    """Without --detector the first named one decides and unnamed lines are bad; where none is named, none is bad."""
+    unnamed, named = {"site": "a", "flag": True, "score": 1}, {"site": "b", "flag": True, "score": 1, "detector": "x/1"}
+    ran = farmwatch("tally", _write(tmp_path, unnamed, named, named))
+    assert ran.code == Exit.PROBLEM
+    assert "line 1: " in ran.err and "not named" in ran.err
+    assert [(line["site"], line["pages"], line["detector"]) for line in _lines(ran.out)] == [("b", 2, "x/1")]
+    ran = farmwatch("tally", _write(tmp_path, unnamed))
+    assert (ran.code, _lines(ran.out)[0]["detector"]) == (Exit.OK, "lite-ngram")
 
 
 def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Path) -> None:

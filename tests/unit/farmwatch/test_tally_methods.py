@@ -45,7 +45,9 @@ def test_each_method_judges_falcons_scores(farmwatch: Runner, tmp_path: Path, me
     ran = farmwatch("tally", "--method", method, write(tmp_path / "in.jsonl", rows))
     found = [json.loads(line) for line in ran.out.splitlines()]
     assert ran.code == Exit.OK
-    assert list(found[0]) == ["site", "verdict", "pages_used", "pages", "evidence", "mixed", "detector"]
+    fields = ["site", "verdict", "pages_used", "pages", "evidence", "mixed", "detector", "method", "method_digest"]
+    assert list(found[0]) == fields
+    assert {(row["method"], len(row["method_digest"])) for row in found} == {(method, 8)}
     assert [(row["verdict"], row["mixed"], row["pages"]) for row in found] == [("llm", False, 16), ("human", False, 16)]
 
 
@@ -126,6 +128,24 @@ def test_train_sites_never_pools_detectors(farmwatch: Runner, tmp_path: Path) ->
     ran = farmwatch("train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
     assert ran.code != Exit.OK and not out.exists()
     assert "fake/w" in ran.err and "fake/v" in ran.err
+
+
+@pytest.mark.parametrize("named_first", [False, True])
+def test_train_sites_pools_no_named_scores_with_unnamed_ones(
+    farmwatch: Runner, tmp_path: Path, named_first: bool
+) -> None:
+    """Lines that name no detector are not taken for those of one that others name, unless --detector says so."""
+    pytest.importorskip("sklearn")
+    out = tmp_path / "numbers.json"
+    parts = [lines_of(*SITES), lines_of(*SITES, detector="fake/w")]
+    first, second = reversed(parts) if named_first else parts
+    command = ["train-sites", write(tmp_path / "train.jsonl", first + second), "--out", out]
+    ran = farmwatch(*command)
+    assert ran.code != Exit.OK and not out.exists()
+    assert "fake/w" in ran.err and "a detector that is not named" in ran.err
+    ran = farmwatch(*command, "--detector", "fake/v")
+    assert ran.code != Exit.OK and "fake/w" in ran.err and "fake/v" in ran.err
+    assert farmwatch(*command, "--detector", "fake/w").code == Exit.OK
 
 
 def test_train_sites_wants_sites_enough(farmwatch: Runner, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
+from scoring.errors import PooledDetectors
 from scoring.gaussian_test import GaussianParams, GaussianTest
 from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_scores
 from scoring.rate import ErrorCounts
@@ -62,6 +64,38 @@ def test_a_line_without_a_site_is_a_site_of_its_own() -> None:
     unnamed = [SiteVerdictLine(verdict="llm") for _ in range(3)]
     found = estimate_sites([*unnamed, SiteVerdictLine(site="", verdict="human"), SiteVerdictLine(verdict="human")])
     assert (found.llm, found.human, found.sites) == (3, 2, 5)
+
+
+@pytest.mark.parametrize(
+    ("what", "one", "other"),
+    [
+        ("detector", {"detector": "x/1"}, {"detector": "y/1"}),
+        ("ruleset", {"ruleset": "r", "digest": "d1"}, {"ruleset": "r", "digest": "d2"}),
+        ("site method", {"method": "sprt", "method_digest": "d1"}, {"method": "sprt", "method_digest": "d2"}),
+        ("run", {"run": "live"}, {"run": "again"}),
+    ],
+)
+def test_estimate_pools_nothing(what: str, one: dict[str, str], other: dict[str, str]) -> None:
+    """Lines of two, or of one and of none, are refused with both names: for two sites, and for one, in each order."""
+    for first, second in ((one, other), (other, one), (one, {}), ({}, one)):
+        for site in ("a", "b"):
+            lines = [
+                SiteVerdictLine(site="a", verdict="llm", **first),
+                SiteVerdictLine(site=site, verdict="human", **second),
+            ]
+            with pytest.raises(PooledDetectors, match=f"two {what}s") as caught:
+                estimate_sites(lines)
+            assert all(name in str(caught.value) for name in [*first.values(), *second.values()])
+        assert estimate_sites([SiteVerdictLine(site="a", verdict="llm", **first)] * 2).sites == 1
+
+
+def test_a_site_without_a_page_counts_with_any_ruleset() -> None:
+    """A row that no ruleset has judged yet is unclassifiable, and no reason to refuse the others."""
+    rows = [
+        SiteVerdictLine(site="a", verdict="unclassifiable", ruleset=""),
+        SiteVerdictLine(site="b", verdict="llm", ruleset="r"),
+    ]
+    assert estimate_sites(rows).sites == estimate_sites(rows[::-1]).sites == 2
 
 
 def row(site: str, verdict: str, sources: list[str], queries: list[str], rank: int) -> SiteState:
