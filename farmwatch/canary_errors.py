@@ -47,12 +47,8 @@ def by_canaries(found: CanarySummary, least: int) -> Correction:
             remark=f"not corrected by canaries: {counts.llm_sites} LLM and {counts.human_sites} human ones could be"
             f" classified, {least} of each are needed"
         )
-    if not counts.better_than_chance:
-        return Correction(
-            remark="not corrected by canaries: by them the site verdict is no better than chance"
-            f" ({counts.llm_found} of {counts.llm_sites} LLM and {counts.human_sites - counts.human_cleared} of"
-            f" {counts.human_sites} human ones called llm)"
-        )
+    if counts.unusable:
+        return Correction(remark=f"not corrected by canaries: {counts.unusable}")
     return Correction(
         counts,
         f"corrected by {counts.llm_sites} LLM canary sites, of which {counts.llm_found} were found, and"

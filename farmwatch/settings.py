@@ -67,6 +67,8 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in self.groups:
             if not name.strip() or name in _RESERVED_GROUPS:
                 raise ValueError(f"groups: a group cannot be called {name!r}: that is what sites without one are in")
+        if self.errors is not None and self.errors.unusable:
+            raise ValueError(f"errors: no rate can be corrected by these counts: {self.errors.unusable}")
 
 
 class CanarySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -50,7 +50,8 @@ def estimate(
     The `undecided` among them count as not llm; the text says what the rate were if all of them were llm.
     With `errors` estimate and interval are corrected by them (Lang-Reiczigel); without, they are Wilson's, uncorrected.
     An interval wider than `half_width` to either side says how many more sites it needs.
-    Raises BadParameters for counts that cannot be, and for error counts no better than chance (Se' + Sp' <= 1).
+    Raises BadParameters for counts that cannot be, and for error counts by which nothing can be corrected: too few
+    sites, or none that show the verdict to be better than chance (`ErrorCounts.unusable`).
     """
     if not 0 <= llm <= classifiable:
         raise BadParameters(f"a rate needs 0 <= llm <= classifiable, not {llm} of {classifiable}")
@@ -60,8 +61,8 @@ def estimate(
         raise BadParameters(f"confidence lies between 0 and 1, not {confidence}")
     if not 0 < half_width < 1:
         raise BadParameters(f"the half width of an interval lies between 0 and 1, not {half_width}")
-    if errors is not None and not errors.better_than_chance:
-        raise BadParameters(f"the site verdict is no better than chance by these error counts: {errors}")
+    if errors is not None and errors.unusable:
+        raise BadParameters(f"no rate can be corrected by these error counts: {errors.unusable}")
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     known = None if errors is None else Known(*map(float, msgspec.structs.astuple(errors)))
     needed = _at_least_few(classifiable, sites_needed(llm, classifiable, known, z, half_width))

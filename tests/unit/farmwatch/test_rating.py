@@ -198,12 +198,18 @@ def test_the_configuration_comes_before_the_canaries() -> None:
     ("canaries", "now_ms", "said"),
     [
         (_canaries(10, 10, of_each=19), 10**12, "19 LLM and 19 human ones could be classified, 20 of each are needed"),
+        (
+            _canaries(10, 12),
+            10**12,
+            "they do not show the site verdict to be better than chance (10 of 20 LLM and 8 of",
+        ),
+        (_canaries(0, 20), 10**12, "canaries: they find the site verdict no better than chance (0 of 20 LLM and 0 of"),
         (_canaries(4, 4), 10**12, "no better than chance (4 of 20 LLM and 16 of 20 human ones called llm)"),
         (_canaries(18, 19), 10**12 + 31 * 86_400_000, ""),
         (_canaries(18, 19, detector="y/1"), 10**12, ""),
         (_canaries(18, 19, digest="d2"), 10**12, ""),
     ],
-    ids=["few", "chance", "old", "other detector", "other ruleset"],
+    ids=["few", "not shown", "never llm", "chance", "old", "other detector", "other ruleset"],
 )
 def test_canaries_that_cannot_correct_do_not(canaries: list[SiteState], now_ms: int, said: str) -> None:
     """Too few, too old, no better than chance, or of another detector or ruleset: uncorrected, with the reason."""

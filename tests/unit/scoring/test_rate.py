@@ -20,10 +20,10 @@ GOOD = ErrorCounts(llm_sites=40, llm_found=39, human_sites=76, human_cleared=75)
 
 @st.composite
 def error_counts(draw: st.DrawFn) -> ErrorCounts:
-    """Error counts of a verdict better than chance."""
-    n1, n0 = draw(st.integers(0, 300)), draw(st.integers(0, 300))
-    counts = ErrorCounts(n1, draw(st.integers(0, n1)), n0, draw(st.integers(0, n0)))
-    assume((counts.llm_found + 1) / (n1 + 2) + (counts.human_cleared + 1) / (n0 + 2) > 1.001)
+    """Error counts of a verdict that is shown to be better than chance."""
+    n1, n0 = draw(st.integers(5, 300)), draw(st.integers(5, 300))
+    counts = ErrorCounts(n1, draw(st.integers(n1 // 3, n1)), n0, draw(st.integers(n0 // 3, n0)))
+    assume(not counts.unusable)
     return counts
 
 
@@ -270,6 +270,33 @@ def test_no_site_at_all_says_how_many_to_begin_with() -> None:
     assert estimate(0, 0, GOOD).more_sites is not None
 
 
-def test_errors_of_one_kind_only_do_not_hang() -> None:
-    """Known sites of one truth only: what is missing is found, however wide the interval is."""
-    assert estimate(5, 10, ErrorCounts(0, 0, 50, 50)).more_known_sites > 0
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        (ErrorCounts(20, 0, 22, 22), "no better than chance (0 of 20 LLM and 0 of 22 human ones called llm)"),
+        (ErrorCounts(20, 20, 22, 0), "no better than chance"),
+        (ErrorCounts(20, 1, 22, 22), "do not show the site verdict to be better than chance (1 of 20 LLM"),
+        (ErrorCounts(20, 11, 20, 11), "do not show"),
+        (ErrorCounts(1, 1, 0, 0), "too few sites of known truth: at least 5 of each are needed"),
+        (ErrorCounts(0, 0, 50, 50), "too few"),
+        (ErrorCounts(4, 4, 50, 50), "too few"),
+    ],
+)
+def test_a_useless_verdict_corrects_nothing(counts: ErrorCounts, said: str) -> None:
+    """Counts at chance, not shown to be beyond it, or of hardly any site are refused: no rate of 0 or 1 is made."""
+    with pytest.raises(BadParameters) as caught:
+        estimate(21, 68, counts)
+    assert said in str(caught.value)
+
+
+def test_the_bound_of_youdens_index_by_hand() -> None:
+    """Newcombe's method 11 for 56 of 70 against 48 of 80: the published interval begins at .0428."""
+    assert ErrorCounts(70, 56, 80, 32).youden_low == pytest.approx(0.0428, abs=1e-4)
+
+
+@given(error_counts())
+def test_what_corrects_is_beyond_chance_smoothed_or_not(errors: ErrorCounts) -> None:
+    """Counts that are taken leave a divisor above 0 both as counted and as the formula smooths it."""
+    n1, n0 = errors.llm_sites, errors.human_sites
+    assert errors.llm_found / n1 + errors.human_cleared / n0 > 1
+    assert (errors.llm_found + 1) / (n1 + 2) + (errors.human_cleared + 1) / (n0 + 2) > 1
