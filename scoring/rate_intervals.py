@@ -30,6 +30,12 @@ Preventive Veterinary Medicine 113, 2014) add successes and failures before the 
     half  = z sqrt(p'(1 - p')/n' + point^2 Se'(1 - Se')/n1' + (1 - point)^2 Sp'(1 - Sp')/n0') / (Se' + Sp' - 1)
     interval = point + shift -/+ half, clipped to [0, 1].
 
+Where all of it lies below 0 or above 1, the count is one that the measured errors cannot have made: fewer sites are
+called llm than false alarms alone would be, or more than all sites would be. Clipped, the interval were a single point,
+as if the share were known perfectly; yet what it shows is that Se or Sp are others here than where they were measured.
+Of what remains known the plain share is the nearest, so the interval is then joined with Wilson's, from 0 to Wilson's
+upper bound or from Wilson's lower bound to 1. It only ever grows by that, so its coverage does not fall.
+
 docs/rates.md says where its coverage falls below .94, and by how much.
 """
 
@@ -49,7 +55,7 @@ class Known(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """An estimated share and its bounds, all in [0, 1], low <= point <= high."""
+    """An estimated share and its bounds, low <= point <= high; in [0, 1] unless said otherwise."""
 
     point: float
     low: float
@@ -73,6 +79,27 @@ def wilson(x: float, n: float, z: float) -> Interval:
 
 def lang_reiczigel(x: float, n: float, known: Known, z: float) -> Interval:
     """The corrected share in its interval; n >= 0, and the known counts better than chance (Se' + Sp' > 1)."""
+    point, low, high = _unclipped(x, n, known, z)
+    low, high = clipped(low), clipped(high)
+    return Interval(min(max(clipped(point), low), high), low, high)
+
+
+def fits(x: float, n: float, known: Known, z: float) -> bool:
+    """Whether the corrected interval has any of [0, 1], before it is clipped."""
+    _, low, high = _unclipped(x, n, known, z)
+    return low < 1 and high > 0
+
+
+def corrected_interval(x: float, n: float, known: Known, z: float) -> Interval:
+    """Lang and Reiczigel's interval, joined with Wilson's where counts and errors do not fit; n > 0."""
+    found = lang_reiczigel(x, n, known, z)
+    if fits(x, n, known, z):
+        return found
+    plain = wilson(x, n, z)
+    return Interval(found.point, min(found.low, plain.low), max(found.high, plain.high))
+
+
+def _unclipped(x: float, n: float, known: Known, z: float) -> Interval:
     n_z = n + z * z
     p = (x + z * z / 2) / n_z
     n1, n0 = known.llm_sites + 2, known.human_sites + 2
@@ -82,8 +109,7 @@ def lang_reiczigel(x: float, n: float, known: Known, z: float) -> Interval:
     var_se, var_sp = se * (1 - se) / n1, sp * (1 - sp) / n0
     shift = 2 * z * z * (point * var_se - (1 - point) * var_sp)
     half = z * math.sqrt(p * (1 - p) / n_z + point**2 * var_se + (1 - point) ** 2 * var_sp) / youden
-    low, high = clipped(point + shift - half), clipped(point + shift + half)
-    return Interval(min(max(clipped(point), low), high), low, high)
+    return Interval(point, point + shift - half, point + shift + half)
 
 
 def clipped(value: float) -> float:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from farmwatch.rating import rate_lines
 from farmwatch.settings import RateSettings
 from scoring.canary import CanaryName
-from scoring.rate_intervals import Interval, Known, lang_reiczigel, wilson
+from scoring.rate_intervals import Interval, Known, corrected_interval, wilson
 from stream.records import SiteState
 
 ROUNDS = 10_000
@@ -137,7 +137,7 @@ def holds(setting: Setting, x: int, a: int, b: int) -> bool:
     known = Known(setting.n1, a, setting.n0, b)
     if (a + 1) / (setting.n1 + 2) + (b + 1) / (setting.n0 + 2) <= 1:
         return False
-    found = lang_reiczigel(x, setting.n, known, Z95)
+    found = corrected_interval(x, setting.n, known, Z95)
     return found.low <= setting.rate <= found.high
 
 
