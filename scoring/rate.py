@@ -14,7 +14,7 @@ import msgspec
 
 from scoring.error_counts import ErrorCounts as ErrorCounts
 from scoring.errors import BadParameters
-from scoring.rate_intervals import Interval, Known, lang_reiczigel, wilson
+from scoring.rate_intervals import Interval, Known, corrected_interval, fits, wilson
 from scoring.sites_needed import SitesNeeded, sites_needed
 
 CORRECTED, UNCORRECTED, NO_SITES = ErrorCounts.METHOD, "uncorrected", "no classifiable sites"
@@ -80,6 +80,7 @@ def estimate(
             more_known_sites=needed.more_known_sites,
         )
     found = _interval(llm, classifiable, known, z)
+    fitting = known is None or fits(llm, classifiable, known, z)
     at_most = _interval(llm + undecided, classifiable, known, z).point
     method = UNCORRECTED if errors is None else errors.METHOD
     return Rate(
@@ -95,7 +96,7 @@ def estimate(
                 f"{found.point:.1%} ({confidence:.0%} interval {found.low:.1%} to {found.high:.1%}, {method}):"
                 f" {llm} of {classifiable} classifiable sites",
                 *_remarks(classifiable, undecided, at_most),
-                *_missing(needed, errors, half_width),
+                *(_missing(needed, errors, half_width) if fitting else _misfit(needed, llm, classifiable, errors)),
             ]
         ),
         more_sites=needed.more_sites,
@@ -104,7 +105,7 @@ def estimate(
 
 
 def _interval(x: int, n: int, known: Known | None, z: float) -> Interval:
-    return wilson(x, n, z) if known is None else lang_reiczigel(x, n, known, z)
+    return wilson(x, n, z) if known is None else corrected_interval(x, n, known, z)
 
 
 def _at_least_few(n: int, needed: SitesNeeded) -> SitesNeeded:
@@ -123,6 +124,22 @@ def _remarks(n: int, undecided: int, at_most: float) -> list[str]:
     if n < FEW_SITES:
         remarks.append(f"fewer than {FEW_SITES} sites: too few for a change to show")
     return remarks
+
+
+def _misfit(needed: SitesNeeded, llm: int, n: int, errors: ErrorCounts | None) -> list[str]:
+    assert errors is not None  # without a correction all counts fit
+    false_alarms = 1 - (errors.human_cleared + 1) / (errors.human_sites + 2)
+    found = (errors.llm_found + 1) / (errors.llm_sites + 2)
+    too = (
+        f"fewer than the {false_alarms:.1%} that false alarms alone would be"
+        if llm / n < false_alarms
+        else f"more than the {found:.1%} that are found of LLM sites"
+    )
+    return [
+        f"the counts do not fit the measured errors: {llm / n:.1%} are called llm, {too}; the rate is not known so"
+        f" exactly, and the errors must be measured on sites like these: {needed.more_known_sites} more sites of known"
+        " truth are needed"
+    ]
 
 
 def _missing(needed: SitesNeeded, errors: ErrorCounts | None, half_width: float) -> list[str]:

@@ -1,8 +1,8 @@
 r"""Two confidence intervals of a share: of one that was counted, and of one that errors of the count are taken out of.
 
 **Counted without errors.** Wilson's interval (1927) holds all shares that a score test does not reject. x is a whole
-number, so the coverage of the plain form swings with n: at a share of .01 it falls to .843 at n = 17, at .02 to .899,
-at .5 to .922 at n = 21, and it lies below .94 for one n in six up to 3,000 at a share of .01 (exact sums over all x).
+number, so the coverage of the plain form swings with n: at a share of .01 it falls to .8429 at n = 17, at .02 to .8508
+at n = 8, at .5 to .8750 at n = 4, and at .01 it lies below .94 for one n in seven up to 1,000 (exact sums over all x).
 With the continuity correction (Newcombe, Two-sided confidence intervals for the single proportion, Statistics in
 Medicine 17, 1998, method 4) the bounds are those of Wilson for x - 1/2 and x + 1/2:
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from scoring.error_counts import CanaryCounts
 from scoring.errors import BadParameters
 from scoring.rate import HALF_WIDTH, ErrorCounts, Rate, estimate
-from scoring.rate_intervals import Known, lang_reiczigel, wilson
+from scoring.rate_intervals import Known, fits, lang_reiczigel, wilson
 
 GOOD = ErrorCounts(llm_sites=40, llm_found=39, human_sites=76, human_cleared=75)
 
@@ -122,6 +123,41 @@ def test_the_text_bounds_the_rate_by_the_undecided(errors: ErrorCounts | None) -
     assert f"1 undecided of them counted as not llm, up to {if_llm.rate:.1%} if the undecided were llm" in found.text
     assert found.rate == estimate(6, 15, errors).rate
     assert "undecided" not in estimate(6, 15, errors).text
+
+
+@pytest.mark.parametrize(
+    ("llm", "n", "errors", "said"),
+    [
+        (0, 1000, CanaryCounts(20, 18, 20, 18), "0.0% are called llm, fewer than the 13.6% that false alarms alone"),
+        (1000, 1000, CanaryCounts(20, 15, 20, 20), "100.0% are called llm, more than the 72.7% that are found of LLM"),
+        (400, 5000, ErrorCounts(300, 290, 300, 250), "8.0% are called llm, fewer than the 16.9%"),
+    ],
+)
+def test_counts_that_do_not_fit_the_errors_are_never_known_perfectly(
+    llm: int, n: int, errors: ErrorCounts, said: str
+) -> None:
+    """Wholly outside of [0, 1] the interval is no point: it holds the plain one, says why, and asks for known sites."""
+    found, plain = estimate(llm, n, errors), estimate(llm, n, None)
+    assert found.rate in (0.0, 1.0)
+    assert bounds(found)[0] <= bounds(plain)[0] and bounds(found)[2] >= bounds(plain)[2]
+    assert bounds(found)[0] < bounds(found)[2]
+    assert "the counts do not fit the measured errors: " + said in found.text
+    assert found.more_sites is None and found.more_known_sites >= 30
+    assert f"{found.more_known_sites} more sites of known truth are needed" in found.text
+
+
+@given(st.integers(0, 500), st.integers(0, 500), error_counts())
+def test_the_corrected_interval_holds_that_of_the_formula(x: int, more: int, errors: ErrorCounts) -> None:
+    """What is joined to it only widens it, so no coverage falls; where counts fit, it is the formula's."""
+    assume(x + more > 0)
+    known = Known(*map(float, (errors.llm_sites, errors.llm_found, errors.human_sites, errors.human_cleared)))
+    low, _, high = bounds(estimate(x, x + more, errors))
+    formula = lang_reiczigel(x, x + more, known, Z95)
+    assert low <= formula.low + 1e-12 and formula.high <= high + 1e-12
+    if fits(x, x + more, known, Z95):
+        assert (low, high) == pytest.approx((formula.low, formula.high))
+    else:
+        assert low < high
 
 
 def test_more_undecided_than_sites_are_refused() -> None:
