@@ -67,7 +67,11 @@ class CanarySite:
         return CanaryName(self.label, self.digest, len(self.pages), number, self.truth)
 
     def records(self, number: int, now_ms: int) -> Iterator[Page]:
-        """Its pages as CRAWL would have written them, in a round."""
+        """Its pages as CRAWL would have written them, in a round, fetched a millisecond apart in the file's order.
+
+        TALLY judges pages in the order of their fetch. Left to their ids, which hold the round, a verdict
+        would move from round to round though nothing has changed.
+        """
         site = self.name(number).site
         compressor = zstandard.ZstdCompressor(level=3)
         for place, body in enumerate(self.pages, 1):
@@ -84,7 +88,7 @@ class CanarySite:
                 encoding="utf-8",
                 body=compressor.compress(body),
                 body_bytes=len(body),
-                fetched_at=now_ms,
+                fetched_at=now_ms - len(self.pages) + place,
                 found_by=FOUND_BY,
             )
 

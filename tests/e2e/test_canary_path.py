@@ -25,7 +25,7 @@ from farmwatch.upkeep import Upkeep
 from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
-from scoring.canary import is_canary
+from scoring.canary import canary_name, is_canary
 from scoring.canary_counts import canary_summary
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
@@ -38,7 +38,8 @@ from stream.records import Hit, Page, Record, encode
 from stream.stage import Stage
 from stream.topics import HITS, PAGES, all_topics
 
-SITES, PAGES_EACH, PARTITIONS = 3, 10, 2
+SITES, PAGES_EACH, PARTITIONS = 8, 8, 2
+TURNED = (6, 10)  # pages of one more LLM site: so many flagged ones, then so many that are not
 MISSED = ("human-0", "llm-0")  # sites of which the detector is wrong
 START_S = 1_790_000_000.0
 # fmt: off
@@ -63,7 +64,10 @@ def prose(seed: str, mark: str) -> str:
 
 
 def canary_file(folder: Path) -> Path:
-    """Six canary sites; of each truth the first is one that the detector takes for the other."""
+    """Canary sites; of each truth the first is one that the detector takes for the other.
+
+    One more is called llm by its pages in the order of the file, and by hardly any other order.
+    """
     path = folder / "canaries.jsonl"
     lines = []
     for truth in ("human", "llm"):
@@ -73,6 +77,9 @@ def canary_file(folder: Path) -> Path:
             for page in range(PAGES_EACH):
                 text = prose(f"{name}/{page}", "LLM" if flagged else "nobody")
                 lines.append({"truth": truth, "site": name, "title": f"Of {name}, {page}", "text": text})
+    for page in range(sum(TURNED)):
+        text = prose(f"turned/{page}", "LLM" if page < TURNED[0] else "nobody")
+        lines.append({"truth": "llm", "site": "turned", "title": f"Turned, {page}", "text": text})
     lines.append({"truth": "llm", "site": "llm-1", "title": "Short", "text": "Too short to be an article."})
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     return path
@@ -117,7 +124,7 @@ class World:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A farm in which a round of canaries, and the pages of one real site, have gone all the way."""
     file = canary_file(tmp_path_factory.mktemp("canaries"))
-    flags = [f"canary.file={file}", "rate.canary_least=3", "measure.workers=1", f"log.partitions={PARTITIONS}"]
+    flags = [f"canary.file={file}", "rate.canary_least=8", "measure.workers=1", f"log.partitions={PARTITIONS}"]
     world = World(load(None, flags, {}).config)
     put_real_site(world.log)
     with closing(world.measure):
@@ -151,16 +158,16 @@ def test_canaries_are_judged_like_any_site(world: World) -> None:
     number = int(START_S) // world.config.canary.every_s
     assert {site.name(number).site for site in sent} == {site for site in rows if is_canary(site)}
     found = canary_summary(rows.values())
-    assert found.sites == {"human": {"human": 2, "llm": 1}, "llm": {"llm": 2, "human": 1}}
-    assert (found.pages["human"].sent, found.pages["human"].kept) == (30, 30)
-    assert (found.pages["llm"].sent, found.pages["llm"].kept) == (31, 30)  # the short one was dropped
+    assert found.sites == {"human": {"human": 7, "llm": 1}, "llm": {"llm": 8, "human": 1}}
+    assert (found.pages["human"].sent, found.pages["human"].kept) == (64, 64)
+    assert (found.pages["llm"].sent, found.pages["llm"].kept) == (81, 80)  # the short one was dropped
 
 
 def test_they_correct_the_rate_and_do_not_count(world: World) -> None:
-    """The rate is over the one real site, corrected by three canaries of each truth."""
+    """The rate is over the one real site, corrected by the canaries of each truth."""
     (line,) = world.lines()
     assert (line.sites, line.llm, line.method) == (1, 1, "corrected by canaries")
-    assert "3 LLM canary sites, of which 2 were found, and 3 human ones, of which 1 were called llm" in line.text
+    assert "9 LLM canary sites, of which 8 were found, and 8 human ones, of which 1 were called llm" in line.text
 
 
 def test_the_log_adds_up(world: World) -> None:
@@ -175,11 +182,27 @@ def test_the_next_round_is_other_sites_and_the_same_counts(world: World) -> None
     world.now_s += world.config.canary.every_s
     world.work()
     rows = read_sites(world.log)
-    assert sum(is_canary(row.site) for row in rows) == 2 * 2 * SITES
+    assert sum(is_canary(row.site) for row in rows) == 2 * (2 * SITES + 1)
     after = canary_summary(rows)
     assert (after.sites, after.counts) == (before.sites, before.counts)
     assert after.last_at > before.last_at
     assert audit(world.log).ok
+
+
+def test_the_same_content_has_the_same_verdict_in_every_round(world: World) -> None:
+    """A site's pages are judged in the order of the file in each round, whatever its name: nothing moves by itself."""
+    world.now_s += world.config.canary.every_s
+    world.work()
+    found: dict[str, set[tuple[str, int, float]]] = {}
+    rounds: dict[str, set[int]] = {}
+    for row in read_sites(world.log):
+        name = canary_name(row.site)
+        if name is not None:
+            found.setdefault(name.content, set()).add((row.verdict, row.pages_used, row.llr))
+            rounds.setdefault(name.content, set()).add(name.round)
+    assert all(len(of_content) >= 2 for of_content in rounds.values())
+    assert all(len(verdicts) == 1 for verdicts in found.values())
+    assert ("llm", TURNED[0]) in {verdict[:2] for verdicts in found.values() for verdict in verdicts}
 
 
 def test_gauges_and_series_tell_of_it(world: World) -> None:
@@ -188,7 +211,7 @@ def test_gauges_and_series_tell_of_it(world: World) -> None:
     upkeep.look()
     page = generate_latest(world.metrics.registry).decode()
     assert 'farmwatch_canary_sites{truth="human",verdict="llm"} 1.0' in page
-    assert 'farmwatch_canary_share{kind="page_tpr"} 0.666' in page
+    assert 'farmwatch_canary_share{kind="page_tpr"} 0.775' in page
     assert 'farmwatch_sites{ruleset="default",run="live",verdict="llm"} 1.0' in page
     assert "invalid" not in page
     upkeep.keep()

@@ -68,6 +68,14 @@ def test_records_are_the_same_in_a_round_and_new_in_the_next(tmp_path: Path) -> 
     assert all(page.outcome == "fetched" and page.found_by == "canary" for page in one)
 
 
+def test_pages_are_fetched_in_the_order_of_the_file(tmp_path: Path) -> None:
+    """One after the other, the last one now: the order in which TALLY judges them is the same in every round."""
+    (site,) = read_canaries(write(tmp_path, line(1), line(2), line(3)))
+    for number in range(20):
+        pages = sorted(site.records(number, 1000), key=lambda page: page.fetched_at)
+        assert [(page.fetched_at, page.url[-2:]) for page in pages] == [(998, "/1"), (999, "/2"), (1000, "/3")]
+
+
 def test_a_changed_page_makes_another_content(tmp_path: Path) -> None:
     """New texts under an old label are counted beside the old ones, not in their place."""
     (before,) = read_canaries(write(tmp_path, line(1)))
