@@ -151,7 +151,7 @@ def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
         refuse_uncalibrated(detector_identities(config.score))
         return ScoreStage(
             partial(load_detectors, config.score),
-            batch_texts=config.score.batch_texts,
+            batch_texts=config.score.texts_at_once,
             remembered_texts=config.score.remembered_texts,
             metrics=metrics,
         )

@@ -27,7 +27,7 @@ from typing import NamedTuple, NoReturn, Protocol
 import msgspec
 import numpy as np
 
-from scoring.errors import BadParameters, DeviceGone, DeviceLost, NoDevice, OutOfDeviceMemory, PoisonText
+from scoring.errors import BadParameters, CannotScore, DeviceGone, DeviceLost, NoDevice, OutOfDeviceMemory, PoisonText
 from scoring.pair_device import DeviceMemory, PairDevice
 from scoring.pair_models import PairModels, load_models
 from scoring.pair_scores import PairReading
@@ -106,6 +106,7 @@ class PairEngine:
         self._texts = self._tokens = self._padding = self._batches = 0
         self._out_of_memory = self._all_losses = 0
         self._busy_s = self._landed_at = 0.0
+        self._closed = False
 
     def read(self, texts: Sequence[str]) -> list[Result]:
         """One result per text, in order; a PoisonText stands for a text that is to be buried.
@@ -144,6 +145,11 @@ class PairEngine:
             self.read_ids([[0] * longest] * (self._budget // longest))
 
     @property
+    def loaded(self) -> bool:
+        """False from the loss of the device until the models are loaded again."""
+        return self._device is not None
+
+    @property
     def stats(self) -> EngineStats:
         """Counts as they are now, from any thread."""
         device = self._device
@@ -160,7 +166,8 @@ class PairEngine:
         )
 
     def close(self) -> None:
-        """Stop the tokenising thread. The engine reads no more texts."""
+        """Stop the tokenising thread; whoever reads is let go with CannotScore once a batch has landed."""
+        self._closed = True
         self._ahead.shutdown(wait=False, cancel_futures=True)
 
     def _tokenised(self, texts: Sequence[str]) -> Iterator[list[list[int] | Abstained]]:
@@ -204,6 +211,8 @@ class PairEngine:
         try:
             device = self._working_device()
             while waiting or flying:
+                if self._closed:
+                    raise CannotScore("the engine was closed while it read")
                 if len(flying) == _IN_FLIGHT or not waiting:
                     self._land(texts, flying, results)
                     continue

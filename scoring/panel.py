@@ -34,6 +34,7 @@ class Work(msgspec.Struct, frozen=True):
     used_bytes: int = 0
     peak_bytes: int = 0
     total_bytes: int = 0
+    batch_tokens: int = 0  # budget of a device's batch, the smallest: halved when memory is short
 
 
 class Panel:
@@ -55,7 +56,7 @@ class Panel:
         pairs = {id(d.engine): d.engine for d in detectors if isinstance(d, PairDetector)}
         self._engines = list(pairs.values())
         self._lock = threading.Lock()
-        self._tokens = self._poison = 0
+        self._tokens = self._poison = self._calls = 0
 
     def score(self, texts: Sequence[str]) -> list[tuple[Said, ...]]:
         """Per text, in order, what each detector says of it, in the order of `identities`.
@@ -72,6 +73,7 @@ class Panel:
             scores = detector.score(texts)
             tokens += sum(scored.tokens for scored in scores)
             columns.append(scores)
+            self._called()
         poison = sum(isinstance(result, PoisonText) for result in chain.from_iterable(read.values()))
         with self._lock:
             self._tokens += tokens
@@ -98,12 +100,25 @@ class Panel:
             sum(s.memory.used_bytes for s in stats),
             sum(s.memory.peak_bytes for s in stats),
             max((s.memory.total_bytes for s in stats), default=0),
+            min((s.batch_tokens for s in stats), default=0),
         )
 
+    def advanced(self) -> int:
+        """A number that grows with each batch of an engine and each call of another detector; from any thread."""
+        return self._calls + sum(engine.stats.batches for engine in self._engines)
+
+    def loaded(self) -> bool:
+        """False from the loss of a device until its models are loaded again."""
+        return all(engine.loaded for engine in self._engines)
+
     def close(self) -> None:
-        """Stop the engines' threads."""
+        """Stop the engines: their threads, and whoever reads, after the batch that is on the device."""
         for engine in self._engines:
             engine.close()
+
+    def _called(self) -> None:
+        with self._lock:
+            self._calls += 1
 
 
 def compared(detector: object) -> Callable[[TextScore], float | None]:

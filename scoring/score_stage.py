@@ -81,6 +81,8 @@ class ScoreStage(Stage):
         self._metrics = metrics
         self._clock = clock
         self._published = Work()
+        self._ended_s = 0.0  # when the last batch was scored
+        self._ending = threading.Lock()
         self._panel: Future[Panel] = Future()
         threading.Thread(target=self._load, args=(load,), name="score-load", daemon=True).start()
 
@@ -94,7 +96,7 @@ class ScoreStage(Stage):
         texts = {request.text_digest: request.text for request in requests if id(request) not in fresh}
         found = self._memory.look(texts, panel.score)
         unread = set(found.read)
-        batch_s: float | None = self._clock() - started if fresh or unread else None
+        batch_s = self._busy_s(started) if fresh or unread else None
         prepared = []
         for request in requests:
             digest = request.text_digest
@@ -131,23 +133,38 @@ class ScoreStage(Stage):
     def lost(self, partitions: Sequence[int]) -> None:
         """A batch was rolled back, perhaps because a device failed: that is told at once."""
         del partitions
-        if self.ready():
+        if self._works():
             self._publish(self._panel.result().work())
 
     def ready(self) -> bool:
-        """True once every detector has scored something."""
-        return self._panel.done() and self._panel.exception() is None
+        """True once every detector has scored something; False while models are loaded again after a loss."""
+        return self._works() and self._panel.result().loaded()
 
     def starting(self) -> bool:
-        """True while the detectors are being loaded."""
-        return not self._panel.done()
+        """True while the detectors are being loaded, for the first time or again."""
+        return not self._panel.done() or (self._works() and not self._panel.result().loaded())
+
+    def advanced(self) -> int:
+        """Batches of the devices so far."""
+        return self._panel.result().advanced() if self._works() else 0
 
     def close(self) -> None:
         """Stop the detectors' threads; whoever waits for detectors that are still being loaded is let go."""
         with suppress(Exception):  # they may be there already, or be no more than an error
             self._panel.set_exception(CannotScore("the stage was closed while its detectors were being loaded"))
-        if self.ready():
+        if self._works():
             self._panel.result().close()
+
+    def _works(self) -> bool:
+        """True when there are detectors, rather than none yet or an error."""
+        return self._panel.done() and self._panel.exception() is None
+
+    def _busy_s(self, started: float) -> float:
+        """Seconds since `started`, or since the batch before this one ended: what it waited for that is not its own."""
+        with self._ending:
+            now = self._clock()
+            started, self._ended_s = max(started, self._ended_s), now
+        return now - started
 
     def _load(self, load: Callable[[], Sequence[Detector]]) -> None:
         try:
@@ -172,6 +189,7 @@ class ScoreStage(Stage):
         self._metrics.count("score_device_errors", work.out_of_memory - before.out_of_memory, kind="oom")
         self._metrics.count("score_device_errors", work.lost - before.lost, kind="lost")
         self._metrics.count("score_device_errors", work.poison - before.poison, kind="poison")
+        self._metrics.set("score_batch_tokens", work.batch_tokens)
         for kind in MEMORY_KINDS:
             self._metrics.set("score_device_memory_bytes", getattr(work, f"{kind}_bytes"), kind=kind)
 

@@ -24,8 +24,9 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Weights file of lite-ngram in place of the one that ships with farmwatch; its numbers lie beside it as .json."""
     thresholds: dict[str, str] = {}
     """Detector's name -> a threshold set: the name of a published one, or a file of `farmwatch calibrate`."""
-    batch_texts: int = 256
-    """Texts of a batch. Two batches are in flight, and a live text waits for at most these when replays are scored."""
+    batch_texts: int = 0
+    """Texts of a batch; 0: 256, or 16 where a pair of models reads on a cpu. Two batches are in flight, and a live text
+    waits for at most these when replays are scored."""
     remembered_texts: int = 20_000
     """Texts whose scores are kept in memory and not computed again; 0 = none."""
     pair: PairSettings = PairSettings()
@@ -36,10 +37,15 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         twice = sorted({name for name in self.detectors if self.detectors.count(name) > 1})
         if twice:
             raise ValueError(f"score.detectors names {', '.join(twice)} twice")
-        if not 1 <= self.batch_texts <= 100_000:
-            raise ValueError("score.batch_texts must be 1 to 100000")
+        if not 0 <= self.batch_texts <= 100_000:
+            raise ValueError("score.batch_texts must be 1 to 100000, or 0")
         if self.remembered_texts < 0:
             raise ValueError("score.remembered_texts must be 0 or more")
+
+    @property
+    def texts_at_once(self) -> int:
+        """Texts of a batch: those that are set, or else what suits the device; a batch is what a stop may repeat."""
+        return self.batch_texts or (16 if self.uses_pair and self.pair.device == "cpu" else 256)
 
     @property
     def uses_pair(self) -> bool:

@@ -47,7 +47,7 @@ class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backoff_s: float = 0.1  # first wait after a transient error; doubles
     backoff_cap_s: float = 30.0  # longest wait
     drain_s: float = 20.0  # after SIGTERM, what is under way may take this long to be committed
-    watchdog_s: float = 120.0  # input and no commit for this long is unhealthy
+    watchdog_s: float = 120.0  # input, and neither a commit nor slow work that moves on for this long is unhealthy
     breaker_window: int = 200  # records looked back on
     breaker_share: float = 0.5  # of them in the dead letters opens the breaker
     breaker_least: int = 20  # dead letters below which it stays closed
@@ -85,6 +85,7 @@ class StageLoop:
         self._attempt = 1
         self._lag_at = -s.lag_every_s
         self._waiting = 0  # records behind, when last measured
+        self._advanced = 0  # what the stage last said of its slow work
         self._cpu = LogCpu(metrics)
 
     def health(self) -> Health:
@@ -198,14 +199,21 @@ class StageLoop:
                     held = True
                 self._member.poll(0, 1, 1)
             self._watchdog.ticked()
-            if self._stage.starting():
-                self._watchdog.progressed(idle=True)
+            self._look_at_work()
             if stop.is_set() and self._drain_is_over():
                 log.warning("drain_deadline_passed", stage=self._stage.name)
                 return False
         if held:
             self._member.resume()
         return True
+
+    def _look_at_work(self) -> None:
+        """While slow work runs: has it moved on since, is the stage still loading, can it work at all?"""
+        advanced = self._stage.advanced()
+        if advanced != self._advanced or self._stage.starting():
+            self._advanced = advanced
+            self._watchdog.progressed(idle=True)
+        self._watchdog.set_ready(bool(self._owned) and self._stage.ready())
 
     def _drain_is_over(self) -> bool:
         if self._drain_until is None:

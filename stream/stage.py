@@ -120,5 +120,9 @@ class Stage:
         """True while what it needs is still being loaded, so that no progress is to be expected of it."""
         return False
 
+    def advanced(self) -> int:
+        """A number that grows while slow work goes on, so that a long batch is told from one that stands still."""
+        return 0
+
     def close(self) -> None:
         """Stop helpers; the loop calls it once, after the last commit."""

@@ -17,7 +17,7 @@ class Health:
 
 
 class Watchdog:
-    """Unhealthy when the loop stands still, or when it has had input and committed nothing for `limit_s`."""
+    """Unhealthy when the loop stands still, or when it has had input and got nowhere with it for `limit_s`."""
 
     def __init__(self, limit_s: float, monotonic: Callable[[], float]) -> None:
         """Start healthy and not ready."""
@@ -36,7 +36,7 @@ class Watchdog:
             self._ticked_at = self._monotonic()
 
     def progressed(self, *, idle: bool = False) -> None:
-        """A batch was committed, or there was nothing to do."""
+        """A batch was committed; or, `idle`, there was nothing to do, or slow work moved on."""
         with self._lock:
             self._progress_at = self._monotonic()
             if not idle:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, ClassVar
 
 import pytest
 
 from stream.errors import Fenced, LogUnavailable
-from stream.log import Commit, Log, Output, Topic
+from stream.flight import Flight
+from stream.log import Commit, Log, Message, Output, Topic
 from stream.loop import LoopSettings, StageLoop
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
@@ -312,3 +314,107 @@ def test_partitions_lost_in_between_are_left_to_the_new_owner(world: World) -> N
         cycle(loop, 3)
     assert sorted(out(world.log), key=int) == ids(*range(10), *range(100, 110))
     assert second.begun, "the second member had a part in it"
+
+
+def test_records_of_a_partition_that_came_back_are_left_out() -> None:
+    """Lost and given back since, it has another epoch: others may have read on, so only what is still ours stays."""
+    work: Future[dict[int, Any]] = Future()
+    work.set_result({0: "of 0", 1: "of 1", 2: "of 0 again", 3: "of 1 again"})
+    messages = [Message("in", n % 2, n // 2, b"k", b"v", {}, 0) for n in range(4)]
+    flight = Flight(messages, [7, 7, 7, 7], work, 0.0)
+    assert flight.still_owned({0: 8, 1: 7}) == ([messages[1], messages[3]], {0: "of 1", 1: "of 1 again"})
+    assert flight.still_owned({1: 7}) == ([messages[1], messages[3]], {0: "of 1", 1: "of 1 again"})
+    assert flight.still_owned({0: 7, 1: 7})[0] == messages
+
+
+@pytest.mark.parametrize(
+    ("moves", "starting", "healthy"), [(True, False, True), (False, True, True), (False, False, False)]
+)
+def test_a_long_batch_is_told_from_one_that_stands_still(
+    memory: MemoryLog, moves: bool, starting: bool, healthy: bool
+) -> None:
+    """Past the watchdog's limit a batch is healthy while the stage says that it moves on, or that it still loads."""
+    put(memory, 1)
+    now, looks, release = [0.0], [0], threading.Event()
+    seen: list[bool] = []
+
+    class Long(Ahead):
+        def advanced(self) -> int:
+            seen.append(loop.health().ok)
+            looks[0] += 1
+            now[0] += 50.0
+            if looks[0] == 8:
+                release.set()
+            return looks[0] if moves else 0
+
+        def starting(self) -> bool:
+            return starting
+
+    stage = Long(lambda *_: release.wait(20))
+    loop = StageLoop(
+        stage,
+        memory.join("group", ["in"], member="one"),
+        metrics=Metrics(),
+        settings=LoopSettings(linger_s=0.0, watchdog_s=120.0),
+        monotonic=lambda: now[0],
+    )
+    assert loop.cycle(threading.Event())
+    assert all(seen) is healthy
+    assert loop.health().ok, "it was committed"
+
+
+def test_a_stage_that_loads_again_is_not_ready_meanwhile(memory: MemoryLog) -> None:
+    """Readiness follows the stage while a batch is worked on, not only between batches."""
+    put(memory, 1)
+    release = threading.Event()
+    seen: list[bool] = []
+
+    class Reloading(Ahead):
+        works = True
+
+        def ready(self) -> bool:
+            return self.works
+
+        def advanced(self) -> int:
+            seen.append(loop.health().ready)
+            self.works = len(seen) > 2
+            if len(seen) == 5:
+                release.set()
+            return 0
+
+    loop = loop_on(memory, Reloading(lambda *_: release.wait(20)))
+    loop.cycle(threading.Event())
+    assert seen[:5] == [True, False, False, True, True]
+
+
+def test_a_batch_of_the_background_is_not_waited_with(memory: MemoryLog) -> None:
+    """Another poll, in the time in which a batch fills, could find nothing live and add of the background again."""
+
+    class Both(Ahead):
+        inputs: ClassVar[Mapping[str, type[Record]]] = {"in": Hit, "out": Hit}
+        background = ("out",)
+
+        def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
+            pass
+
+    member = memory.join("group", ["in", "out"], member="one", background=["out"])
+    left = [0, 1]
+
+    def later() -> None:
+        hits = [Hit(id=str(left.pop(0)), site="a.example", url="x")] if left else []
+        memory.append([Output("out", 0, b"a.example", encode(hit)) for hit in hits])
+
+    class Filling:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(member, name)
+
+        def poll(self, wait_s: float, records: int, room: int) -> list[Message]:
+            found = list(member.poll(wait_s, records, room))
+            if found:
+                later()
+            return found
+
+    later()
+    stage = Both()
+    cycle(loop_on(memory, stage, LoopSettings(linger_s=0.5), member=Filling()), 4)
+    assert stage.begun == [ids(0), ids(1)]

@@ -92,7 +92,7 @@ def test_settings_of_the_pair_have_paths_and_variables(tmp_path: Path) -> None:
     [
         (["score.detectors="], "empty"),
         (["score.detectors=lite-ngram,lite-ngram"], "twice"),
-        (["score.batch_texts=0"], "batch_texts"),
+        (["score.batch_texts=-1"], "batch_texts"),
         (["score.pair.max_tokens=1"], "max_tokens"),
     ],
 )
@@ -100,6 +100,21 @@ def test_settings_that_make_no_sense_are_refused_by_path(flags: list[str], said:
     """A configuration error, before anything runs."""
     with pytest.raises(ConfigError, match=said):
         load(None, flags, {"HOME": "/nowhere"})
+
+
+@pytest.mark.parametrize(
+    ("flags", "texts"),
+    [
+        ([], 256),
+        (["score.detectors=binoculars"], 256),
+        (["score.detectors=binoculars", "score.pair.device=cpu"], 16),
+        (["score.pair.device=cpu"], 256),
+        (["score.detectors=binoculars", "score.pair.device=cpu", "score.batch_texts=40"], 40),
+    ],
+)
+def test_batches_are_small_where_they_are_slow(flags: list[str], texts: int) -> None:
+    """A pair of models on a CPU gets batches that end within the drain; what is set counts."""
+    assert load(None, flags, {"HOME": "/nowhere"}).config.score.texts_at_once == texts
 
 
 def test_whose_scores_judge_sites() -> None:

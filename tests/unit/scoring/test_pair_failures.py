@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scoring.errors import BadParameters, DeviceGone, DeviceLost, NoDevice, OutOfDeviceMemory, PoisonText
+from scoring.errors import BadParameters, CannotScore, DeviceGone, DeviceLost, NoDevice, OutOfDeviceMemory, PoisonText
 from scoring.pair_device import DeviceMemory, PairDevice
 from scoring.pair_engine import Ids, PairEngine, Result
 from scoring.pair_models import PairModels, device_errors, load_models
@@ -187,6 +187,32 @@ def test_a_score_in_between_forgives_losses(start: Callable[..., PairEngine]) ->
             engine.read_ids([[100 + number] * 5])
         device.loses = lambda _: False
         assert firsts(engine.read_ids([[100 + number] * 5])) == [100 + number]
+
+
+def test_closing_ends_a_long_reading_at_the_next_batch(start: Callable[..., PairEngine]) -> None:
+    """A process that is told to stop does not wait for hundreds of texts: what is on the device ends."""
+
+    class Closing(FakeDevice):
+        def launch(self, texts: Sequence[Ids]) -> FakeLanding:
+            engine.close()
+            return super().launch(texts)
+
+    device = Closing()
+    engine = start(device, batch_tokens=100)
+    with pytest.raises(CannotScore):
+        engine.read_ids(texts(*[10] * 60))
+    assert len(device.launched) == 1
+
+
+def test_it_is_not_loaded_from_a_loss_to_the_reload(start: Callable[..., PairEngine]) -> None:
+    """What SCORE tells on /readyz."""
+    engine = start(FakeDevice(loses=with_poison))
+    assert engine.loaded
+    with pytest.raises(DeviceLost):
+        engine.read_ids([[POISON] * 4])
+    assert not engine.loaded
+    engine.read_ids(texts(4))
+    assert engine.loaded
 
 
 def test_two_batches_are_in_flight(start: Callable[..., PairEngine]) -> None:

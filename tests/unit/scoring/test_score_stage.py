@@ -14,7 +14,7 @@ from scoring.errors import CannotScore, DeviceLost, PoisonText
 from scoring.pair_detector import PairDetector
 from scoring.pair_scores import PairReading
 from scoring.pair_settings import MEASURES
-from scoring.score_stage import ScoreStage
+from scoring.score_stage import Scored, ScoreStage
 from scoring.testing import FakeDetector
 from scoring.threshold_set import Curve, ThresholdSet
 from stream.metrics import Meter, Metrics
@@ -46,6 +46,7 @@ class FakeEngine:
     def __init__(self) -> None:
         self.read_texts: list[list[str]] = []
         self.losses = 0
+        self.loaded = True
 
     def read(self, texts: Sequence[str]) -> list[Any]:
         self.read_texts.append(list(texts))
@@ -64,7 +65,15 @@ class FakeEngine:
         tokens = sum(len(text) for texts in self.read_texts for text in texts)
         memory = SimpleNamespace(used_bytes=1000, peak_bytes=2000, total_bytes=3000)
         padding = 3 * len(self.read_texts)
-        return SimpleNamespace(tokens=tokens, padding=padding, out_of_memory=0, losses=self.losses, memory=memory)
+        return SimpleNamespace(
+            tokens=tokens,
+            padding=padding,
+            batches=len(self.read_texts),
+            batch_tokens=2048,
+            out_of_memory=0,
+            losses=self.losses,
+            memory=memory,
+        )
 
 
 def pair_detectors(engine: Any) -> list[PairDetector]:
@@ -259,6 +268,7 @@ def test_what_the_device_does_is_told_even_of_batches_that_are_rolled_back() -> 
     assert desk.value("score_tokens_total", kind="text") == 4
     assert desk.value("score_tokens_total", kind="padding") == 3
     assert desk.value("score_device_memory_bytes", kind="peak") == 2000
+    assert desk.value("score_batch_tokens") == 2048
     assert desk.value("score_device_errors_total", kind="lost") == 0
     engine.losses = 1
     desk.stage.lost([5])
@@ -294,6 +304,34 @@ def test_metrics_count_texts_once_and_the_batch_once() -> None:
     assert desk.value("stage_records_total", **labels, result="scored") == 3
     assert desk.value("stage_records_total", **labels, result="abstained") == 1
     assert desk.value("page_score_count", run="live", detector="fake/1") == 3
+
+
+def test_a_batch_does_not_count_its_wait_for_the_one_before() -> None:
+    """Two batches begun together that take .5 s each, one after the other, are observed as .5 s each."""
+    clocks: dict[str, list[float]] = {"first": [0.0, 0.5], "second": [0.0, 1.0]}
+    desk = Desk(clock=lambda: clocks[threading.current_thread().name].pop(0))
+    found: list[Scored] = []
+
+    def prepare(number: int) -> None:
+        found.extend(desk.stage.prepare([request(number, f"d{number}", "x")]))
+
+    for number, name in enumerate(clocks):
+        thread = threading.Thread(target=prepare, args=(number,), name=name)
+        thread.start()
+        thread.join(20)
+    assert [one.batch_s for one in found] == [0.5, 0.5]
+
+
+def test_work_that_moves_and_models_that_are_loaded_again_show() -> None:
+    """Batches and calls of other detectors count up; from a loss to the reload the stage is not ready, but loads."""
+    engine = FakeEngine()
+    desk = Desk(*pair_detectors(engine), FakeDetector())
+    before = desk.stage.advanced()
+    desk.run(request(1, "d1", "x"))
+    assert desk.stage.advanced() == before + 2
+    assert (desk.stage.ready(), desk.stage.starting()) == (True, False)
+    engine.loaded = False
+    assert (desk.stage.ready(), desk.stage.starting()) == (False, True)
 
 
 def test_a_replay_counts_under_its_own_run() -> None:
