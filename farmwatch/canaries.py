@@ -1,8 +1,8 @@
 """The canary file: pages of known truth, and the page records by which they travel the live path.
 
 A line is a page: `truth` (human or llm), `site` (a label), `title`, and `text` or `html`; `made_at` is the day on which
-it was written. Lines of one truth and label are one canary site. Text becomes a plain page: what it says is escaped,
-each run of lines between empty ones is a paragraph.
+it was written, which a human page must name. Lines of one truth and label are one canary site. Text becomes a plain
+page: what it says is escaped, each run of lines between empty ones is a paragraph.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FOUND_BY = "canary"
 SITES_CAP = 500  # canary sites of a file
 PAGE_CAP_BYTES = 200_000  # of one page's text or HTML
 FILE_CAP_BYTES = 64 * 1024**2  # inflated
-LLM_SINCE = date(2022, 11, 30)  # when models that write whole articles were opened to everyone
+HUMAN_BEFORE = date(2022, 11, 1)  # in that month models that write whole articles were opened to everyone
 
 _DAY_MS = 86_400_000
 _KEPT_ON_MS = 7 * _DAY_MS  # rows of canary sites stay for so long after they count no more
@@ -103,12 +103,14 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
     file = Path(settings.file).expanduser()
     pages: dict[tuple[str, str], list[bytes]] = {}
     made: dict[tuple[str, str], list[date]] = {}
+    seen: dict[bytes, tuple[str, int]] = {}  # digest of a text -> its truth, and the line
     for number, line in enumerate(_lines(file), 1):
         if not line.strip():
             continue
         try:
             page = _decoder.decode(line)
             body = _body(page)
+            _refuse_two_truths(page, number, seen)
         except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
             raise BadCanaries(f"{file}: line {number}: {' '.join(str(error).split())[:300]}") from error
         site = (page.truth, page.site)
@@ -126,13 +128,12 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
     ]
 
 
-def canary_sender(config: Config) -> Callable[[Mapping[int, Context]], None] | None:
-    """What TALLY calls at each tick to send the configured canaries; None without a file. Raises BadCanaries.
+def canary_sender(config: Config) -> Callable[[Mapping[int, Context]], None]:
+    """What TALLY calls at each tick to send the configured canaries and take old ones away. Raises BadCanaries.
 
-    The file is read again for each round: pages may have been added to it.
+    The file is read again for each round: pages may have been added to it. Without a file the canaries of before, if
+    there were any, are taken away all the same.
     """
-    if not config.canary.file:
-        return None
     read_canaries(config.canary)
 
     def pages_of(number: int, now_ms: int) -> Iterator[Page]:
@@ -140,7 +141,8 @@ def canary_sender(config: Config) -> Callable[[Mapping[int, Context]], None] | N
             yield from site.records(number, now_ms)
 
     keep_ms = int(config.rate.canary_days * _DAY_MS) + _KEPT_ON_MS
-    return CanaryRounds(pages_of, config.canary.every_s, keep_ms, config.log.partitions).tick
+    sent = pages_of if config.canary.file else None
+    return CanaryRounds(sent, config.canary.every_s, keep_ms, config.log.partitions).tick
 
 
 _decoder = msgspec.json.Decoder(CanaryLine)
@@ -171,14 +173,23 @@ def _body(page: CanaryLine) -> bytes:
         raise ValueError(f"site {page.site[:60]!r} is no label: a-z, 0-9 and dashes, at most 40")
     if bool(page.text.strip()) == bool(page.html.strip()):
         raise ValueError("a page has either text or html")
-    if page.truth == HUMAN_TRUTH and page.made_at is not None and page.made_at >= LLM_SINCE:
+    if page.truth == HUMAN_TRUTH and (page.made_at is None or page.made_at >= HUMAN_BEFORE):
         raise ValueError(
-            f"a human page of {page.made_at}: only what was written before {LLM_SINCE} is known to be human"
+            f"a human page {f'of {page.made_at}' if page.made_at else 'without made_at'}: only what was written before"
+            f" {HUMAN_BEFORE} is known to be human"
         )
     body = (page.html or page_of_text(page.title, page.text)).encode()  # UnicodeEncodeError is a ValueError
     if len(body) > PAGE_CAP_BYTES:
         raise ValueError(f"a page of {len(body)} bytes, at most {PAGE_CAP_BYTES} are taken")
     return body
+
+
+def _refuse_two_truths(page: CanaryLine, number: int, seen: dict[bytes, tuple[str, int]]) -> None:
+    """Raise ValueError where an earlier line gives the text, whatever its white space, as one of the other truth."""
+    digest = xxhash.xxh3_128_digest(" ".join((page.html or page.text).split()).encode())
+    truth, first = seen.setdefault(digest, (page.truth, number))
+    if truth != page.truth:
+        raise ValueError(f"the text is {page.truth} here and {truth} in line {first}: it cannot be both")
 
 
 def page_of_text(title: str, text: str) -> str:

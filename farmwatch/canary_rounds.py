@@ -7,7 +7,7 @@ or moves to another process, no page is sent twice and none of a round that was 
 ran is left out.
 
 Names of canary sites are new each round, and a daemon runs for months: a site's row and tally are taken away again
-`keep_ms` after it was sent.
+`keep_ms` after it was sent, whether canaries are still being sent or not.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PagesOf = Callable[[int, int], Iterable[Page]]  # (round, now in ms) -> the page
 class CanaryRounds:
     """What TALLY does for canaries at each tick. `pages_of` may raise what it likes: the round is then tried again."""
 
-    def __init__(self, pages_of: PagesOf, every_s: int, keep_ms: int, partitions: int) -> None:
-        """Send `pages_of(round, now_ms)` every `every_s` seconds to a log of so many partitions."""
+    def __init__(self, pages_of: PagesOf | None, every_s: int, keep_ms: int, partitions: int) -> None:
+        """Send `pages_of(round, now_ms)` every `every_s` seconds to a log of so many partitions; None: none."""
         self._pages_of = pages_of
         self._every_ms = every_s * 1000
         self._keep_ms = keep_ms
@@ -46,6 +46,8 @@ class CanaryRounds:
         """Send what is due in the partitions at hand, and take old sites away."""
         for ctx in contexts.values():
             self._take_away(ctx)
+        if self._pages_of is None:
+            return
         late = [ctx for ctx in contexts.values() if self._number(ctx) * self._every_ms > _sent_last(ctx)]
         if not late or late[0].now_ms < self._not_before:
             return

@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farmwatch.canaries import LLM_SINCE, PAGE_CAP_BYTES, SITES_CAP, canary_sender, page_of_text, read_canaries
+from farmwatch.canaries import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, page_of_text, read_canaries
 from farmwatch.config import load
 from farmwatch.errors import BadCanaries, Exit
 from farmwatch.preflight import check_models
@@ -31,7 +31,8 @@ def write(folder: Path, *lines: dict[str, Any] | str, name: str = "canaries.json
 
 def line(number: int = 0, **more: Any) -> dict[str, Any]:
     """A page of a human site."""
-    return {"truth": "human", "site": "novels", "title": f"Chapter {number}", "text": f"Text {number}.", **more}
+    fields = {"title": f"Chapter {number}", "text": f"Text {number}.", "made_at": "1999-12-31"}
+    return {"truth": "human", "site": "novels", **fields, **more}
 
 
 def body(page: Page) -> str:
@@ -42,7 +43,8 @@ def body(page: Page) -> str:
 @pytest.mark.parametrize("name", ["canaries.jsonl", "canaries.jsonl.zst"])
 def test_lines_of_a_label_and_truth_are_a_site(tmp_path: Path, name: str) -> None:
     """At most canary.pages pages of each, in the order of the file; the name tells truth, content and pages."""
-    lines = [line(n) for n in range(5)] + [line(truth="llm", made_at="2026-01-02"), line(truth="llm", site="notes")]
+    made: dict[str, Any] = {"truth": "llm", "text": "Made.", "made_at": "2026-01-02"}
+    lines = [line(n) for n in range(5)] + [line(**made), line(**made, site="notes")]
     sites = read_canaries(write(tmp_path, *lines, "", name=name))
     assert [(site.label, site.truth, len(site.pages)) for site in sites] == [
         ("novels", "human", 3),
@@ -107,7 +109,9 @@ def test_paragraphs_are_kept(tmp_path: Path) -> None:
         (line(site="No Label"), "line 2: site 'No Label' is no label"),
         (line(text="  "), "line 2: a page has either text or html"),
         (line(html="<p>x"), "line 2: a page has either text or html"),
-        (line(made_at="2022-11-30"), "line 2: a human page of 2022-11-30: only what was written before 2022-11-30"),
+        (line(made_at="2022-11-01"), "line 2: a human page of 2022-11-01: only what was written before 2022-11-01"),
+        (line(made_at=None), "line 2: a human page without made_at: only what was written before 2022-11-01 is known"),
+        (line(truth="llm", text=" Text\n1. "), "line 2: the text is llm here and human in line 1: it cannot be both"),
         (line(made_at="May"), "line 2: Invalid"),
         (line(text="x" * (PAGE_CAP_BYTES + 1)), "at most 200000 are taken"),
         ('{"truth":"llm","site":"a","text":"\\ud800"}', "line 2"),
@@ -138,10 +142,11 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 
 def test_human_pages_of_before_are_taken(tmp_path: Path) -> None:
-    """The day before models were opened to everyone is the last one; LLM pages may be of any day."""
-    sites = read_canaries(write(tmp_path, line(made_at="2022-11-29"), line(truth="llm", made_at="2026-11-01")))
-    assert [site.newest.isoformat() for site in sites if site.newest] == ["2022-11-29", "2026-11-01"]
-    assert LLM_SINCE.isoformat() == "2022-11-30"
+    """The last of October 2022 is the last day; LLM pages may be of any day, or name none."""
+    llm = [line(truth="llm", text="a", made_at="2026-11-01"), line(truth="llm", text="b", made_at=None)]
+    sites = read_canaries(write(tmp_path, line(made_at="2022-10-31"), *llm))
+    assert [site.newest.isoformat() for site in sites if site.newest] == ["2022-10-31", "2026-11-01"]
+    assert HUMAN_BEFORE.isoformat() == "2022-11-01"
 
 
 def test_a_broken_file_is_refused_before_any_role_starts(tmp_path: Path) -> None:
@@ -152,10 +157,3 @@ def test_a_broken_file_is_refused_before_any_role_starts(tmp_path: Path) -> None
         check_models(config, [Role.TALLY])
     assert caught.value.exit == Exit.USAGE
     check_models(config, [Role.MEASURE])
-
-
-def test_without_a_file_nothing_is_sent(tmp_path: Path) -> None:
-    """No canaries, no state and no work; with a file there are rounds."""
-    assert canary_sender(load(None, [], {}).config) is None
-    settings = write(tmp_path, line(1))
-    assert canary_sender(load(None, [f"canary.file={settings.file}"], {}).config) is not None

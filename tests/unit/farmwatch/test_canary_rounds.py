@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -42,7 +42,7 @@ def pages_of(number: int, now_ms: int) -> Iterator[Page]:
 class Farm:
     """TALLY processes over one log, with a clock that the test sets."""
 
-    def __init__(self, pages: PagesOf = pages_of) -> None:
+    def __init__(self, pages: PagesOf | None = pages_of) -> None:
         self.now_ms = 10_000_000
         self.log = MemoryLog(clock=lambda: self.now_ms)
         self.log.create(all_topics(PARTITIONS, "e"))
@@ -52,11 +52,16 @@ class Farm:
 
     def tally(self, name: str = "one") -> StageLoop:
         """A process that has joined."""
-        rounds = CanaryRounds(lambda n, now: self.pages(n, now), self.every_s, KEEP_MS, PARTITIONS)
+        pages = None if self.pages is None else self._pages
+        rounds = CanaryRounds(pages, self.every_s, KEEP_MS, PARTITIONS)
         stage = TallyStage(FakeDetector().identity, canaries=rounds.tick)
         stage.poll_s = 0.001
         member = self.log.join(stage.name, list(stage.inputs), member=name, store=stage.store)
         return StageLoop(stage, member, metrics=self.metrics, clock=lambda: self.now_ms)
+
+    def _pages(self, number: int, now_ms: int) -> Iterable[Page]:
+        assert self.pages is not None
+        return self.pages(number, now_ms)
 
     def work(self, *loops: StageLoop, cycles: int = 3) -> None:
         """Some rounds of each process, by turns."""
@@ -208,6 +213,25 @@ def test_old_canary_sites_are_taken_away() -> None:
     keys = {key for partition in range(PARTITIONS) for key, _ in farm.log.scan_state("tally", partition)}
     assert old.encode() not in keys
     assert b"real.example" in keys
+
+
+def test_without_a_file_old_canary_sites_go_all_the_same() -> None:
+    """Canaries that are sent no more leave nothing behind, and nothing new is sent."""
+    farm = Farm()
+    farm.work(farm.tally())
+    old = NAMES[0]._replace(round=10).site
+    verdict = Verdict(id=old, site=old, page_id=old, url="", verdict="dropped", first_failed="words", digest="d")
+    farm.log.append([Output(VERDICTS, partition_of(old, PARTITIONS), old.encode(), encode(verdict))])
+    farm.pages = None
+    loop = farm.tally()
+    farm.work(loop)
+    assert rows(farm) == {old}
+    farm.now_ms += KEEP_MS
+    farm.work(loop)
+    assert rows(farm) == set()
+    assert farm.sent() == expected(10)
+    sites = {key for part in range(PARTITIONS) for key, _ in farm.log.scan_state("tally", part) if b".canary." in key}
+    assert not sites
 
 
 def rows(farm: Farm) -> set[str]:
