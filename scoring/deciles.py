@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from scoring.bimodal import is_mixed
-from scoring.detector_family import same_family
+from scoring.detector_family import not_as_measured, same_family
 from scoring.errors import BadSiteNumbers, NoSiteTest
 from scoring.site_method import (
     HUMAN,
@@ -106,24 +106,34 @@ def load_deciles(detector: str, file: Path | None = None) -> DecileNumbers:
     """
     name = str(file) if file else _SHIPPED
     try:
-        data = file.read_bytes() if file else resources.files("scoring.data").joinpath(_SHIPPED).read_bytes()
+        data = _read(file) if file else resources.files("scoring.data").joinpath(_SHIPPED).read_bytes()
     except OSError as error:
         raise BadSiteNumbers(f"{name} cannot be read ({error.strerror}): {_MEND}") from error
     numbers = read_numbers(data, name)
-    if same_family(detector, numbers.detector):
-        return numbers
-    if file:
+    if file and not same_family(detector, numbers.detector):
         raise BadSiteNumbers(f"{name} was learned from scores of {numbers.detector}, not of {detector}: {_MEND}")
+    reason = "" if file else not_as_measured(detector)
+    if not reason:
+        return numbers
     raise NoSiteTest(
-        f"the method deciles ships with numbers for {numbers.detector} only, not for {detector}: {_MEND} on scores of"
+        f"the method deciles ships with numbers that are not for {detector}, since {reason}: {_MEND} on scores of"
         ' labelled sites and set tally.deciles to its file, or set tally.method = "sprt"'
     )
+
+
+def _read(file: Path) -> bytes:
+    """The file up to a byte more than it may have: a vast one is not read, nor a pipe that never ends."""
+    if not file.is_file():
+        file.stat()  # tells what is wrong with a path where nothing is
+        raise BadSiteNumbers(f"{file} is no regular file: {_MEND}")
+    with file.open("rb") as stream:
+        return stream.read(_MAX_BYTES + 1)
 
 
 def read_numbers(data: bytes, name: str) -> DecileNumbers:
     """Decile numbers of a file called `name`. Raises BadSiteNumbers."""
     if len(data) > _MAX_BYTES:
-        raise BadSiteNumbers(f"{name} has {len(data)} bytes, decile numbers have fewer than {_MAX_BYTES}: {_MEND}")
+        raise BadSiteNumbers(f"{name} has more than {_MAX_BYTES} bytes, decile numbers have fewer: {_MEND}")
     try:
         return msgspec.json.decode(data, type=DecileNumbers)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

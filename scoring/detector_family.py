@@ -6,6 +6,7 @@ Numbers learned from scores (bell curves, decile weights) hold for a family, fla
 from __future__ import annotations
 
 BINOCULARS_FALCON = "binoculars/falcon-7b+falcon-7b-instruct"
+_DTYPE, _TOKENS = "bfloat16", 512  # in which its numbers were measured; longer texts were cut to so many tokens
 
 
 def family(detector: str) -> str:
@@ -22,3 +23,20 @@ def same_family(detector: str, other: str) -> bool:
     """True where both are of one family; a bare name such as "binoculars" is of every family of that name."""
     one, two = family(detector), family(other)
     return one == two or one == two.partition("/")[0]
+
+
+def not_as_measured(detector: str) -> str:
+    """Why numbers measured on Binoculars with Falcon-7B do not hold for this identity or name; "" = they do.
+
+    They were measured in bfloat16 on the first 512 tokens: in another number type a score shifts, and on fewer tokens
+    it scatters more. What a bare name does not say is taken as it was measured. A model is known by its folder's
+    name, and whether its weights are the original ones cannot be told from that.
+    """
+    if not same_family(detector, BINOCULARS_FALCON):
+        return f"they are for {BINOCULARS_FALCON}"
+    dtype, tokens = [*detector.split("/")[2:4], "", ""][:2]
+    if dtype and dtype != _DTYPE:
+        return f"they were measured in {_DTYPE}, not in {dtype}"
+    if tokens and not (tokens.isdecimal() and int(tokens) >= _TOKENS):
+        return f"they were measured on the first {_TOKENS} tokens of a text, not on {tokens}"
+    return ""

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 import msgspec
 
 from scoring.bimodal import is_mixed
-from scoring.detector_family import BINOCULARS_FALCON, same_family
+from scoring.detector_family import BINOCULARS_FALCON, not_as_measured
 from scoring.errors import BadParameters, BadTrainingData, NoSiteTest
 from scoring.sequential import SequentialTest, check_errors, wald_bounds
 from scoring.site_method import MethodName, PageScore, SiteVerdict, method_digest
@@ -64,9 +64,9 @@ class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def gaussian_params_for(detector: str) -> GaussianParams:
     """The parameters that were measured for scores of this detector. Raises NoSiteTest where none were."""
-    if not same_family(detector, BINOCULARS_FALCON):
+    if reason := not_as_measured(detector):
         raise NoSiteTest(
-            f"the method gaussian has no numbers for {detector}, only for {BINOCULARS_FALCON}: run"
+            f"the method gaussian has no numbers for {detector}, only for {BINOCULARS_FALCON} ({reason}): run"
             " `farmwatch train-sites` on scores of labelled sites and put what it prints into [tally.gaussian],"
             ' or set tally.method = "sprt"'
         )

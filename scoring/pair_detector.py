@@ -115,7 +115,7 @@ def pair_warning(identity: str) -> str:
         return f"{said}; threshold set {tag} of `farmwatch calibrate`: error rates in its report"
     flagged, found, short = _PUBLISHED[tag]
     return (
-        f"{said}; published threshold {tag}: of pages with 100 words or more of 69 real sites (2025) it flags {flagged}"
-        f" of the human ones and finds {found} of the LLM ones ({short} of shorter human pages, which are not scored by"
-        " default); newer models may evade it"
+        f"{said}; published threshold {tag}, for the original weights, which a folder's name does not prove: of pages"
+        f" with 100 words or more of 69 real sites (2025) it flags {flagged} of the human ones and finds {found}"
+        f" of the LLM ones ({short} of shorter human pages, which are not scored by default); newer models may evade it"
     )

@@ -1,10 +1,10 @@
 """Threshold sets that are published with a detector, and those that `farmwatch calibrate` wrote.
 
 The authors of Binoculars chose two thresholds on their own data for one pair, Falcon-7B as observer and its instruct
-sibling as performer, in bfloat16 (arXiv 2401.12070, and their code): `accuracy` where F1 is best, `low-fpr` at a false-
-positive rate of .01 %. They say nothing of another pair or another precision, where scores lie elsewhere: for those
-there is no published set. Nor is there one for Fast-DetectGPT's analytic form. What the two do on real pages is
-measured: docs/calibration.md.
+sibling as performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their code): `accuracy` where F1 is
+best, `low-fpr` at a false-positive rate of .01 %. They say nothing of another pair, another precision or fewer tokens,
+where scores lie elsewhere: for those there is no published set. Nor is there one for Fast-DetectGPT's analytic form.
+What the two do on real pages is measured: docs/calibration.md.
 
 A set is a small JSON file, the fields of `ThresholdSet`; it is read strictly, since a threshold that is silently
 another one makes every later number wrong.
@@ -17,20 +17,18 @@ from pathlib import Path
 
 import msgspec
 
+from scoring.detector_family import not_as_measured
 from scoring.errors import BadParameters, BadThresholds
 from scoring.threshold_set import ThresholdSet
 
-_FALCON = "falcon-7b+falcon-7b-instruct"
+_SLASHES = 3  # of a base: binoculars / pair / dtype / max_tokens
 _PUBLISHED = {"accuracy": 0.9015310749276843, "low-fpr": 0.8536432310785527}
 _LARGEST_BYTES = 1 << 20  # a set has a few hundred; a larger file is something else
 
 
 def published_for(base: str) -> list[ThresholdSet]:
     """The sets that are published for a detector of this base, by name; none for most."""
-    kind, _, rest = base.partition("/")
-    pair, _, rest = rest.partition("@")
-    _fingerprint, _, run = rest.partition("/")
-    if kind != "binoculars" or pair != _FALCON or run.split("/")[0] != "bfloat16":
+    if base.count("/") != _SLASHES or not_as_measured(base):
         return []
     return [
         ThresholdSet(name=name, detector=base, threshold=threshold, llm_below=True, published=True)
@@ -49,9 +47,10 @@ def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
             if found.name == name_or_path:
                 return found
         there = ", ".join(found.name for found in published)
+        why = not_as_measured(base) if name_or_path in _PUBLISHED else ""
         raise BadThresholds(
-            f"no threshold set {name_or_path!r} is published for {base}: name {f'{there}, or ' if there else ''}"
-            "the file (….json) that `farmwatch calibrate` wrote"
+            f"no threshold set {name_or_path!r} is published for {base}{why and f' ({why})'}:"
+            f" name {f'{there}, or ' if there else ''}the file (….json) that `farmwatch calibrate` wrote"
         )
     found = read_thresholds(Path(name_or_path))
     if found.detector != base:

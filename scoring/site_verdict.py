@@ -25,6 +25,7 @@ from collections.abc import Sequence
 import msgspec
 
 from scoring.bimodal import is_mixed
+from scoring.detector_family import not_as_measured
 from scoring.errors import BadParameters, NoSiteTest
 from scoring.sequential import SequentialTest, check_errors, wald_bounds
 from scoring.site_method import (
@@ -91,20 +92,31 @@ LOW_FPR_PARAMS = SprtParams(p0=0.08, p1=0.25, min_articles=7)
 
 _OF_PUBLISHED = {"accuracy": SprtParams(), "low-fpr": LOW_FPR_PARAMS}  # by the tag of Binoculars' threshold set
 _TAG_PLACE = 4  # binoculars / pair / dtype / max_tokens / tag
+_LITE_TAG_PLACE = 2  # lite-ngram / weights / tag
+_LITE_TAG = "p0.95"  # of the threshold that comes with the weights
 
 
 def params_for(detector: str) -> SprtParams:
     """The test's parameters for scores of this detector (a name or an identity).
 
-    Raises NoSiteTest for a pair of models at a threshold for which none were measured.
+    Raises NoSiteTest for a pair of models, a precision, a length or a threshold for which none were measured.
     """
-    name, *rest = detector.split("/")
+    parts = detector.split("/")
+    name = parts[0]
+    place = _LITE_TAG_PLACE if name == "lite-ngram" else _TAG_PLACE
+    tag = parts[place] if len(parts) > place else ""
+    reason = ""
     if name == "lite-ngram":
-        return LITE_NGRAM_PARAMS
-    tag = rest[_TAG_PLACE - 1] if len(rest) >= _TAG_PLACE else ""
-    if name == "fast-detectgpt" or (name == "binoculars" and tag and tag not in _OF_PUBLISHED):
+        if tag in ("", _LITE_TAG):
+            return LITE_NGRAM_PARAMS
+        reason = f"at a threshold other than {_LITE_TAG}"
+    elif name == "fast-detectgpt" or (name == "binoculars" and tag and tag not in _OF_PUBLISHED):
+        reason = "at this threshold"
+    elif name == "binoculars":
+        reason = not_as_measured(detector)
+    if reason:
         raise NoSiteTest(
-            f"nobody has measured how many pages of a site {detector} flags, so it cannot judge sites: run"
+            f"nobody has measured how many pages of a site {detector} flags, so it cannot judge sites ({reason}): run"
             " `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]"
         )
     return _OF_PUBLISHED.get(tag, _OF_PUBLISHED["accuracy"])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import re
 import sys
+import tracemalloc
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -93,8 +96,13 @@ def test_the_shipped_numbers_belong_to_falcon() -> None:
     test = DecileTest(shipped)
     assert test.decide(pages([0.86] * 15)).verdict == "llm"
     assert test.decide(pages([0.99] * 15)).verdict == "human"
-    with pytest.raises(NoSiteTest, match=r"not for lite-ngram/0a1b2c3d/p0\.95: run `farmwatch train-sites`"):
-        load_deciles("lite-ngram/0a1b2c3d/p0.95")
+    for detector, reason in (
+        ("lite-ngram/0a1b2c3d/p0.95", "for binoculars/falcon"),
+        (FALCON.replace("bfloat16", "float32"), "in bfloat16, not in float32"),
+        (FALCON.replace("/512/", "/64/"), "512 tokens of a text, not on 64"),
+    ):
+        with pytest.raises(NoSiteTest, match=f"not for {re.escape(detector)}.*{reason}.*run `farmwatch train-sites`"):
+            load_deciles(detector)
 
 
 def test_another_detectors_file_is_refused(tmp_path: Path) -> None:
@@ -142,10 +150,30 @@ def test_numbers_that_are_not_finite_are_refused(literal: bytes) -> None:
         read_numbers(data, "numbers.json")
 
 
-def test_a_vast_file_is_refused_unread() -> None:
-    """More bytes than nine weights can need are not parsed."""
+def test_a_vast_file_is_refused_unread(tmp_path: Path) -> None:
+    """Of a file with more bytes than nine weights can need only the first are read, and none is parsed."""
     with pytest.raises(BadSiteNumbers, match="bytes"):
         read_numbers(b" " * 100_000 + SHIPPED, "numbers.json")
+    vast = tmp_path / "vast.json"
+    with vast.open("wb") as file:
+        file.truncate(1 << 30)  # a gigabyte of nothing, no block of it on the disk
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadSiteNumbers, match="bytes"):
+            load_deciles(FALCON, vast)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 1 << 22
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A folder, and a pipe from which nothing would ever come, are told at once."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path):
+        with pytest.raises(BadSiteNumbers, match="no regular file"):
+            load_deciles(FALCON, path)
 
 
 def simulated_sites(gap: float, sites: int = 8) -> list[LabelledSite]:

@@ -204,6 +204,7 @@ def test_published_thresholds_say_how_wrong_they_are(name: str) -> None:
     chosen = next(one for one in published_for(base) if one.name == name)
     warning = detector("binoculars", chosen).warning
     assert "69 real sites" in warning
+    assert "for the original weights" in warning
     assert re.search(r"flags \d\.\d% of the human", warning)
 
 

@@ -46,6 +46,7 @@ def test_the_published_thresholds_are_the_authors() -> None:
     "base",
     [
         FALCON.replace("bfloat16", "float32"),
+        FALCON.replace("/512", "/256"),
         FALCON.replace("binoculars", "fast-detectgpt"),
         FALCON.replace("falcon-7b+", "falcon-40b+"),
         "binoculars/gpt2+gpt2@0a1b2c3d/bfloat16/512",
