@@ -65,6 +65,10 @@ def train_detector(
     unseen: Annotated[
         list[Path] | None, Parameter(help="Labelled texts to measure on only; `id` and `domain` may lack.", negative="")
     ] = None,
+    human_pages: Annotated[
+        list[Path] | None,
+        Parameter(help="Web pages by people to measure on only: JSONL of {articleBody}.", negative=""),
+    ] = None,
     card: Annotated[Path | None, Parameter(help="Markdown file whose tables are renewed.")] = None,
     seed: Annotated[int, Parameter(help="Of crops and caps.")] = 0,
 ) -> int:
@@ -78,7 +82,15 @@ def train_detector(
     from scoring.training import TrainingOptions, run_training
 
     try:
-        options = TrainingOptions(train=train, dev=dev, out=out, unseen=tuple(unseen or ()), card=card, seed=seed)
+        options = TrainingOptions(
+            train=train,
+            dev=dev,
+            out=out,
+            unseen=tuple(unseen or ()),
+            pages=tuple(human_pages or ()),
+            card=card,
+            seed=seed,
+        )
         run_training(options, put)
     except TrainingRefused as error:
         message(f"farmwatch: {error}")

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scoring.evaluation import Evaluation
 from scoring.goals import goals
+from scoring.lite_ngram import MIN_WORDS
+from scoring.page_sets import TOGETHER, PageRow
 from scoring.training_report import TrainingReport
 from scoring.training_texts import TextSet
 
@@ -38,18 +40,34 @@ _BLIND_SPOTS = """### What it cannot see
 
 def warning(evaluation: Evaluation) -> str:
     """What must be said wherever scores of these weights show."""
-    web = [row.flagged for row in evaluation.sources if row.web]
     other = [row.flagged for row in evaluation.sources if not row.web]
     unseen = [row.chat_llm for row in evaluation.domains if row.chat_llm is not None]
     found = [f"{row.found:.0%} at {row.words}" for row in evaluation.lengths if row.words in _SHORT_LENGTHS]
     return (
         "style classifier, not Binoculars; indicative only. Measured on texts it was not trained on: flags "
-        f"{_span(web)} of the human pages of an unseen web source and {_span(other)} of other unseen human sources; "
+        f"{_web(evaluation)} and {_span(other)} of other unseen human sources; "
         f"finds {', '.join(found)} words of LLM texts; AUROC {evaluation.in_domain:.2f} in domain, "
         f"{evaluation.generators_mean:.2f} for an unseen generator, down to "
         f"{min(unseen, default=0.0):.2f} for an unseen human register. Base-model "
         "continuations are not detected."
     )
+
+
+def _web(evaluation: Evaluation) -> str:
+    """What is flagged of human web pages: of page sets that no training has seen, or else of sources left out."""
+    if not evaluation.pages:
+        left_out = [row.flagged for row in evaluation.sources if row.web]
+        return f"{_span(left_out)} of the human pages of a web source left out (of pages of other collections: unknown)"
+    whole = _judged([row for row in evaluation.pages if row.name == TOGETHER])
+    sure = _judged([row for row in evaluation.pages if not row.recent and row.name != TOGETHER])
+    recent = _judged([row for row in evaluation.pages if row.recent])
+    said = f"{_span(whole)} of the human pages of other web collections, up to {max(sure, default=0.0):.1%} of one,"
+    return f"{said} {_span(recent)} of recent pages of which some may not be human," if recent else said
+
+
+def _judged(rows: Sequence[PageRow]) -> list[float]:
+    """Shares flagged at the lengths that the detector judges."""
+    return [cell.flagged for row in rows for cell in row.cells if cell.words >= MIN_WORDS and cell.flagged is not None]
 
 
 def file_lines(files: Mapping[str, TextSet]) -> Iterator[str]:
@@ -125,6 +143,7 @@ def _tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
             *((goal.what, goal.study, goal.here, goal.verdict) for goal in goals(evaluation)),
         ],
     )
+    yield from _page_tables(evaluation)
     yield from _unseen_tables(evaluation)
     yield (
         "Leave one domain out: AUROC of its human texts against its own LLM texts and against chat assistants, "
@@ -155,7 +174,8 @@ def _tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
         ],
     )
     yield (
-        "By length, calibration and test on different texts: human texts flagged, LLM texts found",
+        "By length, calibration and test on different texts: human texts flagged, LLM texts found (the web texts are "
+        "of collections that were trained on: the page sets above say what to expect)",
         [
             ("words", "human", "flagged", "web human", "web flagged", "llm", "found"),
             *(
@@ -174,13 +194,33 @@ def _tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
     )
 
 
+def _page_tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
+    if evaluation.pages:
+        yield (
+            "Human web pages of collections that no training has seen: share flagged by words of their opening, and "
+            f"pages that have so many (under {MIN_WORDS} words the detector abstains)",
+            [
+                ("pages", "surely human", *(f"{cell.words} words" for cell in evaluation.pages[0].cells)),
+                *(
+                    (
+                        row.name,
+                        "no" if row.recent else "yes",
+                        *("-" if c.flagged is None else f"{c.flagged:.1%} of {c.texts}" for c in row.cells),
+                    )
+                    for row in evaluation.pages
+                ),
+            ],
+        )
+
+
 def _unseen_tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
     unseen = evaluation.unseen
     if unseen is not None:
         yield (
             "Files that were only measured on, in openings of up to 500 words: AUROC against their other label, and "
-            "share flagged. New are generators and human sources that no training file has. Where human and LLM texts "
-            "of such files differ in topic, this AUROC is too good",
+            "share flagged. New are generators that no training file has, and human sources of collections that none "
+            "has in any of their splits; where human and LLM texts of such files differ in topic, this AUROC is too "
+            "good",
             [
                 ("source", "generator", "texts", "new", "AUROC", "flagged"),
                 *(

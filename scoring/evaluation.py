@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from scoring.page_sets import PageRow, PageSet, measure_pages
 from scoring.regression import Floats, Model, Trainer, auroc, model_probability
 from scoring.training_texts import WEB, Sample
 from scoring.unseen import ReferenceRow, Unseen, measure_reference, measure_unseen
@@ -68,6 +69,7 @@ class Texts(NamedTuple):
     training: Sequence[Sample]
     dev: Sequence[Sample]
     unseen: Sequence[Sample] = ()
+    pages: Sequence[PageSet] = ()
 
 
 class Evaluation(msgspec.Struct, frozen=True):
@@ -81,6 +83,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     lengths: list[LengthRow]
     reference: list[ReferenceRow]
     unseen: Unseen | None = None  # None: no such file was given
+    pages: list[PageRow] = msgspec.field(default_factory=list)  # human web pages that no training has seen
 
 
 def evaluate(
@@ -115,6 +118,7 @@ def evaluate(
         lengths=_lengths(trainer, model, dev, threshold),
         reference=measure_reference(model, calibration, chat, threshold),
         unseen=measure_unseen(model, calibration, texts.unseen, [*training, *dev], threshold) if texts.unseen else None,
+        pages=measure_pages(model, calibration, texts.pages, threshold),
     )
 
 

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from scoring.evaluation import Evaluation
+from scoring.page_sets import TOGETHER
 
 BLOGS, WIKIS = ("blog", "govblog"), ("wiki", "encyclopaedia")
 _POOR = 0.95  # generators below it are named as the reason of a miss
 _FOUND = {150: 0.66, 250: 0.79, 400: 0.89, 700: 0.72}
-_WEB_FLAGGED = {60: 0.029, 100: 0.015}
+_WEB_FLAGGED = {60: 0.029, 100: 0.015, 150: 0.015, 300: 0.015, 500: 0.015}  # the study: 1.0-1.5% from 100 words up
+_MANY = 0.03  # a page set of which more is flagged is named
 _NO_TEXTS = "not measured: no such texts in the files"
 
 
@@ -25,7 +27,7 @@ class Goal(msgspec.Struct, frozen=True):
     what: str
     study: str
     here: str  # "-" where not measured
-    verdict: str  # "met", "missed: why", or "not measured: why"
+    verdict: str  # "met", "met; but what stands out", "missed: why", or "not measured: why"
 
 
 def goals(evaluation: Evaluation) -> list[Goal]:
@@ -42,16 +44,27 @@ def goals(evaluation: Evaluation) -> list[Goal]:
             for row in evaluation.lengths
             if row.words in _FOUND
         ),
-        _auroc("AUROC of sites by three pages", 0.998, evaluation.unseen.three_pages if evaluation.unseen else None),
+        *_sites(evaluation),
     ]
 
 
 def _new_generators(evaluation: Evaluation) -> Iterator[Goal]:
-    unseen = evaluation.unseen.new_generators if evaluation.unseen else None
-    yield _auroc("AUROC, generators newer than the training files", 0.991, unseen)
+    unseen = evaluation.unseen
+    counts = f" ({unseen.new_llm} texts, against {unseen.new_human} of new human sources)" if unseen else ""
+    what = f"AUROC, generators newer than the training files{counts}"
+    yield _auroc(what, 0.991, unseen.new_generators if unseen else None)
+    if unseen and unseen.new_prompts is not None:
+        what = f"AUROC, of them those whose prompts are new as well ({unseen.new_prompts_llm} texts)"
+        yield _auroc(what, 0.991, unseen.new_prompts)
     poor = sorted((row.auroc, row.generator) for row in evaluation.generators if row.auroc and row.auroc < _POOR)
     named = ", ".join(f"{name} {_short(value)}" for value, name in poor)
     yield _auroc("AUROC, mean of each generator left out", 0.991, evaluation.generators_mean, named)
+
+
+def _sites(evaluation: Evaluation) -> Iterator[Goal]:
+    unseen = evaluation.unseen
+    counts = f" ({unseen.sites} sites of new sources and generators)" if unseen else ""
+    yield _auroc(f"AUROC of sites by three pages{counts}", 0.998, unseen.three_pages if unseen else None)
 
 
 def _registers(evaluation: Evaluation) -> Iterator[Goal]:
@@ -70,10 +83,14 @@ def _registers(evaluation: Evaluation) -> Iterator[Goal]:
 def _web(evaluation: Evaluation) -> Iterator[Goal]:
     worst = max((row.flagged for row in evaluation.sources if row.web), default=None)
     yield _share("human pages flagged, worst web source left out", 0.015, worst, _at_most)
-    for row in evaluation.lengths:
-        if row.words in _WEB_FLAGGED:
-            what = f"human web pages flagged at {row.words} words"
-            yield _share(what, _WEB_FLAGGED[row.words], row.web_flagged, _at_most)
+    sure = [row for row in evaluation.pages if not row.recent]
+    for words, study in _WEB_FLAGGED.items():
+        found = {row.name: cell.flagged for row in sure for cell in row.cells if cell.words == words}
+        whole = found.pop(TOGETHER, None)
+        most = sorted(((share, name) for name, share in found.items() if share is not None and share > _MANY))
+        named = ", ".join(f"{name} {share:.1%}" for share, name in reversed(most))
+        what = f"human pages of sets not trained on flagged at {words} words"
+        yield _share(what, study, whole, _at_most, named)
 
 
 def _reference(evaluation: Evaluation) -> Iterator[Goal]:
@@ -90,14 +107,15 @@ def _auroc(what: str, study: float, here: float | None, why: str = "") -> Goal:
     return Goal(what, _short(study), _short(here), _verdict(_at_least(round(here, 3), study), why))
 
 
-def _share(what: str, study: float, here: float | None, met: Callable[[float, float], bool]) -> Goal:
+def _share(what: str, study: float, here: float | None, met: Callable[[float, float], bool], why: str = "") -> Goal:
     if here is None:
         return Goal(what, f"{study:.1%}", "-", _NO_TEXTS)
-    return Goal(what, f"{study:.1%}", f"{here:.1%}", _verdict(met(round(here, 3), study)))
+    return Goal(what, f"{study:.1%}", f"{here:.1%}", _verdict(met(round(here, 3), study), why))
 
 
 def _verdict(met: bool, why: str = "") -> str:
-    return "met" if met else f"missed: {why}" if why else "missed"
+    said = "met" if met else "missed"
+    return f"{said}{'; but' if met else ':'} {why}" if why else said
 
 
 def _at_least(here: float, study: float) -> bool:

@@ -18,8 +18,9 @@ from scoring.detector_card import file_lines, markdown, table_lines, warning
 from scoring.errors import BadTrainingData, TrainingRefused
 from scoring.evaluation import Evaluation, Texts, evaluate
 from scoring.lite_ngram import WEIGHTS_FILE
+from scoring.page_sets import read_pages
 from scoring.regression import Model, Trainer
-from scoring.training_report import FileReport, TrainingReport, licence_counts, register_counts
+from scoring.training_report import FileReport, TrainingReport, licence_counts, page_reports, register_counts
 from scoring.training_texts import read_texts
 from scoring.weights import RECIPE, Header, pack, quantise
 
@@ -37,6 +38,8 @@ class TrainingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Folder that gets lite-ngram.weights and lite-ngram.json."""
     unseen: tuple[Path, ...] = ()
     """Further labelled texts to measure on only: generators and human sources that neither file has."""
+    pages: tuple[Path, ...] = ()
+    """Files of human web pages to measure on only: {articleBody[, page_type, publish_date]} a line (page_sets)."""
     card: Path | None = None
     """Markdown file whose generated section is renewed, or written when there is no such file."""
     seed: int = 0
@@ -58,6 +61,7 @@ def run_training(options: TrainingOptions, say: Callable[[str], None] = lambda _
         raise BadTrainingData(f"no usable texts in {options.dev if not dev.samples else options.train}")
     unseen = [read_texts(path, options.seed, openings, unseen=True) for path in options.unseen]
     named = {"train": train, "dev": dev, **{f"unseen {place}": found for place, found in enumerate(unseen, start=1)}}
+    pages = [read_pages(path, openings) for path in options.pages]
     for line in file_lines(named):
         say(line)
     trainer = Trainer(train.samples, dev.samples, options.seed)
@@ -65,7 +69,12 @@ def run_training(options: TrainingOptions, say: Callable[[str], None] = lambda _
     quantised, scale = quantise(fitted.vector)
     model = Model(quantised.astype(float) * scale, fitted.intercept)  # measured as it ships
     calibration = trainer.calibrate(model)
-    texts = Texts(train.samples, dev.samples, [sample for found in unseen for sample in found.samples])
+    texts = Texts(
+        train.samples,
+        dev.samples,
+        [sample for found in unseen for sample in found.samples],
+        [page_set for found in pages for page_set in found.sets],
+    )
     evaluation = evaluate(trainer, model, calibration, texts, options.threshold, say)
     for line in table_lines(evaluation):
         say(line)
@@ -80,7 +89,8 @@ def run_training(options: TrainingOptions, say: Callable[[str], None] = lambda _
         files={
             name: FileReport.of(path.read_bytes(), found)
             for (name, found), path in zip(named.items(), (options.train, options.dev, *options.unseen), strict=True)
-        },
+        }
+        | page_reports(options.pages, pages),
         licences=licence_counts(used),
         registers=register_counts(used),
         evaluation=evaluation,

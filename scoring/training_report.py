@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from scoring.evaluation import Evaluation
+from scoring.page_sets import PageFile
 from scoring.training_texts import Sample, TextSet
 
 _DIGITS = 4
@@ -27,6 +29,12 @@ class FileReport(msgspec.Struct, frozen=True):
     def of(data: bytes, texts: TextSet) -> FileReport:
         """Report on the file with these bytes."""
         return FileReport(hashlib.sha256(data).hexdigest(), texts.read, texts.dropped, len(texts.samples))
+
+    @staticmethod
+    def of_pages(data: bytes, pages: PageFile) -> FileReport:
+        """Report on the file of labelled pages with these bytes."""
+        dropped = {"no_english_article": pages.read - pages.used}
+        return FileReport(hashlib.sha256(data).hexdigest(), pages.read, dropped, pages.used)
 
 
 class TrainingReport(msgspec.Struct, frozen=True):
@@ -48,6 +56,14 @@ class TrainingReport(msgspec.Struct, frozen=True):
     def to_json(self) -> bytes:
         """Readable JSON, numbers to four places, the same bytes for the same report."""
         return msgspec.json.format(msgspec.json.encode(_rounded(msgspec.to_builtins(self))), indent=1) + b"\n"
+
+
+def page_reports(paths: Sequence[Path], files: Sequence[PageFile]) -> dict[str, FileReport]:
+    """What was read of files of labelled pages."""
+    return {
+        f"pages {place}: {found.name}": FileReport.of_pages(path.read_bytes(), found)
+        for place, (path, found) in enumerate(zip(paths, files, strict=True), start=1)
+    }
 
 
 def licence_counts(samples: Sequence[Sample]) -> dict[str, int]:

@@ -23,7 +23,7 @@ MIN_WORDS, MIN_ASCII = 150, 0.95
 CROP_WORDS = (150, 500)  # both labels alike, or the classifier learns length
 CALIBRATION_WORDS = (60, 700)
 CAP, WEB_CAP = 500, 900  # texts per (source, domain, generator)
-_SAME_OPENING = 300  # normalised characters
+SAME_OPENING = 300  # normalised characters
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *,
         count += 1
         plain = normalise(line.text)
         words = plain.split()
-        opening = plain[:_SAME_OPENING]
+        opening = plain[:SAME_OPENING]
         if len(words) < MIN_WORDS:
             dropped["short"] += 1
         elif sum(map(str.isascii, plain)) < MIN_ASCII * len(plain):

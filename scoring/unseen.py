@@ -7,6 +7,7 @@ not, its AUROC is too good, and whoever hands it in knows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
@@ -19,6 +20,7 @@ from scoring.training_texts import CROP_WORDS, Sample
 from scoring.weights import Calibration
 
 PAGES_OF_A_SITE = 3  # the study ranks sites by so many
+_SPLIT = re.compile("[-_.](?:train|training|dev|valid|validation|val|test)$")
 
 
 class UnseenRow(msgspec.Struct, frozen=True):
@@ -27,7 +29,7 @@ class UnseenRow(msgspec.Struct, frozen=True):
     source: str
     generator: str  # "human" for human texts
     texts: int
-    new: bool  # the generator, or the human source, is in no training file
+    new: bool  # the generator, or the set that the human source is of, is in no training file
     auroc: float | None  # against the other label of the unseen texts
     flagged: float
 
@@ -36,10 +38,13 @@ class Unseen(msgspec.Struct, frozen=True):
     """What texts outside the training files say."""
 
     rows: list[UnseenRow]
-    new_generators: float | None  # AUROC of all texts by generators that are new, against all human ones
-    new_humans: float | None  # AUROC of all texts of human sources that are new, against all LLM ones
-    sites: int
-    three_pages: float | None  # AUROC of the mean margin of three pages of a site
+    new_llm: int  # texts by generators that are new
+    new_human: int  # texts of human sources that are new
+    new_generators: float | None  # AUROC of these two
+    new_prompts_llm: int  # of the first, texts whose source is new too: the others answer prompts of the training
+    new_prompts: float | None  # AUROC of them against the second
+    sites: int  # of new generators and new human sources
+    three_pages: float | None  # AUROC of the mean margin of three pages of such a site
 
 
 class ReferenceRow(msgspec.Struct, frozen=True):
@@ -59,7 +64,9 @@ def measure_unseen(
     margin, p_llm = model_margins(model, openings), model_probability(model, calibration, openings)
     llm = np.array([sample.llm for sample in texts], bool)
     known = {(sample.llm, _origin(sample)) for sample in seen}
+    sources = {set_of(sample.source) for sample in seen}
     new = np.array([(sample.llm, _origin(sample)) not in known for sample in texts], bool)
+    new_source = np.array([set_of(sample.source) not in sources for sample in texts], bool)
     rows = []
     for source, generator in sorted({(sample.source, sample.generator) for sample in texts}):
         chosen = np.array([(sample.source, sample.generator) == (source, generator) for sample in texts], bool)
@@ -74,18 +81,27 @@ def measure_unseen(
                 flagged=float(np.mean(p_llm[chosen] > threshold)),
             )
         )
-    pages = _site_means(texts, margin)
+    fresh = [place for place in range(len(texts)) if new[place]]
+    pages = _site_means([texts[place] for place in fresh], margin[fresh])
     return Unseen(
         rows=rows,
-        new_generators=auroc(margin[~llm], margin[llm & new]),
-        new_humans=auroc(margin[~llm & new], margin[llm]),
-        sites=len({sample.site for sample in texts if sample.site}),
+        new_llm=int((llm & new).sum()),
+        new_human=int((~llm & new).sum()),
+        new_generators=auroc(margin[~llm & new], margin[llm & new]),
+        new_prompts_llm=int((llm & new & new_source).sum()),
+        new_prompts=auroc(margin[~llm & new], margin[llm & new & new_source]),
+        sites=len({texts[place].site for place in fresh if texts[place].site}),
         three_pages=auroc(pages[False], pages[True]),
     )
 
 
+def set_of(source: str) -> str:
+    """The collection that a source is a split of: "essays" for "essays-test" and "essays-valid"."""
+    return _SPLIT.sub("", source)
+
+
 def _origin(sample: Sample) -> str:
-    return sample.generator if sample.llm else sample.source
+    return sample.generator if sample.llm else set_of(sample.source)
 
 
 def _site_means(texts: Sequence[Sample], margin: Floats) -> dict[bool, Floats]:

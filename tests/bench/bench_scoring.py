@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from scoring.lite_ngram import LiteNgram, log_length, margins, probability
-from scoring.ngrams import tokens
+from scoring.lite_ngram import LiteNgram
 from scoring.normalising import normalise
+from scoring.page_sets import measure_pages, read_pages
 from scoring.rate import ErrorCounts, estimate
-from scoring.regression import auroc
+from scoring.regression import Model, auroc
 from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.tally_stage import TallyStage
 from stream.memory_state import MemoryState
@@ -33,9 +33,9 @@ from stream.metrics import Meter
 from stream.records import Hit, Score, Verdict
 from stream.stage import Context
 from stream.state import KeyedState
+from tests.bench.renew_card import PAGE_SETS
 from tests.conftest import data_root
 
-HUMAN_PAGES = ("aeb", "cleaneval", "cleanportaleval", "readability")  # none of them is in the training texts
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[.,!?;:\"()—]")
 
 
@@ -111,40 +111,13 @@ def cpu_s(work: Callable[[], object]) -> float:
 def human_pages(detector: LiteNgram, pages: Path) -> None:
     """Share of human web pages flagged at p > .95, by length of the opening."""
     print("real web pages by people, flagged at p > .95 (study 1.0-1.5% from 100 words up, 2.9% at 60)")
-    groups = {name: gold_texts(pages / name) for name in HUMAN_PAGES}
-    groups["all four"] = [text for texts in groups.values() for text in texts]
-    groups["wcxb articles"] = gold_texts(pages / "wcxb", "article")  # of 2024 and later: some may not be human
-    for name, texts in groups.items():
-        cells = []
-        for words in (60, 100, 150, 300, 500):
-            cut = [text[:words] for text in texts if len(text) >= words]
-            cells.append(f"{words}: {flagged(detector, cut):6.2%} of {len(cut):<4d}")
-        print(f"  {name:16s} {'  '.join(cells)}")
-    print()
-
-
-def gold_texts(folder: Path, page_type: str | None = None) -> list[list[str]]:
-    """Words of the labelled main texts in English of a page collection."""
-    found = []
-    for line in (folder / "gold.jsonl").read_text(encoding="utf-8").split("\n"):
-        row = json.loads(line) if line else {}
-        if row.get("articleBody") and (page_type is None or row.get("page_type") == page_type):
-            plain = normalise(row["articleBody"])
-            if sum(map(str.isascii, plain)) > 0.95 * len(plain):
-                found.append(plain.split())
-    return found
-
-
-def p_llm(detector: LiteNgram, texts: Sequence[Sequence[str]]) -> Any:
-    """Calibrated probabilities without the abstentions, for lengths below 150 words too."""
     header = detector.weights.header
-    margin = margins([tokens(" ".join(words)) for words in texts], detector.weights.vector) + header.intercept
-    return probability(margin, log_length(np.array([float(len(words)) for words in texts])), header.calibration)
-
-
-def flagged(detector: LiteNgram, texts: Sequence[Sequence[str]]) -> float:
-    """Share of texts above the threshold."""
-    return float(np.mean(p_llm(detector, texts) > detector.weights.header.threshold)) if texts else math.nan
+    model = Model(detector.weights.vector, header.intercept)
+    sets = [one for name in PAGE_SETS for one in read_pages(pages / name / "gold.jsonl").sets]
+    for row in measure_pages(model, header.calibration, sets, header.threshold):
+        cells = (f"{cell.words}: {cell.flagged or 0:6.2%} of {cell.texts:<4d}" for cell in row.cells)
+        print(f"  {row.name:22s} {'  '.join(cells)}")
+    print()
 
 
 def sample_web(detector: LiteNgram, path: Path) -> None:

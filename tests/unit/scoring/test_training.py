@@ -255,3 +255,16 @@ def test_auroc_counts_pairs() -> None:
     """AUROC is the share of pairs in the right order, ties half; without one label there is none."""
     assert auroc(np.array([0.0, 1.0]), np.array([1.0, 2.0])) == (0.5 + 3) / 4
     assert auroc(np.array([]), np.array([1.0])) is None
+
+
+def test_page_sets_are_measured_and_not_learned_from(
+    trained: tuple[Path, list[str], TrainingReport], tmp_path: Path
+) -> None:
+    """Pages given to a training are in its tables, its warning and its card, and leave the weights as they are."""
+    rng = random.Random(4)
+    pages = write(tmp_path / "blogs.jsonl", [{"articleBody": text(rng, LLM)} for _ in range(4)])
+    report = run_training(options(tmp_path, pages=(pages,), card=tmp_path / "card.md"))
+    assert report.digest == trained[2].digest
+    assert report.files["pages 1: blogs"].used == 4
+    assert report.evaluation.pages[0].cells[2].flagged == 1.0 and "100.0% of the human pages" in report.warning
+    assert "| blogs | yes |" in (tmp_path / "card.md").read_text()

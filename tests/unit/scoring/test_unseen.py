@@ -50,9 +50,39 @@ def test_what_is_new_is_told_apart() -> None:
         ("press", "human"): False,
         ("diary", "human"): True,
     }
-    assert found.new_generators == 1.0  # the old generator's text, which looks human, does not count
-    assert found.new_humans == 0.75  # a tie with the old generator's text is half
+    assert (found.new_llm, found.new_human, found.new_generators) == (1, 1, 1.0)  # the old ones do not count
     assert rows["made", "novel"].flagged == 1.0 and rows["diary", "human"].flagged == 0.0
+
+
+def test_both_sides_of_a_figure_are_new() -> None:
+    """A human text of a trained source, which looks like an LLM's, does not touch what is said of new texts."""
+    seen = [sample("a", llm=True, origin="old"), sample("b", llm=False, origin="press")]
+    texts = [
+        *(sample("b", llm=True, origin="novel", site="x") for _ in range(3)),
+        *(sample("delve", llm=False, origin="press", site="y") for _ in range(3)),
+        *(sample("c", llm=False, origin="diary", site="z") for _ in range(3)),
+    ]
+    model = model_for("delve")
+    found = measure_unseen(model, AS_IT_IS, texts, seen, 0.95)
+    assert (found.new_generators, found.three_pages, found.sites) == (0.5, 0.5, 2)  # all margins are 0: ties
+    assert found.new_prompts is None and found.new_prompts_llm == 0  # its prompts are those of "made", which was seen
+    elsewhere = [text._replace(source="web-2") if text.llm else text for text in texts]
+    assert measure_unseen(model, AS_IT_IS, elsewhere, seen, 0.95).new_prompts_llm == 3
+
+
+@pytest.mark.parametrize("split", ["essays-test", "essays-valid", "essays_train", "essays"])
+def test_splits_of_a_set_are_one_source(split: str) -> None:
+    """A human source is not new where another split of the same set was trained on; a name like one is another's."""
+    seen = [sample("a", llm=False, origin="essays-valid"), sample("d", llm=True, origin="g")]
+    found = measure_unseen(
+        model_for("d"),
+        AS_IT_IS,
+        [sample("b", llm=False, origin=split), sample("c", llm=False, origin="contest")],
+        seen,
+        0.95,
+    )
+    assert {row.source: row.new for row in found.rows} == {split: False, "contest": True}
+    assert found.new_human == 1
 
 
 def test_sites_are_ranked_by_three_pages() -> None:
