@@ -18,6 +18,7 @@ from scoring.rate_intervals import Interval, Known, corrected_interval, fits, wi
 from scoring.sites_needed import SitesNeeded, sites_needed
 
 CORRECTED, UNCORRECTED, NO_SITES = ErrorCounts.METHOD, "uncorrected", "no classifiable sites"
+FEWEST_SITES = 5  # below this many sites a share is no estimate: the text says so first, and gives the interval only
 FEW_SITES = 30  # below this many sites an interval is wider than any change that is looked for
 HALF_WIDTH = 0.10  # of an interval that is narrow enough, unless set
 
@@ -75,7 +76,7 @@ def estimate(
             classifiable=0,
             confidence=confidence,
             method=NO_SITES,
-            text="; ".join(["no rate: no site could be classified", *_missing(needed, errors, half_width)]),
+            text="; ".join(["no rate: no site could be classified", *_missing(0, needed, errors, half_width)]),
             more_sites=needed.more_sites,
             more_known_sites=needed.more_known_sites,
         )
@@ -93,10 +94,13 @@ def estimate(
         method=method,
         text="; ".join(
             [
-                f"{found.point:.1%} ({confidence:.0%} interval {found.low:.1%} to {found.high:.1%}, {method}):"
-                f" {llm} of {classifiable} classifiable sites",
+                _share(found, llm, classifiable, f"{confidence:.0%} interval", method),
                 *_remarks(classifiable, undecided, at_most),
-                *(_missing(needed, errors, half_width) if fitting else _misfit(needed, llm, classifiable, errors)),
+                *(
+                    _missing(classifiable, needed, errors, half_width)
+                    if fitting
+                    else _misfit(needed, llm, classifiable, errors)
+                ),
             ]
         ),
         more_sites=needed.more_sites,
@@ -106,6 +110,19 @@ def estimate(
 
 def _interval(x: int, n: int, known: Known | None, z: float) -> Interval:
     return wilson(x, n, z) if known is None else corrected_interval(x, n, known, z)
+
+
+def _share(found: Interval, llm: int, n: int, interval: str, method: str) -> str:
+    """The estimate in words. A corrected one is not llm/n, so it says what that was; of too few sites there is none."""
+    said = f"{interval} {found.low:.1%} to {found.high:.1%}, {method}"
+    if n < FEWEST_SITES:
+        return f"too few sites for a rate: {llm} of {n} classifiable {_sites(n)} called llm ({said})"
+    before = "" if method == UNCORRECTED else f" called llm, {llm / n:.1%} before the correction"
+    return f"{found.point:.1%} ({said}): {llm} of {n} classifiable sites{before}"
+
+
+def _sites(number: int) -> str:
+    return "site" if number == 1 else "sites"
 
 
 def _at_least_few(n: int, needed: SitesNeeded) -> SitesNeeded:
@@ -121,7 +138,7 @@ def _remarks(n: int, undecided: int, at_most: float) -> list[str]:
         remarks.append(
             f"{undecided} undecided of them counted as not llm, up to {at_most:.1%} if the undecided were llm"
         )
-    if n < FEW_SITES:
+    if FEWEST_SITES <= n < FEW_SITES:
         remarks.append(f"fewer than {FEW_SITES} sites: too few for a change to show")
     return remarks
 
@@ -142,13 +159,17 @@ def _misfit(needed: SitesNeeded, llm: int, n: int, errors: ErrorCounts | None) -
     ]
 
 
-def _missing(needed: SitesNeeded, errors: ErrorCounts | None, half_width: float) -> list[str]:
+def _missing(n: int, needed: SitesNeeded, errors: ErrorCounts | None, half_width: float) -> list[str]:
     wanted = f"an interval of ±{half_width * 100:g}%"
     if needed.more_sites is None:
+        if not n:
+            return []  # without any site it is too early for what even endless ones would not do
         assert errors is not None  # without a correction there is a number of sites that will do
         return [
-            f"{wanted} is out of reach of any number of sites: the errors of the verdict were measured on"
-            f" {errors.llm_sites} LLM and {errors.human_sites} human sites, {needed.more_known_sites} more are needed"
+            f"{wanted} takes more sites of known truth, whatever the number of classifiable ones: the errors of the"
+            f" verdict were measured on {errors.llm_sites} LLM and {errors.human_sites} human sites,"
+            f" {needed.more_known_sites} more known {_sites(needed.more_known_sites)} needed"
         ]
-    noun = "site" if needed.more_sites == 1 else "sites"
-    return [f"{needed.more_sites} more classifiable {noun} needed for {wanted}"] if needed.more_sites else []
+    if not needed.more_sites:
+        return []
+    return [f"{needed.more_sites} more classifiable {_sites(needed.more_sites)} needed for {wanted}"]

@@ -43,8 +43,7 @@ def test_the_rate_is_printed_with_everything_that_belongs_to_it(capsys: pytest.C
     print_result(_result())
     printed = capsys.readouterr().out
     for part in (
-        "Rate: 50.0% (95% interval ",
-        "2 of 4 classifiable sites",
+        "Rate: too few sites for a rate: 2 of 4 classifiable sites called llm (95% interval ",
         "1 of 5 sites unclassifiable",
         "5 sites = 2 llm + 1 human + 1 undecided + 1 unclassifiable",
         "4 of 5 sites right, 3 of the 3 decided ones",

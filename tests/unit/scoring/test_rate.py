@@ -117,6 +117,33 @@ def test_few_sites_say_so() -> None:
 
 
 @pytest.mark.parametrize("errors", [None, GOOD])
+def test_hardly_any_site_gives_no_share_in_words(errors: ErrorCounts | None) -> None:
+    """Below 5 sites the text begins with that and names no estimate, only its interval; the fields stay."""
+    for n in range(1, 5):
+        found = estimate(0, n, errors)
+        assert found.text.startswith(f"too few sites for a rate: 0 of {n} classifiable site")
+        assert f"(95% interval {found.low:.1%} to {found.high:.1%}" in found.text
+        assert found.rate is not None
+    assert not estimate(0, 5, errors).text.startswith("too few")
+
+
+def test_a_corrected_share_says_what_was_counted() -> None:
+    """Where the estimate is not llm of classifiable, the text gives both, so that they do not contradict each other."""
+    errors = ErrorCounts(llm_sites=20, llm_found=12, human_sites=76, human_cleared=76)
+    found = estimate(10, 40, errors)
+    assert found.text.startswith(f"{found.rate:.1%} (95% interval")
+    assert "10 of 40 classifiable sites called llm, 25.0% before the correction" in found.text
+    assert "before the correction" not in estimate(10, 40, None).text
+
+
+def test_known_sites_are_not_asked_for_before_there_is_a_site() -> None:
+    """Nothing is said of what known sites are missing where no site could be classified; the fields say it."""
+    found = estimate(0, 0, ErrorCounts(6, 6, 6, 6))
+    assert (found.text, found.more_sites) == ("no rate: no site could be classified", None)
+    assert found.more_known_sites > 0
+
+
+@pytest.mark.parametrize("errors", [None, GOOD])
 def test_the_text_bounds_the_rate_by_the_undecided(errors: ErrorCounts | None) -> None:
     """The undecided count as not llm; the text says so, and what the rate were if they were llm."""
     found, if_llm = estimate(6, 15, errors, undecided=1), estimate(7, 15, errors)
@@ -283,8 +310,8 @@ def test_a_wide_interval_says_what_it_needs() -> None:
     assert f"{found.more_sites} more classifiable sites needed for an interval of ±10%" in found.text
     stuck = estimate(50, 100, ErrorCounts(5, 5, 5, 5))
     assert stuck.more_sites is None
-    assert f"measured on 5 LLM and 5 human sites, {stuck.more_known_sites} more are needed" in stuck.text
-    assert "out of reach of any number of sites" in stuck.text
+    assert f"measured on 5 LLM and 5 human sites, {stuck.more_known_sites} more known sites needed" in stuck.text
+    assert "takes more sites of known truth, whatever the number of classifiable ones" in stuck.text
     assert (estimate(100, 1000, None).more_sites, estimate(100, 1000, None).more_known_sites) == (0, 0)
 
 
