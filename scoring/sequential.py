@@ -9,13 +9,17 @@ Tests of Statistical Hypotheses, Ann. Math. Statist. 16, 1945) decides at the fi
 Among tests with these errors it needs the fewest pages on average (Wald and Wolfowitz 1948).
 
 Pages that were under way when the site was decided come in all the same. They go on in the sum, and where it crosses
-the *other* bound later, the verdict changes. This costs nothing in errors: of a human site exp(sum) is a martingale
-with mean 1, so by Ville's inequality (1939)
+the *other* bound later, the verdict changes. This costs nothing in errors, on one condition: that exp(step) of a human
+page has a mean of at most 1, whatever came before. Then exp(sum) is a supermartingale, and by Ville's inequality (1939)
 
     P(exp(sum) >= x at any time at all) <= 1 / x,
 
 whatever was crossed before, and for good. Hence a human site is ever called llm with probability at most
 alpha / (1 - beta); of LLM sites exp(-sum) says the same of beta / (1 - alpha). A correction can only mend.
+
+The whole likelihood ratio has the mean 1. What a method does so that no page says too much must keep to the condition:
+`sprt` does for every p0 and p1, by the way in which it shrinks its steps; `gaussian` cuts, and has only measured it. And
+it is a condition on the pages: a site whose pages are flagged more often than p0 says is beyond it.
 
 The test ends when the site closes: pages fetched more than `close_after_ms` after the first decision are no evidence,
 so that a site's verdict does not move for ever with what is crawled of it in later months. All times are fetch times of

@@ -7,7 +7,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, NoSiteTest
@@ -163,10 +163,29 @@ def test_a_verdict_agrees_with_its_ratio(flags: list[bool]) -> None:
 def test_clip_bounds_what_one_page_says() -> None:
     """With a p0 near 0 a flag would say 6.5 nats; clipped it says 3, so one or two flags do not decide."""
     sharp = SprtParams(p0=0.001, p1=0.65, min_articles=1)
-    assert SiteTest(sharp).flag_step == 3.0
+    assert math.isclose(SiteTest(sharp).flag_step, 3.0)
     assert SiteTest(sharp).decide(of_flags([True, True])).verdict == "undecided"
     wide = SiteTest(SprtParams(p0=0.001, p1=0.65, min_articles=1, clip=10.0))
     assert wide.decide(of_flags([True, True])).verdict == "llm"
+
+
+RATES = st.floats(0.001, 0.999)
+
+
+@given(RATES, RATES, st.floats(0.1, 10.0))
+@example(0.30, 0.98, 3.0)  # the clear step alone would be cut
+@example(0.02, 0.70, 3.0)  # and here that of a flag
+def test_a_page_that_is_clipped_keeps_to_the_condition_on_the_errors(one: float, other: float, clip: float) -> None:
+    """exp(step) of a human page and exp(-step) of an LLM page have a mean of at most 1, and no step is above clip."""
+    assume(abs(one - other) > 1e-6)
+    p0, p1 = sorted((one, other))
+    test = SiteTest(SprtParams(p0=p0, p1=p1, clip=clip))
+    flag, clear = test.flag_step, test.clear_step
+    assert p0 * math.exp(flag) + (1 - p0) * math.exp(clear) <= 1 + 1e-9
+    assert p1 * math.exp(-flag) + (1 - p1) * math.exp(-clear) <= 1 + 1e-9
+    assert -clip * (1 + 1e-12) <= clear < 0 < flag <= clip * (1 + 1e-12)
+    if math.log(p1 / p0) <= clip and math.log((1 - p0) / (1 - p1)) <= clip:
+        assert (flag, clear) == (math.log(p1 / p0), math.log((1 - p1) / (1 - p0)))
 
 
 @pytest.mark.parametrize("params", [SprtParams(), LITE_NGRAM_PARAMS])
