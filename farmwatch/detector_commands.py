@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from farmwatch.errors import Exit
-from farmwatch.messages import one_line, put_json, put_table, put_wrapped
+from farmwatch.messages import message, one_line, put_json, put_table
 from farmwatch.options import JUST_CONFIGURED, AsJson, Configured
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ class KnownDetector:
 def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> int:
     """List the detectors: identity under the configuration, whether it has thresholds, and what its scores are worth.
 
-    No language model is loaded. Exit code 1 when one of score.detectors cannot be used: its models are not there, its
-    thresholds are of another detector, or it has none, so that `farmwatch up` would refuse it.
+    No language model is loaded. Exit code 1 when `farmwatch up` would refuse what is configured: models or libraries
+    that are not there, no thresholds or those of another detector, no numbers to judge sites by.
     """
-    found = known_detectors(common.load().config)
+    config = common.load().config
+    found = known_detectors(config)
     if json:
         put_json([asdict(detector) for detector in found])
     else:
@@ -50,9 +51,11 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
             ),
         )
         for detector in found:
-            put_wrapped(one_line(f"{detector.name}: {detector.problem or detector.warning}"), "  ")
-    unfit = any(detector.configured and not detector.calibrated for detector in found)
-    return Exit.PROBLEM if unfit else Exit.OK
+            message(one_line(f"{detector.name}: {detector.problem or detector.warning}"))
+    refused = _refusal(config)
+    if refused:
+        message(one_line(f"`farmwatch up` refuses this: {refused}"))
+    return Exit.PROBLEM if refused else Exit.OK
 
 
 def known_detectors(config: Config) -> list[KnownDetector]:
@@ -62,7 +65,23 @@ def known_detectors(config: Config) -> list[KnownDetector]:
 
     names = [*config.score.detectors, *(name for name in detector_names() if name not in config.score.detectors)]
     judging = tallied_name(config)
-    return [_known(name, config, name == judging) for name in names]
+    found = [_known(name, config, name == judging) for name in names]
+    if judging is not None:
+        return found
+    return [replace(one, judges_sites=one.identity == config.tally.detector) for one in found]
+
+
+def _refusal(config: Config) -> str:
+    """Why SCORE or TALLY would not start; "" where they would."""
+    from farmwatch.preflight import check_detectors
+    from farmwatch.role_names import Role
+    from scoring.errors import ScoringError
+
+    try:
+        check_detectors(config, [Role.SCORE, Role.TALLY])
+    except ScoringError as error:
+        return str(error)
+    return ""
 
 
 def _known(name: str, config: Config, judges_sites: bool) -> KnownDetector:

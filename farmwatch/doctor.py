@@ -18,15 +18,18 @@ from typing import TYPE_CHECKING, cast
 
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError
-from farmwatch.messages import one_line
+from farmwatch.errors import BadCanaries, FarmwatchError
+from farmwatch.messages import counted, one_line
 from filters.errors import BadRuleset, MissingExtractor, UnknownExtractor
 from scoring.errors import (
+    BadSiteNumbers,
     BadWeights,
     DifferentTokenizers,
     MissingExtra,
     MissingModel,
     NoDevice,
+    NoSiteTest,
+    Uncalibrated,
     UnknownDetector,
     UnsupportedModel,
 )
@@ -81,6 +84,8 @@ def examine(config: Config) -> Iterator[Finding]:
         ("clock", _clock),
         ("disk", _disk),
         ("detector", _detectors),
+        ("sites", _sites),
+        ("canaries", _canaries),
         ("ruleset", _ruleset),
         ("gpu", _gpu),
         ("pair", _pair),
@@ -163,9 +168,11 @@ def _log(config: Config) -> Finding:
         return Finding("log", State.FAIL, f"{config.log.url}: {error}", _log_remedy(config))
     if not topics:
         return Finding("log", State.OK, f"{config.log.url}: no topics yet; `farmwatch up` makes them")
-    from stream.topics import CONTROL
+    from filters.epoch import feature_epoch
+    from stream.topics import all_topics
 
-    odd = [f"{name} has {n}" for name, n in sorted(topics.items()) if n != config.log.partitions and name != CONTROL]
+    due = {topic.name: topic.partitions for topic in all_topics(config.log.partitions, feature_epoch(config.measure))}
+    odd = [f"{name} has {n}" for name, n in sorted(topics.items()) if n != due.get(name, config.log.partitions)]
     if odd:
         return Finding(
             "log",
@@ -243,14 +250,14 @@ def _disk(config: Config) -> Finding:
 
 
 def _detectors(config: Config) -> list[Finding]:
-    """A line per configured detector; whose scores judge sites, and that its thresholds are there and its own."""
+    """A line per configured detector: that it is there, and that its thresholds are there and its own."""
     from farmwatch.detector_commands import known_detectors
 
     findings = []
     for known in known_detectors(config):
         if not known.configured:
             continue
-        said = f"{known.identity}{', judges sites' if known.judges_sites else ''}"
+        said = known.identity
         if known.problem:
             findings.append(Finding("detector", State.FAIL, f"{known.name}: {known.problem}", _DETECTOR_REMEDY))
         elif not known.calibrated:
@@ -259,6 +266,32 @@ def _detectors(config: Config) -> list[Finding]:
         else:
             findings.append(Finding("detector", State.OK, said))
     return findings
+
+
+def _sites(config: Config) -> Finding:
+    """Whose scores judge sites, and by which method: that there are numbers for it, as TALLY will want them."""
+    from farmwatch.preflight import check_detectors
+    from farmwatch.role_names import Role
+    from farmwatch.roles import tally_identity
+
+    try:
+        check_detectors(config, [Role.TALLY])
+    except (NoSiteTest, BadSiteNumbers, Uncalibrated) as error:
+        return Finding("sites", State.FAIL, f"`up` refuses to judge sites: {one_line(error)}", "do what it says")
+    return Finding("sites", State.OK, f"judged by {config.tally.method} from scores of {tally_identity(config)}")
+
+
+def _canaries(config: Config) -> Finding:
+    from farmwatch.canaries import read_canaries
+
+    if not config.canary.file:
+        return Finding("canaries", State.OK, "none are sent: canary.file is not set")
+    try:
+        sites = read_canaries(config.canary)
+    except BadCanaries as error:
+        return Finding("canaries", State.FAIL, one_line(error), "mend the file (docs/rates.md), or unset canary.file")
+    of = [counted(sum(site.truth == truth for site in sites), f"{truth} site") for truth in ("human", "llm")]
+    return Finding("canaries", State.OK, f"{config.canary.file}: {' and '.join(of)} a round")
 
 
 def _ruleset(config: Config) -> Finding:

@@ -15,7 +15,7 @@ from farmwatch.errors import ConfigError, Exit
 from farmwatch.preflight import check_models
 from farmwatch.role_names import Role
 from farmwatch.roles import site_test_of, tallied_name, tally_identity
-from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
+from scoring.errors import BadThresholds, DeviceLost, MissingExtra, MissingModel, PoisonText
 from scoring.lite_ngram import LiteNgram
 from scoring.pair_detector import PairDetector
 from scoring.pair_tokens import Abstained
@@ -41,13 +41,48 @@ def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Run
     assert ran.code == Exit.OK
     table = farmwatch("detectors", *WITHOUT_MODELS)
     assert own["identity"] in table.out
-    assert own["warning"] in table.out
+    assert own["warning"] in table.err
+    assert own["warning"] not in table.out
 
 
 def test_a_configured_one_that_cannot_be_used_is_exit_1(farmwatch: Runner) -> None:
     """`up` would refuse it."""
     ran = farmwatch("detectors", "--set", "score.detectors=lite-ngram,binoculars", *WITHOUT_MODELS)
     assert ran.code == Exit.PROBLEM
+    assert "`farmwatch up` refuses this: there is no model folder /nowhere/observer" in ran.err
+
+
+def test_one_that_cannot_judge_sites_is_exit_1(farmwatch: Runner, tmp_path: Path) -> None:
+    """Thresholds alone do not do: without a site test `up` refuses, so `detectors` says so, as table and as JSON."""
+    own = LiteNgram.load().identity
+    chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=0.5, llm_below=False)
+    write_thresholds(tmp_path / "mine.json", chosen)
+    setting = ["--set", 'score.thresholds={"lite-ngram" = "mine.json"}', *WITHOUT_MODELS]
+    for ran in (farmwatch("detectors", *setting), farmwatch("detectors", "--json", *setting)):
+        assert ran.code == Exit.PROBLEM
+        assert "`farmwatch up` refuses this" in ran.err and "tally.sprt" in ran.err
+
+
+def test_a_pair_whose_libraries_lack_is_exit_1(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the look at the pair finds is why `up` would refuse it."""
+
+    def absent(_settings: object) -> None:
+        raise MissingExtra("torch is not installed")
+
+    monkeypatch.setattr("scoring.pair_check.refuse_unfit_pair", absent)
+    identity = "binoculars/a+b@12345678/float32/512/mine@12345678"
+    monkeypatch.setattr("scoring.detector.detector_identities", lambda _settings: [identity])
+    flags = ["score.detectors=binoculars", f"tally.detector={LiteNgram.load().identity}"]
+    ran = farmwatch("detectors", *(part for flag in flags for part in ("--set", flag)))
+    assert (ran.code, "torch is not installed" in ran.err) == (Exit.PROBLEM, True)
+
+
+def test_an_identity_that_judges_sites_shows(farmwatch: Runner) -> None:
+    """tally.detector may be a whole identity: the detector that has it judges sites, no other one."""
+    own = LiteNgram.load().identity
+    for chosen, judges in ((own, True), ("lite-ngram/00000000/p0.95", False)):
+        rows = json.loads(farmwatch("detectors", "--json", "--set", f"tally.detector={chosen}", *WITHOUT_MODELS).out)
+        assert [row["judges_sites"] for row in rows] == [judges, False, False]
 
 
 def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_path: Path) -> None:

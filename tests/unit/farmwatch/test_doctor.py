@@ -24,7 +24,7 @@ from scoring.pair_settings import PairSettings
 from stream.errors import LogUnavailable
 from stream.log import Output, Topic
 from stream.opening import open_log
-from stream.topics import HITS, all_topics
+from stream.topics import HITS, RATES, all_topics
 from tests.front_door import Runner
 
 
@@ -78,6 +78,50 @@ def test_another_number_of_partitions_is_a_fail(config: Config) -> None:
     log.create([Topic(HITS, 3)])
     log.close()
     assert _found(config, "log").state is State.FAIL
+
+
+def test_the_log_that_up_makes_is_ok(config: Config) -> None:
+    """Topics of one partition by design, control and rates, are no fault; one of another number than theirs is."""
+    log = open_log(config.log.url)
+    log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))
+    log.close()
+    assert _found(config, "log").state is State.OK
+
+
+def test_topics_of_one_partition_must_have_one(config: Config) -> None:
+    """The number that counts is the topic's own."""
+    log = open_log(config.log.url)
+    log.create([Topic(RATES, 2)])
+    log.close()
+    assert _found(config, "log").found == "log.partitions is 2, but rates has 2"
+
+
+def test_whose_scores_judge_sites_is_a_line(config: Config) -> None:
+    """With the method, and a FAIL where there are no numbers for it, since `up` would refuse."""
+    found = _found(config, "sites")
+    assert found.state is State.OK
+    assert found.found.startswith("judged by sprt from scores of lite-ngram/")
+    tally = msgspec.structs.replace(config.tally, detector="gone/1/x", method="gaussian")
+    found = _found(msgspec.structs.replace(config, tally=tally), "sites")
+    assert found.state is State.FAIL
+    assert "gone/1/x" in found.found
+
+
+def test_the_canary_file_is_looked_at(config: Config, tmp_path: Path) -> None:
+    """None is fine, a good one is counted, a broken one is a FAIL with its line."""
+
+    def found(content: str | None) -> Finding:
+        file = tmp_path / "canaries.jsonl"
+        if content is not None:
+            file.write_text(content)
+        canary = msgspec.structs.replace(config.canary, file="" if content is None else str(file))
+        return _found(msgspec.structs.replace(config, canary=canary), "canaries")
+
+    page = {"truth": "llm", "site": "shop", "text": "A page."}
+    assert (found(None).state, "not set" in found(None).found) == (State.OK, True)
+    assert found(json.dumps(page)).found.endswith("0 human sites and 1 llm site a round")
+    broken = found(json.dumps({**page, "truth": "bot"}))
+    assert (broken.state, "line 1" in broken.found) == (State.FAIL, True)
 
 
 def test_a_log_that_cannot_be_opened_is_a_fail(config: Config) -> None:
