@@ -18,8 +18,8 @@ whatever was crossed before, and for good. Hence a human site is ever called llm
 alpha / (1 - beta); of LLM sites exp(-sum) says the same of beta / (1 - alpha). A correction can only mend.
 
 The whole likelihood ratio has the mean 1. What a method does so that no page says too much must keep to the condition:
-`sprt` does for every p0 and p1, by the way in which it shrinks its steps; `gaussian` cuts, and has only measured it. And
-it is a condition on the pages: a site whose pages are flagged more often than p0 says is beyond it.
+`sprt` does for every p0 and p1, by the way in which it shrinks its steps; `gaussian` cuts, and has only measured it.
+And it is a condition on the pages: a site whose pages are flagged more often than p0 says is beyond it.
 
 The test ends when the site closes: pages fetched more than `close_after_ms` after the first decision are no evidence,
 so that a site's verdict does not move for ever with what is crawled of it in later months. All times are fetch times of

@@ -9,6 +9,9 @@ put in its place, and the row is computed from the whole. It is a function of wh
   neither the evidence nor the place of a page in it.
 - Scores stand by detector and text digest. The method takes each text only once: the same text under two addresses is
   one piece of evidence, not two. Texts on which the detector abstained are left out.
+- Scores of texts at which no page stands are kept for a while, since a score may come before its verdict: of each
+  detector the last SPARE_TEXTS of them, of the MAX_DETECTORS detectors that spoke last. A tally grows with the site's
+  pages, and not with the number of times that they change.
 - A row is of one detector and one ruleset. Each score is kept under the detector that gave it, each page with the
   ruleset that judged it. The row counts the scores of the detector in use, and the pages whose newest verdict is of the
   ruleset that spoke last of the site: when it changes, a page does not count until the new one has judged it.
@@ -30,6 +33,8 @@ ARTICLE = "article"
 
 MAX_QUERIES = 1000  # query ids of a site's row
 MAX_DAYS = 400  # days with a hit of a site's row: the newest
+SPARE_TEXTS = 256  # scores of a detector whose texts no page has: more than come before their verdicts
+MAX_DETECTORS = 6  # whose scores are kept: the one in use, and those that spoke last
 LAYOUT = 3  # of a stored tally
 
 _DAY_MS = 86_400_000
@@ -146,11 +151,26 @@ class SiteTally(msgspec.Struct, array_like=True):
             entry = msgspec.structs.replace(known, evidence=evidence)
         self.pages[verdict.page_id] = entry
 
-    def add_score(self, score: Score) -> None:
+    def add_score(self, score: Score, in_use: str) -> None:
         """Keep what was said of a text, whichever detector said it: the one in use may change, and change back."""
-        of_detector = self.scores.setdefault(score.detector, {})
+        of_detector = self.scores.pop(score.detector, {})
+        self.scores[score.detector] = of_detector  # who spoke last stands last
+        of_detector.pop(score.text_digest, None)
         number = score.score if score.score is not None and math.isfinite(score.score) else None
         of_detector[score.text_digest] = TextFlag(score.flag, number)
+        self._forget(in_use)
+
+    def _forget(self, in_use: str) -> None:
+        """Drop the oldest scores that no page needs."""
+        if len(self.scores) > MAX_DETECTORS:
+            del self.scores[next(name for name in self.scores if name != in_use)]
+        if all(len(said) <= SPARE_TEXTS for said in self.scores.values()):
+            return
+        needed = {page.text_digest for page in self.pages.values() if page.article}
+        needed |= {page.evidence.text_digest for page in self.pages.values() if page.evidence is not None}
+        for said in self.scores.values():
+            for text in [text for text in said if text not in needed][:-SPARE_TEXTS]:
+                del said[text]
 
     def evidence(self, detector: str) -> list[PageScore]:
         """What the detector said of the site's texts: each once, in the order of their first fetch."""

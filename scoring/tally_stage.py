@@ -78,7 +78,7 @@ class TallyStage(Stage):
         elif isinstance(record, Verdict):
             tally.add_verdict(record)
         else:
-            tally.add_score(record)
+            tally.add_score(record, self._detector)
         self._emit(record.site, tally, ctx)
         after = tally.dump()
         if after != before:

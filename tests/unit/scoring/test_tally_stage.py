@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scoring.errors import NoSiteTest
 from scoring.gaussian_test import GaussianParams
 from scoring.settings import TallySettings
+from scoring.site_tally import SiteTally
 from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage
 from stream.memory_state import MemoryState
@@ -291,6 +292,30 @@ def test_a_page_that_was_no_article_at_first_is_evidence_from_when_it_is_one() -
     """A first fetch that was dropped is passed over; the evidence is the first that was an article."""
     desk = Desk(sprt=SPRT).feed(page(1, article=False), page(1, visit=5, text="t"), score("t", True))
     assert (desk.row.articles, desk.row.pages_used) == (1, 1)
+
+
+@pytest.mark.parametrize("scores_first", [False, True])
+def test_a_page_that_changes_for_ever_does_not_make_the_tally_grow(scores_first: bool) -> None:
+    """Of 3,000 texts of one page the last few hundred scores are kept, beside those that rows are made of."""
+    desk = Desk(sprt=SPRT).feed(page(1, text="first"), score("first", True), page(2), score("t2", False))
+    sizes = []
+    for visit in range(2, 3002):
+        text = f"{visit:032x}"
+        records = [page(1, visit=visit, text=text), score(text, True)]
+        desk.feed(*(reversed(records) if scores_first else records))
+        sizes.append(len(desk.store.get(SITE.encode()) or b""))
+    assert max(sizes) < 16_384
+    assert max(sizes[500:]) < 1.1 * sizes[500]
+    assert (desk.row.scored, desk.row.flagged, desk.row.pages_used) == (2, 1, 2)
+
+
+def test_scores_of_the_detector_in_use_outlast_those_of_many_others() -> None:
+    """Of twenty detectors the one in use is kept, with the last of the others."""
+    desk = Desk(sprt=SPRT).feed(page(1), score("t1", True))
+    desk.feed(*(score("t1", True, f"other/{number}") for number in range(20)))
+    assert desk.feed(page(2)).row.scored == 1
+    tally = SiteTally.load(desk.store.get(SITE.encode()), DETECTOR)
+    assert set(tally.scores) == {DETECTOR, *(f"other/{number}" for number in range(15, 20))}
 
 
 def site_of(flags: Sequence[bool], at: Sequence[int]) -> list[Record]:
