@@ -31,10 +31,10 @@ _SAID = {
 def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """Canaries: pages of known truth that travel the live path (canary.file), and what the verdicts made of them.
 
-    Counted per ruleset and detector, of each content the newest round within rate.canary_days. The intervals of page
-    shares take pages as independent and are too narrow: pages of a site agree.
+    Counted per ruleset, detector and site method: of each label and each content one round, the newest that is not on
+    its way, within rate.canary_days. In the intervals of page shares whole sites vary, for pages of a site agree.
 
-    JSON: one object a line, for each ruleset and detector.
+    JSON: one object a line, for each ruleset, detector and site method.
     """
     from farmwatch.canaries import read_canaries
     from farmwatch.canary_errors import by_canaries, recent_canaries
@@ -83,8 +83,8 @@ def _tell_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json:
         pages = sum(len(site.pages) for site in of_truth)
         newest = max((site.newest for site in of_truth if site.newest), default=None)
         written = f", the newest written on {newest}" if newest else ""
-        message(f"{truth}: {counted(len(of_truth), 'site')} of {counted(pages, 'page')} a round{written}")
-    message(f"a round every {config.canary.every_s} s; the present one, {number}, began {since} UTC")
+        put(f"{truth}: {counted(len(of_truth), 'site')} of {counted(pages, 'page')} a round{written}")
+    put(f"a round every {config.canary.every_s} s; the present one, {number}, began {since} UTC")
 
 
 def _through(sent: Sequence[CanarySite], rows: Sequence[SiteState], number: int) -> int:
@@ -94,7 +94,10 @@ def _through(sent: Sequence[CanarySite], rows: Sequence[SiteState], number: int)
 
 
 def _show(versions: Versions, summary: CanarySummary, said: str, through: str) -> None:
-    put(f"ruleset {versions.ruleset or '-'} {versions.digest or '-'}; detector {versions.detector or '-'}")
+    put(
+        f"ruleset {versions.ruleset or '-'} {versions.digest or '-'}; detector {versions.detector or '-'};"
+        f" site method {versions.site_method or '-'} {versions.site_method_digest or '-'}"
+    )
     verdicts = ("llm", "human", "undecided", "unclassifiable")
     put_table(
         ("truth", "sites", *verdicts, "pages sent", "measured", "kept", "scored", "flagged"),

@@ -22,7 +22,7 @@ class Correction:
 
 
 def errors_in_force(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> Correction:
-    """The error counts for sites of one ruleset and detector, `rows` with their canaries.
+    """The error counts for sites of one ruleset, detector and site method, `rows` with their canaries.
 
     The configuration's own come first. The canaries of the last `rate.canary_days` take their place where at least
     `rate.canary_least` of each truth are classifiable. Raises PooledDetectors.
@@ -33,7 +33,7 @@ def errors_in_force(settings: RateSettings, rows: Iterable[SiteState], now_ms: i
 
 
 def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> CanarySummary:
-    """The canaries among `rows` of one ruleset and detector that count now. Raises PooledDetectors."""
+    """The canaries that count now, of `rows` of one ruleset, detector and site method. Raises PooledDetectors."""
     return canary_summary(rows, now_ms - int(settings.canary_days * _DAY_MS))
 
 

@@ -12,10 +12,15 @@ from farmwatch.messages import counted, message, one_line, put, put_json
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from farmwatch.config import Config
     from farmwatch.rate_cuts import Cut
     from farmwatch.rating import RateLine
     from stream.log import Log
+    from stream.records import SiteState
+
+_NAMES_SHOWN = 20
 
 
 class By(enum.StrEnum):
@@ -47,7 +52,7 @@ def rate(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """The share of LLM sites with its interval and all its denominators; one line per ruleset and detector.
+    """The share of LLM sites with its interval and all its denominators; a line per ruleset, detector and site method.
 
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with their verdicts as they stand
     now. A site counts in each window that returned it. An interval that is too wide says how many more sites it needs.
@@ -76,6 +81,8 @@ def rate(
         return show_history(config, by.value if by else "", cut, json)
     with opened(config) as log:
         rows = read_sites(log)
+        if source:
+            _require_source(source, rows)
         open_sites, waiting = _still_to_come(log, config)
     split = by.value if by else ""
     lines = rate_lines(rows, split, config.rate, now_ms=int(time.time() * 1000), open_sites=open_sites, cut=cut)
@@ -105,7 +112,7 @@ def _tell(lines: list[RateLine], cut: Cut) -> None:
         put(
             f"  {line.sites} sites: {line.llm} llm, {line.human} human, {line.undecided} undecided,"
             f" {line.unclassifiable} unclassifiable{mixed}; ruleset {line.ruleset or '-'} {line.digest or '-'};"
-            f" detector {line.detector or '-'}"
+            f" detector {line.detector or '-'}; site method {line.site_method or '-'} {line.site_method_digest or '-'}"
         )
     for correction in dict.fromkeys(line.correction for line in lines if line.by and line.correction):
         message(correction)
@@ -117,6 +124,16 @@ def _require_group(group: str, config: Config) -> None:
     names = [*config.rate.groups, OTHER]
     if group not in names:
         raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
+
+
+def _require_source(source: str, rows: Iterable[SiteState]) -> None:
+    """A log without a site yet has no sources to choose from: there any is taken."""
+    names = sorted({name for row in rows for name in row.sources})
+    if names and source not in names:
+        more = f", and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        raise UsageError(
+            one_line(f"--source {source!r}: the sources of the sites are {', '.join(names[:_NAMES_SHOWN])}{more}")
+        )
 
 
 def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:

@@ -14,7 +14,8 @@ from farmwatch.errors import Exit, UsageError
 from farmwatch.messages import counted, message, put_json, put_table
 from farmwatch.options import opened
 from farmwatch.rate_cuts import Cut
-from scoring.rate_series import SERIES
+from scoring.rate_series import SERIES, series_of
+from scoring.site_rates import group_order
 from stream.log import Log
 from stream.records import RatePoint, decode
 from stream.topics import RATES
@@ -33,7 +34,7 @@ def show_history(config: Config, by: str, cut: Cut, as_json: bool, clock: Callab
     since = cut.since or datetime.fromtimestamp(clock(), UTC).date() - timedelta(days=_DAYS_SHOWN)
     with opened(config) as log:
         points = [point for point in read_points(log, since, cut.until) if point.by == by]
-    points.sort(key=lambda point: (point.group, point.run, point.digest, point.detector, point.at))
+    points.sort(key=lambda point: (group_order(point.group), *series_of(point), point.at))
     warnings = caveats(config, (point.detector for point in points))
     if as_json:
         for point in points:
@@ -41,7 +42,20 @@ def show_history(config: Config, by: str, cut: Cut, as_json: bool, clock: Callab
             put_json({**msgspec.to_builtins(fields), "warning": warnings[point.detector]})
         return Exit.OK
     put_table(
-        ("time", "group", "rate", "low", "high", "llm", "classifiable", "sites", "method", "ruleset", "detector"),
+        (
+            "time",
+            "group",
+            "rate",
+            "low",
+            "high",
+            "llm",
+            "classifiable",
+            "sites",
+            "method",
+            "ruleset",
+            "detector",
+            "site method",
+        ),
         (
             (
                 datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
@@ -53,11 +67,12 @@ def show_history(config: Config, by: str, cut: Cut, as_json: bool, clock: Callab
                 point.method,
                 f"{point.ruleset} {point.digest[:8]}",
                 point.detector,
+                f"{point.site_method} {point.site_method_digest}".strip(),
             )
             for point in points
         ),
         less=("sites", "llm", "method"),
-        same=("ruleset", "detector"),
+        same=("ruleset", "detector", "site method"),
     )
     shown = f"{counted(len(points), 'point')} since {since}"
     message(f"{shown}; a point is kept every {config.rate.series_s} s while TALLY runs, all times UTC")

@@ -62,6 +62,8 @@ class SeriesKeeper:
                     ruleset=line.ruleset,
                     digest=line.digest,
                     detector=line.detector,
+                    site_method=line.site_method,
+                    site_method_digest=line.site_method_digest,
                     run=line.run,
                     mixed=line.mixed,
                 )

@@ -1,4 +1,4 @@
-"""Rates over the site rows of a log: never pooled over rulesets or detectors, always with denominators and versions."""
+"""Rates over the site rows of a log, with all denominators; never pooled over rulesets, detectors, site methods."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from scoring.site_rates import (
     by_rank_band,
     by_source,
     by_window,
+    has_verdict,
     query_groups,
     rate_of,
     rates_by,
@@ -37,6 +38,8 @@ class Versions(NamedTuple):
     ruleset: str
     digest: str  # of the ruleset
     detector: str  # identity
+    site_method: str
+    site_method_digest: str  # "" = rows that are older than it
 
 
 class RateLine(EstimateLine, frozen=True, kw_only=True):
@@ -48,6 +51,8 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     ruleset: str
     digest: str
     detector: str
+    site_method: str
+    site_method_digest: str
     without_pages: int  # of the unclassifiable: no page so far; the others have too few articles
     open_sites: int | None = None  # of the whole crawl: pages of them are still to come; None where it was not looked
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
@@ -63,11 +68,11 @@ def rate_lines(
     open_sites: int | None = None,
     cut: Cut | None = None,
 ) -> list[RateLine]:
-    """Rates of site rows: one for all sites, or one per group of `by`; and each of them per ruleset and detector.
+    """Rates of site rows: one for all sites, or one per group of `by`; each of them per ruleset, detector, method.
 
     A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
-    rates of their ruleset and detector, see `errors_in_force`, if they came through in the time up to `now_ms`. Without
-    rows there is one line, which says so.
+    rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
+    `now_ms`. Without rows there is one line, which says so.
     """
     settings = settings or RateSettings()
     cut = cut or Cut()
@@ -106,13 +111,14 @@ def _mixed(rows: Iterable[SiteState], key: GroupKey) -> dict[str, int]:
 
 
 def comparable(rows: Sequence[SiteState]) -> Iterator[tuple[Versions, list[SiteState]]]:
-    """Rows that may be counted together. A site without a verdict yet has no ruleset: it counts with each."""
+    """Rows that may be counted together. A site of which no page was judged yet counts with each of its detector."""
     found: dict[Versions, list[SiteState]] = {}
     for row in rows:
-        found.setdefault(Versions(row.run, row.ruleset, row.digest, row.detector), []).append(row)
+        method = (row.method, row.method_digest) if has_verdict(row) else ("", "")
+        found.setdefault(Versions(row.run, row.ruleset, row.digest, row.detector, *method), []).append(row)
     judged = {versions for versions in found if versions.ruleset}
-    for versions in sorted(judged or set(found) or {Versions("live", "", "", "")}):
-        unjudged = versions._replace(ruleset="", digest="")
+    for versions in sorted(judged or set(found) or {Versions("live", "", "", "", "", "")}):
+        unjudged = Versions(versions.run, "", "", versions.detector, "", "")
         extra = found.get(unjudged, []) if versions in judged else []
         yield versions, [*found.get(versions, []), *extra]
 
@@ -134,6 +140,8 @@ def _line(
         ruleset=versions.ruleset,
         digest=versions.digest,
         detector=versions.detector,
+        site_method=versions.site_method,
+        site_method_digest=versions.site_method_digest,
         without_pages=found.without_pages or 0,
         open_sites=open_sites,
         mixed=mixed,

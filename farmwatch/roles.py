@@ -200,8 +200,12 @@ def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> 
 
 
 def _run_with_upkeep(loop: StageLoop, log: Log, config: Config, metrics: Metrics, stop: threading.Event) -> None:
+    from scoring.method_choice import site_method
+
     ended = threading.Event()
-    upkeep = Upkeep(log, config, metrics, tally_identity(config))
+    identity = tally_identity(config)
+    method = site_method(config.tally, identity, site_test_of(config))
+    upkeep = Upkeep(log, config, metrics, identity, (method.name, method.digest))
     thread = threading.Thread(target=upkeep.run, args=(ended,), name="upkeep", daemon=True)
     thread.start()
     try:

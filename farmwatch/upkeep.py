@@ -23,6 +23,7 @@ from farmwatch.rating import RateLine, rate_lines
 from farmwatch.site_table import VERDICTS, SiteTable
 from filters.ruleset import Ruleset, load_ruleset
 from scoring.rate_series import interval_start
+from scoring.site_rates import has_verdict
 from stream import heartbeat
 from stream.log import Log
 from stream.metrics import Metrics
@@ -36,10 +37,17 @@ class Upkeep:
     """Calls each job at its interval until stopped. A job that fails is logged and tried again next time."""
 
     def __init__(
-        self, log: Log, config: Config, metrics: Metrics, detector: str, clock: Callable[[], float] = time.time
+        self,
+        log: Log,
+        config: Config,
+        metrics: Metrics,
+        detector: str,
+        method: tuple[str, str],
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take what the jobs need: `detector` is the identity in use, `clock` is in seconds."""
+        """Take what the jobs need: detector (identity) and site method (name, digest) in use; `clock` is in seconds."""
         self._detector = detector
+        self._method = method
         self._log = log
         self._config = config
         self._metrics = metrics
@@ -105,7 +113,9 @@ class Upkeep:
         self._series.keep(self._rows(self._in_force()), self._clock())
 
     def look(self) -> None:
-        """Set the gauges of sites, rate and canaries from the topic `sites`, for the ruleset and the detector in force.
+        """Set the gauges of sites, rate and canaries from the topic `sites`, for what is in force.
+
+        In force are the ruleset, the detector and the site method of this run; nothing of others is counted.
 
         Their labels have no digest: sites judged by an earlier ruleset of the same name are left out, or the lines of
         two digests would overwrite each other. Sites without a verdict count with the ruleset in force, which has its
@@ -144,13 +154,15 @@ class Upkeep:
         return self._ruleset
 
     def _rows(self, ruleset: Ruleset) -> list[SiteState]:
-        """The rows of the detector and the ruleset in force, and those that are not judged yet."""
+        """The rows of the detector, the ruleset and the site method in force, and those that are not judged yet."""
         in_force = {(ruleset.name, ruleset.digest), ("", "")}
         self._table.refresh()
         return [
             row
             for row in self._table.rows()
-            if row.detector == self._detector and (row.ruleset, row.digest) in in_force
+            if row.detector == self._detector
+            and (row.ruleset, row.digest) in in_force
+            and (not has_verdict(row) or (row.method, row.method_digest) == self._method)
         ]
 
     def _next_point(self) -> float:

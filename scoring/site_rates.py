@@ -1,7 +1,8 @@
 """Rates over site rows: all of them, and by source, query group, rank band and window of time.
 
-Each rate has all its denominators. Canary sites never count. Rows of two detectors, rulesets or runs are refused: their
-verdicts mean different things. A site without a page so far has no ruleset yet, and counts with any one.
+Each rate has all its denominators. Canary sites never count. Rows of two detectors, rulesets, site methods or runs are
+refused: their verdicts mean different things. A site without a page so far has no ruleset yet, and counts with any one
+and with any site method. A row of before methods had digests is of none that has one.
 
 A window counts the sites that search results have returned in it, each with its verdict as it stands now: a row is a
 site's present state, not its history. A site that was returned in several windows counts in each of them.
@@ -84,7 +85,7 @@ def rate_of(
 ) -> SiteRate:
     """The rate over site rows, canaries left out; of the unclassifiable it knows which had no page so far.
 
-    Raises PooledDetectors for rows of several detectors, rulesets or runs, and as `estimate`.
+    Raises PooledDetectors for rows of several detectors, rulesets, site methods or runs, and as `estimate`.
     """
     counted = [row for row in rows if not is_canary(row.site)]
     refuse_pooled(counted)
@@ -99,7 +100,7 @@ def rates_by(
     confidence: float = 0.95,
     half_width: float = HALF_WIDTH,
 ) -> dict[str, SiteRate]:
-    """The rate of each group, groups in sorted order, canaries left out. Raises as `rate_of`.
+    """The rate of each group, groups in the order of `group_order`, canaries left out. Raises as `rate_of`.
 
     A site found by two sources counts in both, so the groups need not add up to the whole.
     """
@@ -109,18 +110,25 @@ def rates_by(
     for row in counted:
         for group in key(row):
             groups.setdefault(group, []).append(row)
-    return {group: rate_of(groups[group], errors, confidence, half_width) for group in sorted(groups)}
+    return {group: rate_of(groups[group], errors, confidence, half_width) for group in sorted(groups, key=group_order)}
 
 
 def refuse_pooled(rows: Iterable[SiteState]) -> None:
-    """Raise PooledDetectors, naming both, where rows are of two detectors, of two rulesets, or of two runs."""
+    """Raise PooledDetectors, naming both, where rows are of two detectors, rulesets, site methods or runs."""
     seen: dict[str, str] = {}
     for row in rows:
         ruleset = f"{row.ruleset} {row.digest}".strip()
-        for what, name in (("detector", row.detector), ("ruleset", ruleset), ("run", row.run)):
+        method = f"{row.method} {row.method_digest}".strip() if has_verdict(row) else ""
+        named = (("detector", row.detector), ("ruleset", ruleset), ("site method", method), ("run", row.run))
+        for what, name in named:
             if name and seen.setdefault(what, name) != name:
                 both = sorted((seen[what], name))
                 raise PooledDetectors(f"sites of two {what}s cannot be counted together: {both[0]} and {both[1]}")
+
+
+def has_verdict(row: SiteState) -> bool:
+    """Whether any page of the site was judged: where none was, ruleset and site method had no part in the row."""
+    return bool(row.ruleset) or row.verdict != UNCLASSIFIABLE
 
 
 def by_source(row: SiteState) -> Sequence[str]:
@@ -151,12 +159,19 @@ def query_groups(patterns: Mapping[str, Sequence[str]]) -> Callable[[str], str]:
 
 
 def by_rank_band(row: SiteState) -> Sequence[str]:
-    """Key: the band of the site's best rank, "01-03" and so on; "unknown" for rank 0."""
+    """Key: the band of the site's best rank, "1-3" and so on; "unknown" for rank 0."""
     rank = row.best_rank
     if rank < 1:
         return ["unknown"]
-    band = next((f"{first:02d}-{last:02d}" for first, last in RANK_BANDS if first <= rank <= last), None)
-    return [band or f"{RANK_BANDS[-1][1] + 1}+"]
+    return [next((band for band, (_, last) in zip(_BANDS, RANK_BANDS, strict=False) if rank <= last), _BANDS[-1])]
+
+
+_BANDS = (*(f"{first}-{last}" for first, last in RANK_BANDS), f"{RANK_BANDS[-1][1] + 1}+")
+
+
+def group_order(group: str) -> tuple[int, str]:
+    """What groups of one split are sorted by: bands of ranks from the first rank on, all others by name."""
+    return (_BANDS.index(group) if group in _BANDS else len(_BANDS)), group
 
 
 _EPOCH = date(1970, 1, 1)

@@ -27,6 +27,7 @@ from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from scoring.canary import canary_name, is_canary
 from scoring.canary_counts import canary_summary
+from scoring.method_choice import site_method
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from scoring.testing import FakeDetector
@@ -209,7 +210,9 @@ def test_the_same_content_has_the_same_verdict_in_every_round(world: World) -> N
 
 def test_gauges_and_series_tell_of_it(world: World) -> None:
     """The overview shows canaries and the corrected rate of real sites; a point of the series is kept."""
-    upkeep = Upkeep(world.log, world.config, world.metrics, world.detector.identity, lambda: world.now_s)
+    method = site_method(world.config.tally, world.detector.identity)
+    in_force = (world.detector.identity, (method.name, method.digest))
+    upkeep = Upkeep(world.log, world.config, world.metrics, *in_force, lambda: world.now_s)
     upkeep.look()
     page = generate_latest(world.metrics.registry).decode()
     assert 'farmwatch_canary_sites{truth="human",verdict="llm"} 1.0' in page

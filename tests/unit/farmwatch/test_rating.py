@@ -70,6 +70,19 @@ def test_detectors_and_rulesets_are_never_pooled() -> None:
     assert lines["d1", "y/1"].llm == lines["d2", "x/1"].llm == 1
 
 
+def test_site_methods_are_never_pooled() -> None:
+    """Verdicts of another test, or of one with other numbers, have a line of their own, and canaries of their own."""
+    new: dict[str, Any] = {"method_digest": "0123abcd"}
+    rows = [*ROWS, _row("e", "llm", **new), _row("f", "llm", method="deciles", method_digest="9f")]
+    rows += [_row("new", "unclassifiable", ruleset="", digest="", **new), *_canaries(18, 19, **new)]
+    lines = {(line.site_method, line.site_method_digest): line for line in rate_lines(rows, now_ms=10**12)}
+    assert {versions: (line.sites, line.method) for versions, line in lines.items()} == {
+        ("sprt", ""): (5, "uncorrected"),
+        ("sprt", "0123abcd"): (2, "corrected by canaries"),
+        ("deciles", "9f"): (2, "uncorrected"),
+    }
+
+
 def test_a_site_without_a_verdict_yet_counts_as_unclassifiable() -> None:
     """A site known by its hits only has no ruleset; it stays in the denominator of sites."""
     (line,) = rate_lines([*ROWS, _row("new", "unclassifiable", ruleset="", digest="")])

@@ -22,6 +22,7 @@ from stream.records import SiteState, encode
 from stream.topics import HITS, SITES, all_topics
 
 CONFIG: Config = load(None, ["log.partitions=2"], {}).config
+METHOD = ("sprt", "0123abcd")
 IN_FORCE = load_ruleset(CONFIG.judge.ruleset)
 
 
@@ -65,6 +66,7 @@ def _row(
     ruleset: str = IN_FORCE.name,
     digest: str = IN_FORCE.digest,
     updated_at: int = 0,
+    method: tuple[str, str] = METHOD,
 ) -> Output:
     row = SiteState(
         id=site,
@@ -75,6 +77,8 @@ def _row(
         digest=digest,
         sources=[source],
         updated_at=updated_at,
+        method=method[0],
+        method_digest=method[1],
     )
     return Output(SITES, 0, site.encode(), encode(row))
 
@@ -86,7 +90,7 @@ def _heartbeats(log: MemoryLog) -> int:
 def test_each_job_runs_at_its_interval(log: _Log) -> None:
     """A heartbeat at once and every minute; retention after its own interval."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", METHOD, clock)
     upkeep.round()
     upkeep.round()
     assert _heartbeats(log) == 1
@@ -101,7 +105,7 @@ def test_each_job_runs_at_its_interval(log: _Log) -> None:
 def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
     """Retention fails, the heartbeat of the same round is sent, and retention is tried again."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", METHOD, clock)
     log.broken = True
     clock.now += CONFIG.up.retention_s
     upkeep.round()
@@ -115,7 +119,7 @@ def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
 def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
     """Gauges follow the topic: a changed verdict moves, other detectors' sites do not count, sources stay bounded."""
     metrics = Metrics()
-    upkeep = Upkeep(log, CONFIG, metrics, "x/1", _Clock())
+    upkeep = Upkeep(log, CONFIG, metrics, "x/1", METHOD, _Clock())
     log.append([_row("a", "undecided"), _row("b", "human"), _row("c", "llm", "y/1"), _row("d", "llm", source="We!rd")])
     upkeep.look()
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="undecided"}') == 1
@@ -136,7 +140,7 @@ def test_the_overview_shows_the_ruleset_in_force_only(log: _Log, old: str) -> No
     log.append([_row(f"old{n}", "llm", digest=old) for n in range(5)])
     log.append([_row("new", "human"), _row("b", "llm"), _row("c", "llm", ruleset="notes", digest="1" * 16)])
     log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
-    Upkeep(log, CONFIG, metrics, "x/1", _Clock()).look()
+    Upkeep(log, CONFIG, metrics, "x/1", METHOD, _Clock()).look()
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 1
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 1
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
@@ -144,12 +148,28 @@ def test_the_overview_shows_the_ruleset_in_force_only(log: _Log, old: str) -> No
     assert 'ruleset="notes"' not in generate_latest(metrics.registry).decode()
 
 
+@pytest.mark.parametrize("other", [("sprt", "ffff0000"), ("deciles", "0123abcd"), ("sprt", "")])
+def test_sites_of_another_method_are_not_in_the_overview(log: _Log, other: tuple[str, str]) -> None:
+    """Verdicts of another test, of other numbers, or of before there were digests: neither in gauges nor in series."""
+    metrics = Metrics()
+    log.append([_row(f"old{n}", "llm", method=other) for n in range(5)])
+    log.append([_row("new", "human"), _row("unjudged", "unclassifiable", ruleset="", digest="", method=other)])
+    upkeep = Upkeep(log, CONFIG, metrics, "x/1", METHOD, _Clock())
+    upkeep.look()
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 0
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
+    upkeep.keep()
+    (point,) = [point for point in read_points(log) if not point.by]
+    assert (point.llm, point.human, point.site_method, point.site_method_digest) == (0, 1, *METHOD)
+
+
 @pytest.mark.parametrize("rows", [0, 3])
 def test_the_ruleset_in_force_has_its_series_before_it_judges(log: _Log, rows: int) -> None:
     """After a change of the ruleset, and in an empty log: zeros of the ruleset in force, and no series without one."""
     metrics = Metrics()
     log.append([_row(f"old{number}", "llm", digest="0" * 16) for number in range(rows)])
-    upkeep = Upkeep(log, CONFIG, metrics, "x/1", _Clock())
+    upkeep = Upkeep(log, CONFIG, metrics, "x/1", METHOD, _Clock())
     upkeep.look()
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 0
     log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
@@ -169,7 +189,7 @@ def _value(metrics: Metrics, name: str) -> float | None:
 def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
     """One line at its interval: the crawl, what waits for whom, and the rate of the last look."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", METHOD, clock)
     log.append([_row("a", "llm"), _row("b", "human")])
     with capture_logs() as before:
         upkeep.round()
@@ -186,7 +206,7 @@ def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
 def test_series_are_kept_at_each_full_interval(log: _Log) -> None:
     """Not at the start but when the next hour begins, and then once an hour: sites of the ruleset in force only."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", METHOD, clock)
     log.append([_row("a", "llm"), _row("old", "human", digest="0" * 16), _row("b", "human", "y/1")])
     upkeep.round()
     assert list(read_points(log)) == []
@@ -201,7 +221,7 @@ def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
     """Sites by truth and verdict, shares, and the time of the last one; none of it before any came through."""
     metrics = Metrics()
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, metrics, "x/1", clock)
+    upkeep = Upkeep(log, CONFIG, metrics, "x/1", METHOD, clock)
     log.append([_row("a", "llm")])
     upkeep.look()
     assert "canary_sites{" not in generate_latest(metrics.registry).decode()

@@ -61,7 +61,7 @@ def test_an_edited_label_is_still_one_site() -> None:
 @pytest.mark.parametrize(
     "unfinished", [{"pages": 9}, {"scored": 6}, {"pages": 0, "articles": 0, "scored": 0, "abstained": 0}]
 )
-def test_a_round_under_way_gives_way_to_the_one_before(unfinished: dict[str, int]) -> None:
+def test_a_round_under_way_gives_way_to_the_one_before(unfinished: dict[str, Any]) -> None:
     """Pages or scores missing: the last round counts; with none before it, its verdict counts and no page share."""
     newest = row("llm", 1, "undecided", 7, **unfinished)
     found = canary_summary([row("llm", 1, "llm", 6), newest])
@@ -73,7 +73,7 @@ def test_a_round_under_way_gives_way_to_the_one_before(unfinished: dict[str, int
 
 def test_a_breakdown_is_seen_with_the_next_round() -> None:
     """All pages of the newest round dropped: no verdict any more, and the shares that are kept fall at once."""
-    dropped = {"articles": 0, "scored": 0, "abstained": 0, "flagged": 0}
+    dropped: dict[str, Any] = {"articles": 0, "scored": 0, "abstained": 0, "flagged": 0}
     rows = [row("llm", 1, "llm", 5), row("human", 2, "human", 5)]
     rows += [row("llm", 1, "unclassifiable", 6, **dropped), row("human", 2, "unclassifiable", 6, **dropped)]
     found = canary_summary(rows)
@@ -83,7 +83,7 @@ def test_a_breakdown_is_seen_with_the_next_round() -> None:
 
 def test_a_round_that_never_ended_is_over_when_the_next_one_comes() -> None:
     """A stage that loses a page of every round, or a dead SCORE, hides behind a good round for one round at most."""
-    stuck = {"scored": 0, "abstained": 0, "flagged": 0}
+    stuck: dict[str, Any] = {"scored": 0, "abstained": 0, "flagged": 0}
     rows = [row("llm", 1, "llm", 5), *(row("llm", 1, "unclassifiable", number, **stuck) for number in (6, 7))]
     found = canary_summary(rows)
     assert found.counts.llm_sites == 0
@@ -99,6 +99,8 @@ def test_old_rounds_do_not_count() -> None:
 
 def test_canaries_of_two_detectors_are_not_pooled() -> None:
     """Counts are of one detector: two are refused with both names; rows of real sites are not looked at."""
+    with pytest.raises(PooledDetectors, match="site methods cannot be counted together: sprt 01 and sprt 02"):
+        canary_counts(row("llm", n, "llm", method_digest=f"0{n}", ruleset="r") for n in (1, 2))
     with pytest.raises(PooledDetectors, match="x/1 and y/2"):
         canary_counts([row("llm", 1, "llm"), row("llm", 2, "llm", detector="y/2")])
     assert canary_counts([row("llm", 1, "llm"), SiteState(id="a", site="a", detector="y/2")]).llm_sites == 1
@@ -120,7 +122,7 @@ def test_shares_of_sites_and_pages() -> None:
 
 def test_pages_of_a_site_are_not_independent() -> None:
     """Two sites of one kind each know half a share no better than two draws do: nearly nothing."""
-    pages = {"pages": 1000, "articles": 1000, "scored": 1000, "abstained": 0}
+    pages: dict[str, Any] = {"pages": 1000, "articles": 1000, "scored": 1000, "abstained": 0}
     rows = [row("human", 1, "llm", flagged=1000, **pages), row("human", 2, "human", flagged=0, **pages)]
     share = canary_summary(rows).shares()["page_fpr"]
     assert share.point == 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 from hypothesis import given
@@ -17,11 +18,29 @@ _DAY_MS = 86_400_000
 
 
 def point(
-    at: int, group: str = "", by: str = "", detector: str = "x/1", digest: str = "d", run: str = "live"
+    at: int,
+    group: str = "",
+    by: str = "",
+    detector: str = "x/1",
+    digest: str = "d",
+    run: str = "live",
+    method: tuple[str, str] = ("sprt", "0123abcd"),
+    verdicts: Sequence[str] = ("llm", "human"),
 ) -> RatePoint:
     """A point over two sites."""
-    line = estimate_line(site_rate(["llm", "human"]))
-    return point_of(line, at, by, group, ruleset="r", digest=digest, detector=detector, run=run, mixed=1)
+    return point_of(
+        estimate_line(site_rate(verdicts)),
+        at,
+        by,
+        group,
+        ruleset="r",
+        digest=digest,
+        detector=detector,
+        site_method=method[0],
+        site_method_digest=method[1],
+        run=run,
+        mixed=1,
+    )
 
 
 def test_a_point_holds_rate_interval_and_counts() -> None:
@@ -43,11 +62,11 @@ def test_one_key_a_series_and_time() -> None:
         point(0, detector="y/1"),
         point(0, digest="e"),
         point(0, run="replay"),
+        point(0, method=("deciles", "0123abcd")),
+        point(0, method=("sprt", "4567abcd")),
     ]
     assert len({found.id for found in others}) == len(others)
-    moved = point_of(
-        estimate_line(site_rate(["llm"])), 0, "", "", ruleset="r", digest="d", detector="x/1", run="live", mixed=0
-    )
+    moved = point(0, verdicts=["llm"])
     assert moved.id == point(0).id
 
 
