@@ -105,7 +105,7 @@ def tally(
     *,
     method: Annotated[Method | None, Parameter(help="How a site is decided; default: tally.method.")] = None,
     detector: Annotated[
-        str, Parameter(help="Whose scores they are, where a line does not say; default: the one named first.")
+        str, Parameter(help="Whose scores are tallied, by name or identity; needed where lines name several.")
     ] = "",
     deciles: Annotated[
         Path | None, Parameter(help="File of `farmwatch train-sites`; default: tally.deciles, or the one that ships.")
@@ -116,8 +116,9 @@ def tally(
 
     Out, at the end of the input, in the order in which the sites came: {site, verdict, pages_used, pages, evidence,
     mixed, detector, method, method_digest}. `sprt` reads the flags, `gaussian` and `deciles` the scores. Numbers of
-    [tally] hold here too. Where no line and no option names a detector it is lite-ngram; a line of another detector
-    than the rest, or of none beside named ones, is bad: scores of two are never pooled.
+    [tally] hold here too. Scores of two detectors are never pooled: where lines name several, --detector chooses
+    one, and the others are passed over. Where no line and no option names a detector it is lite-ngram; a line that
+    names none beside lines that do is bad, unless --detector says whose it is.
     """
     import msgspec
 

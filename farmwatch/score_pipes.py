@@ -10,10 +10,10 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from farmwatch.errors import Exit
+from farmwatch.errors import Exit, UsageError
 from farmwatch.in_order import in_order
 from farmwatch.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
-from farmwatch.messages import message
+from farmwatch.messages import counted, message
 from scoring.detector import is_pair, load_detectors, name_of
 from scoring.errors import DeviceLost
 from scoring.method_choice import site_method
@@ -112,29 +112,48 @@ def _write(lines: JsonLines[TextOfSite], scored: _Scored) -> None:
 
 
 def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:
-    """Page scores to site verdicts, of one detector: `detector`, or else the one that a line names first.
+    """Page scores to site verdicts, of one detector: `detector` (name or identity), or else the only one that is named.
 
-    Lines of another are bad and skipped. A line that names none is of `detector`; without that it is bad beside lines
-    that name one, since nobody says whose it is. Raises NoSiteTest where the method has no numbers for the detector,
-    BadSiteNumbers.
+    Lines of others are passed over and counted. A line that names none is of `detector`; without that it is bad beside
+    lines that name one, since nobody says whose it is. Raises UsageError where it is not clear whose scores are meant,
+    NoSiteTest where the method has no numbers for the detector, BadSiteNumbers.
     """
     lines = JsonLines(files, FlagOfDetector, "tally")
     placed = list(lines)
-    of = detector or next((line.detector for _, line in placed if line.detector), "")
+    of = _chosen(detector, list(dict.fromkeys(line.detector for _, line in placed if line.detector)))
     scores = []
+    others = 0
     for place, line in placed:
-        whose = line.detector or detector
+        whose = line.detector or (of if detector else "")
         if whose == of:
             scores.append(FlagLine(site=line.site, flag=line.flag, score=line.score))
+        elif whose:
+            others += 1
         else:
-            said = f"score of {whose or 'a detector that is not named'}, not of {of}"
-            lines.bad(place, f"{said}; scores of two detectors are never pooled", "detector")
+            lines.bad(place, f"score of a detector that is not named, not of {of}", "detector")
+    if others:
+        message(f"{counted(others, 'score')} of other detectors than {of} passed over")
     of = of or _UNNAMED
     method = site_method(settings, of)
     for site in tally_scores(scores, method):
         judged_by = {"detector": of, "method": method.name, "method_digest": method.digest}
         write_line({**msgspec.structs.asdict(site), **judged_by})
     return lines.end()
+
+
+def _chosen(detector: str, named: Sequence[str]) -> str:
+    """Identity of the one detector that is tallied, of those that lines name; `detector` where they name none.
+
+    Raises UsageError where several are meant, or none of those that are there.
+    """
+    meant = [identity for identity in named if detector in ("", identity, name_of(identity))]
+    if len(meant) > 1:
+        raise UsageError(
+            f"these are scores of {' and '.join(meant[:4])}, which are never pooled: choose one by --detector"
+        )
+    if named and not meant:
+        raise UsageError(f"--detector {detector!r}: these are scores of {', '.join(named[:4])}")
+    return meant[0] if meant else detector
 
 
 def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:

@@ -215,23 +215,40 @@ def test_an_unknown_detector_is_a_usage_error(farmwatch: Runner, tmp_path: Path)
 
 
 def test_scores_of_two_detectors_are_never_pooled(farmwatch: Runner, tmp_path: Path) -> None:
-    """A line of another detector than the first one's is skipped and reported."""
+    """Lines that name several: one error that names them and the option, and no verdict."""
     lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("x/1", "y/1", "x/1")]
     ran = farmwatch("tally", _write(tmp_path, *lines))
-    assert ran.code == Exit.PROBLEM
-    assert ran.err.startswith("line 2: ")
-    assert _lines(ran.out)[0]["pages"] == 2
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "scores of x/1 and y/1" in ran.err and "--detector" in ran.err and len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("detector", ["x", "x/1"])
+def test_one_of_several_detectors_is_chosen(farmwatch: Runner, tmp_path: Path, detector: str) -> None:
+    """--detector takes its lines, by name or identity; those of the others are no mistake, only counted."""
+    lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("y/1", "x/1", "y/1", "x/1", "x/1")]
+    ran = farmwatch("tally", "--detector", detector, _write(tmp_path, *lines))
+    assert (ran.code, ran.err) == (Exit.OK, "2 scores of other detectors than x/1 passed over\n")
+    (site,) = _lines(ran.out)
+    assert (site["pages"], site["detector"]) == (3, "x/1")
+
+
+def test_a_name_that_several_identities_have_chooses_none(farmwatch: Runner, tmp_path: Path) -> None:
+    """Two sets of thresholds are two detectors; one that is not there is told with those that are."""
+    lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("x/1", "x/2")]
+    for detector in ("x", "z"):
+        ran = farmwatch("tally", "--detector", detector, _write(tmp_path, *lines))
+        assert (ran.code, ran.out) == (Exit.USAGE, "")
+        assert "x/1" in ran.err and "x/2" in ran.err
 
 
 def test_scores_without_a_name_are_the_named_detectors(farmwatch: Runner, tmp_path: Path) -> None:
-    """With --detector unnamed lines are its own, and lines of another one are bad, whichever comes first."""
+    """With --detector unnamed lines are its own, beside lines that name it and where no line names any."""
     mine, other = {"site": "a", "flag": True, "score": 1}, {"site": "b", "flag": True, "score": 1, "detector": "x/1"}
-    for lines, bad in (([mine, mine, other], "line 3: "), ([other, mine, mine], "line 1: ")):
+    for lines, pages in (([mine, mine], 2), ([{**mine, "detector": "lite-ngram/w"}, other, mine, mine], 3)):
         ran = farmwatch("tally", "--detector", "lite-ngram/w", _write(tmp_path, *lines))
-        assert ran.code == Exit.PROBLEM
-        assert bad in ran.err and "x/1" in ran.err and "lite-ngram/w" in ran.err
+        assert ran.code == Exit.OK
         assert [(line["site"], line["pages"], line["detector"]) for line in _lines(ran.out)] == [
-            ("a", 2, "lite-ngram/w")
+            ("a", pages, "lite-ngram/w")
         ]
 
 
