@@ -2,7 +2,9 @@
 
 The form is told by the first line: `{` begins JSONL, a header with a column `url` begins CSV (comma, semicolon or
 tab), anything else is a list of URLs; a first line that looks like CSV without such a header refuses the file. Columns
-and keys are the fields of `Hit`; others are passed over. A hit without `query_id` has its query as that.
+and keys are the fields of `Hit`; others are passed over. A hit without `query_id` has its query as that, one without
+`source` that of the reader, and one without `fetched_at` the time of reading. That time is not part of its id: a file
+that is read again is the same hits, and the first reading of them counts.
 """
 
 from __future__ import annotations
@@ -41,14 +43,18 @@ class BadLine:
 
 
 def hit_id(source: str, query_id: str, engine: str, rank: int, url: str, fetched_at: int) -> str:
-    """Id of a hit: xxh3-128 of what makes it this hit, so that a file read twice gives the same ids."""
+    """Id of a hit: xxh3-128 of what makes it this hit, so that a file read twice gives the same ids.
+
+    `fetched_at` is what the file says, 0 where it says nothing.
+    """
     return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((source, query_id, engine, rank, url, fetched_at)))
 
 
-def make_hit(fields: dict[str, Any], source: str = "file") -> Hit:
+def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> Hit:
     """A hit from named fields, of which `url` is required. Raises UnusableUrl or ValueError saying what is wrong.
 
     Without `query_id` the query itself is the id, white space folded, so that hits of a query belong together.
+    Without `fetched_at` it is as of `now_ms`; its id does not change with that.
     """
     url = fields.get("url")
     if not isinstance(url, str) or not url.strip():
@@ -64,11 +70,11 @@ def make_hit(fields: dict[str, Any], source: str = "file") -> Hit:
     site = host_of(hit_url(url))
     if not _HOST.fullmatch(site):
         raise UnusableUrl(f"no host name can be {site[:200]!r}")
-    return Hit(id=ident, site=site, url=url, fetched_at=fetched_at, **numbers, **texts)  # type: ignore[arg-type]
+    return Hit(id=ident, site=site, url=url, fetched_at=fetched_at or now_ms, **numbers, **texts)  # type: ignore[arg-type]
 
 
-def read_hits(lines: Iterable[bytes], source: str = "file") -> Iterator[Hit | BadLine]:
-    """Hits and broken lines in the order of the file; `source` stands in where a line names none."""
+def read_hits(lines: Iterable[bytes], source: str = "file", now_ms: int = 0) -> Iterator[Hit | BadLine]:
+    """Hits and broken lines in the order of the file; `source` and `now_ms` stand in where a line names none."""
     numbered = enumerate(lines, 1)
     first = next(((number, line) for number, line in numbered if line.strip(b" \t\r\n\xef\xbb\xbf")), None)
     if first is None:
@@ -89,7 +95,7 @@ def read_hits(lines: Iterable[bytes], source: str = "file") -> Iterator[Hit | Ba
             yield BadLine(number, fields)
             continue
         try:
-            yield make_hit(fields, source)
+            yield make_hit(fields, source, now_ms)
         except (UnusableUrl, ValueError) as error:
             yield BadLine(number, str(error))
 

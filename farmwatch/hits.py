@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,16 +32,19 @@ class Appended:
     skipped: int
 
 
-def append_hits(log: Log, lines: Iterable[bytes], told: Callable[[BadLine], None]) -> Appended:
+def append_hits(
+    log: Log, lines: Iterable[bytes], told: Callable[[BadLine], None], clock: Callable[[], float] = time.time
+) -> Appended:
     """Append the hits of a file; `told` hears of each broken line, which is skipped.
 
-    A file appended twice is harmless: a hit's id digests what it is, and the frontier knows its URL already.
+    A line that does not say when it was fetched is as of now (`clock`, seconds). A file appended twice is harmless: a
+    hit's id digests what the file says of it, so TALLY counts its first appending, and the frontier knows its URL.
     Raises UnknownTopic, LogUnavailable.
     """
     partitions = log.topics()[HITS]
     batch: list[Output] = []
     hits = skipped = 0
-    for found in read_hits(lines):
+    for found in read_hits(lines, now_ms=int(clock() * 1000)):
         if isinstance(found, BadLine):
             skipped += 1
             told(found)

@@ -83,6 +83,17 @@ def test_ids_are_the_same_on_every_reading_and_differ_by_rank() -> None:
     assert first[0].id != first[1].id and len(first[0].id) == 32
 
 
+def test_a_hit_without_a_time_is_of_the_time_of_reading() -> None:
+    """The time of reading gives it a day and is no part of its id: read again later it is the same hit; one with a time
+    of its own keeps that.
+    """
+    lines = [b"url,fetched_at\n", b"http://a.example/,\n", b"http://b.example/,1700000000\n"]
+    first, later = ([hit for hit in read_hits(lines, now_ms=now) if isinstance(hit, Hit)] for now in (5, 9))
+    assert [hit.fetched_at for hit in first] == [5, 1_700_000_000_000]
+    assert [hit.fetched_at for hit in later] == [9, 1_700_000_000_000]
+    assert [hit.id for hit in first] == [hit.id for hit in later] == [hit.id for hit in read(b"".join(lines))[0]]
+
+
 def test_a_query_without_an_id_is_its_own_id() -> None:
     """With a column query only, hits of two queries differ, and a site's row counts its queries by their text."""
     hits, _ = read(

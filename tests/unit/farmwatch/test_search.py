@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+import threading
+from contextlib import closing
 from pathlib import Path
 
 from farmwatch.errors import Exit
+from farmwatch.flow import lag_of
+from farmwatch.hits import append_hits
+from farmwatch.rate_cuts import Cut
+from farmwatch.rating import rate_lines
+from farmwatch.settings import RateSettings
+from farmwatch.site_table import read_sites
+from scoring.tally_stage import TallyStage
+from scoring.testing import FakeDetector
 from stream.log import partition_of
+from stream.loop import StageLoop
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
 from stream.opening import open_log
-from stream.records import Hit, decode
-from stream.topics import HITS
+from stream.records import Hit, SiteState, decode
+from stream.topics import HITS, all_topics
 from tests.front_door import PARTITIONS, Runner
 
 
@@ -53,3 +66,35 @@ def test_the_same_file_twice_gives_the_same_ids(farmwatch: Runner, tmp_path: Pat
         farmwatch("search", "--hits", "urls", "--log", url)
     (_, first), (_, second) = _hits(url)
     assert first.id == second.id
+
+
+def _rows(*appended: tuple[list[bytes], float]) -> list[SiteState]:
+    """Site rows after these files were appended, each at a time (seconds), and TALLY has read them."""
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        for lines, now_s in appended:
+            append_hits(log, lines, print, lambda now_s=now_s: now_s)  # type: ignore[misc]
+        stage = TallyStage(FakeDetector().identity)
+        stage.poll_s = 0.001
+        loop = StageLoop(
+            stage, log.join(stage.name, list(stage.inputs), member="one", store=stage.store), metrics=Metrics()
+        )
+        for _ in range(20):
+            loop.cycle(threading.Event())
+        assert not lag_of(log, stage.name)
+        return read_sites(log)
+
+
+def test_a_file_without_days_is_of_the_day_of_its_first_appending() -> None:
+    """Without fetched_at `rate --by week` and `--since` know a day; the same file a day later moves nothing."""
+    lines = [b"url,query,rank\n", b"https://a.example/,q,1\n"]
+    (row,) = _rows((lines, 3 * 86_400.0), (lines, 4 * 86_400.0 + 5))
+    assert (row.days, row.hits) == ([3], 1)
+
+
+def test_each_line_may_name_its_source() -> None:
+    """The column `source` is what rates are split and cut by; lines without one are of the source `file`."""
+    rows = _rows(([b"url,source\n", b"https://a.example/,brave\n", b"https://b.example/,\n"], 86_400.0))
+    assert {line.group: line.sites for line in rate_lines(rows, "source")} == {"brave": 1, "file": 1}
+    assert [row.site for row in Cut(source="brave").of(rows, RateSettings())] == ["a.example"]
+    assert [line.group for line in rate_lines(rows, "week", cut=Cut(source="brave"))] == ["1970-W01"]
