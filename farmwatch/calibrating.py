@@ -72,6 +72,7 @@ def calibrate(
     try:
         scores = _scores(config, list(file), detector, file)
         chosen, report = choose(scores, name, fpr)
+        drawn = draw(report) if plot else {}  # before anything is written
     except CalibrationRefused as error:
         file.end()
         message(f"farmwatch: {error}")
@@ -80,7 +81,7 @@ def calibrate(
         out.mkdir(parents=True, exist_ok=True)
         write_thresholds(files["json"], chosen, force=force)
         write_whole(files["report.json"], _pretty(report), force=force)
-        for form, body in (draw(report) if plot else {}).items():
+        for form, body in drawn.items():
             write_whole(files[form], body, force=force)
     except OSError as error:
         raise FarmwatchError(f"{error.filename or out}: cannot be written: {error.strerror or error}") from error
@@ -93,13 +94,19 @@ def calibrate(
 
 def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: LabelFile) -> LabelledScores:
     """Score the texts that are not scored yet, put all together. Raises PooledDetectors, and as `load_detectors`."""
-    from scoring.detector import base_of, detector_identities
+    from scoring.detector import base_of, detector_identities, refuse_bad_identity
+    from scoring.errors import BadIdentity
     from scoring.labelled_scores import ScoredLabel, compared, gather
 
     if not lines:
         file.end()
         raise FarmwatchError("no labelled text or score: nothing to calibrate with")
     texts = [line for line in lines if line.text is not None]
+    if "/" in detector:
+        try:
+            refuse_bad_identity(detector)
+        except BadIdentity as error:
+            raise UsageError(f"--detector: {error}") from error
     if "/" in detector and texts:
         raise UsageError(f"--detector: {detector!r} is an identity; to score texts, take a name of score.detectors")
     default = detector

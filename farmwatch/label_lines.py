@@ -3,14 +3,15 @@
 A line of JSON is {label, text} for a text that is still to be scored, or {label, score, detector} as `farmwatch score`
 prints it, with the label beside it. `site`, `genre` (or `domain`), `words` may stand in both; other names are passed
 over. In CSV the same names are columns, and two may be called otherwise. A label is human or llm; 0 and 1, false and
-true are taken as well, for columns such as "generated".
+true are taken as well, for columns such as "generated". A text that comes again is left out; where there are only
+scores, `id` tells texts apart.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,10 @@ import msgspec
 from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.hits import binary_input
 from farmwatch.jsonl import JsonLines
+from farmwatch.messages import counted, message
 
 _LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}
+_LARGEST_SCORE = 1_000_000  # beyond it there is no detector, and fits lose their digits
 _CELL_CAP_CHARACTERS = 8_000_000  # of a text in a CSV cell
 
 
@@ -30,6 +33,7 @@ class LabelLine(msgspec.Struct, kw_only=True):
     """A line as it stands in the file."""
 
     label: str | bool | int
+    id: str | int | float | None = None
     text: str | None = None
     score: float | None = None
     p_llm: float | None = None
@@ -69,6 +73,8 @@ class LabelFile:
         self._file = file
         self._columns = {score_column: "score", label_column: "label"}
         self._lines = JsonLines([file], LabelLine, "calibrate")
+        self._seen: dict[bytes, tuple[bool, str]] = {}  # digest of a text -> its label and place
+        self._copies = 0
 
     def __iter__(self) -> Iterator[LabelledText]:
         """Raises FarmwatchError for a file that cannot be read, and for a CSV without the columns that are needed."""
@@ -76,17 +82,43 @@ class LabelFile:
         for place, line in self._csv() if name.endswith(".csv") else self._lines:
             try:
                 found = _labelled(place, line)
+                new = self._is_new(line, found)
             except ValueError as error:
                 self.bad(place, error)
             else:
-                yield found
+                if new:
+                    yield found
+
+    def _is_new(self, line: LabelLine, found: LabelledText) -> bool:
+        """False for a copy, which would count as another independent text and is not.
+
+        Raises ValueError where the copy has the other label.
+        """
+        if line.text is not None:
+            what = " ".join(line.text.split())
+            if not what:
+                return True  # nothing to be equal
+        elif line.id is not None:
+            what = f"{(line.detector or '').rpartition('/')[0]} {line.id}"  # two detectors score a text: no copy
+        else:
+            return True
+        key = hashlib.blake2b(f"{line.text is None} {what}".encode(errors="surrogatepass"), digest_size=16).digest()
+        first = self._seen.setdefault(key, (found.llm, found.place))
+        if first[0] is not found.llm:
+            raise ValueError(f"the same text as {first[1]}, with the other label")
+        if first[1] is found.place:
+            return True
+        self._copies += 1
+        return False
 
     def bad(self, place: str, reason: object) -> None:
         """Report a line that could not be used."""
         self._lines.bad(place, reason)
 
     def end(self) -> Exit:
-        """PROBLEM when a line was skipped."""
+        """Tell how many copies were left out; PROBLEM when a line was skipped."""
+        if self._copies:
+            message(f"{counted(self._copies, 'line')} left out: copies of texts that came before count once")
         return self._lines.end()
 
     def _csv(self) -> Iterator[tuple[str, LabelLine]]:
@@ -132,6 +164,16 @@ class LabelFile:
 _FIELDS = frozenset(LabelLine.__struct_fields__)
 
 
+def _refuse_bad_identity(identity: str) -> None:
+    from scoring.detector import refuse_bad_identity
+    from scoring.errors import BadIdentity
+
+    try:
+        refuse_bad_identity(identity)
+    except BadIdentity as error:
+        raise ValueError(f"detector: {error}") from error
+
+
 def _labelled(place: str, line: LabelLine) -> LabelledText:
     """Raises ValueError in plain words for a line that says too little."""
     llm = _LABELS.get(str(line.label).strip().lower())
@@ -142,8 +184,10 @@ def _labelled(place: str, line: LabelLine) -> LabelledText:
         raise ValueError("neither a text nor a score")
     for name in ("score", "p_llm"):
         number = getattr(line, name)
-        if number is not None and not math.isfinite(number):
-            raise ValueError(f"{name} is {number}, not a number")
+        if number is not None and not abs(number) <= _LARGEST_SCORE:  # not a number, too
+            raise ValueError(f"{name} is {number:g}, not a number within {_LARGEST_SCORE:,} of 0")
+    if line.detector:
+        _refuse_bad_identity(line.detector)
     if line.p_llm is not None and not 0 <= line.p_llm <= 1:
         raise ValueError(f"p_llm is {line.p_llm}, not between 0 and 1")
     words = line.words if line.words is not None else -1 if line.text is None else len(line.text.split())

@@ -45,7 +45,8 @@ def draw(report: CalibrationReport) -> dict[str, bytes]:
         above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
         _reliability(above, report)
         _histogram(below, report)
-        figure.suptitle(_title(report), fontsize=8.5, x=0.02, ha="left", color=_INK, linespacing=1.5)
+        above_all = figure.suptitle(_title(report), fontsize=8.5, x=0.02, ha="left", color=_INK, linespacing=1.5)
+        above_all.set_parse_math(False)  # a name with two dollar signs is a name
         return {
             "png": _saved(figure, "png", {"Software": None}),
             "svg": _saved(figure, "svg", {"Date": None, "Creator": None}),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
-from scoring.errors import BadThresholds, Uncalibrated, UnknownDetector
+from scoring.errors import BadIdentity, BadThresholds, Uncalibrated, UnknownDetector
 from scoring.pair_settings import MEASURES, UNCALIBRATED, Measure, pair_identity
 
 if TYPE_CHECKING:
@@ -107,8 +108,24 @@ def threshold_set_of(settings: ScoreSettings, identity: str) -> ThresholdSet | N
 
 
 def base_of(identity: str) -> str:
-    """The identity without its last part, which names the thresholds."""
+    """The identity without its last part, which names the thresholds.
+
+    Raises BadIdentity for what is no whole identity: without its thresholds it would lose another part.
+    """
+    refuse_bad_identity(identity)
     return identity.rpartition("/")[0]
+
+
+def refuse_bad_identity(identity: str) -> None:
+    """Raises BadIdentity, in printable characters, for what no detector is called."""
+    name = name_of(identity)
+    form = _FORMS.get(name, "NAME/THRESHOLDS, with parts between them")
+    fits = identity.count("/") == form.count("/") if name in _FORMS else "/" in identity
+    if not (fits and len(identity) <= _LONGEST_IDENTITY and _IDENTITY.fullmatch(identity)):
+        raise BadIdentity(
+            f"{identity[:_LONGEST_IDENTITY]!a} is no detector's identity: one is {form}, of letters, digits and"
+            " . _ + @ -, as `farmwatch detectors` and `farmwatch score` print it"
+        )
 
 
 def name_of(identity: str) -> str:
@@ -143,6 +160,12 @@ def detector_names() -> list[str]:
 
 
 _NAMES = (BUILT_IN, *MEASURES)
+_IDENTITY = re.compile("[A-Za-z0-9_-]+(/[A-Za-z0-9._+@-]+)+")
+_LONGEST_IDENTITY = 300
+_FORMS: dict[str, str] = {
+    BUILT_IN: f"{BUILT_IN}/WEIGHTS/THRESHOLDS",
+    **{str(name): f"{name}/OBSERVER+PERFORMER@DIGITS/DTYPE/TOKENS/THRESHOLDS" for name in MEASURES},
+}
 
 
 def _refuse_unknown(settings: ScoreSettings) -> None:

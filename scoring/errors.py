@@ -45,6 +45,10 @@ class BadParameters(ScoringError):
     """Parameters of a test or an interval that make no sense, such as p0 >= p1. The message names them."""
 
 
+class BadIdentity(ScoringError):
+    """What is given as a detector's identity is none. The message says how one is formed."""
+
+
 class PooledDetectors(ScoringError):
     """Scores, verdicts or rows of several detectors were to be counted together, which means nothing.
 

@@ -221,7 +221,8 @@ def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> Non
     """Texts give the set that their scores give; the domain is the genre, words are counted, abstentions told."""
     scored = rows(sites=False)
     texts: list[dict[str, object]] = [
-        {"label": row["label"], "domain": row["genre"], "text": f"{row['score']} and two more"} for row in scored
+        {"label": row["label"], "domain": row["genre"], "text": f"{row['score']} and {number}"}
+        for number, row in enumerate(scored)
     ]
     empty = [{"label": "human", "text": ""}, {"label": "human", "text": ""}, {"label": "llm", "text": ""}]
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", [*texts, *empty]), "--name", "texts")
@@ -245,7 +246,7 @@ def test_a_text_that_the_detector_cannot_take_costs_itself_only(
             return super().score(texts)
 
     monkeypatch.setattr("scoring.detector.load_detectors", lambda configured: [Poisoned()])
-    lines = [{"label": row["label"], "text": f"{row['score']}"} for row in rows()]
+    lines = [{"label": row["label"], "text": f"{row['score']} {number}"} for number, row in enumerate(rows())]
     lines[70] = {"label": "human", "text": "1.0 poison"}
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines), "--json")
     assert ran.code == 1 and "line 71: a text that brings the device down" in ran.err
@@ -256,8 +257,8 @@ def test_a_text_that_the_detector_cannot_take_costs_itself_only(
 def test_hostile_names_do_not_reach_the_terminal(farmwatch: Runner, words: None, tmp_path: Path) -> None:
     """Control characters of a genre are blanked; a text is never printed."""
     lines = [
-        {"label": row["label"], "genre": "\x1b[31mred\x07", "text": f"{row['score']} \x1b]0;owned\x07"}
-        for row in rows()
+        {"label": row["label"], "genre": "\x1b[31mred\x07", "text": f"{row['score']} {number} \x1b]0;owned\x07"}
+        for number, row in enumerate(rows())
     ]
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines))
     assert ran.code == 0 and "red" in ran.out and "owned" not in ran.out + ran.err
@@ -306,6 +307,74 @@ def test_without_matplotlib_it_says_what_to_install(
     ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
     assert ran.code == 3 and "farmwatch[plots]" in ran.err and "--no-plot" in ran.err
     assert not Path("calibrated.json").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "binoculars/\x1b[31mx/float32/512/a",
+        'binoculars/a"]\n[crawl]/float32/512/a',
+        "other/$\\foo$/none",
+        "other/<b>x</b>/none",
+        "a.b/1/none",
+        "binoculars/x+y@1/float32/512",
+        "other/" + "x" * 400 + "/none",
+    ],
+)
+def test_hostile_identities_are_bad_lines(farmwatch: Runner, tmp_path: Path, name: str) -> None:
+    """Escapes, quotes, line ends, mathematics and markup in an identity: the line is told in plain characters."""
+    path = jsonl(tmp_path / "labels.jsonl", [{"label": "llm", "score": 1.0, "detector": name}, *rows()])
+    ran = run(farmwatch, path)
+    assert ran.code == 1 and "line 1: detector: " in ran.err and "Traceback" not in ran.err
+    assert all(character.isprintable() or character in "\n\t" for character in ran.out + ran.err)
+    path = jsonl(tmp_path / "nobody.jsonl", [{"label": "llm", "score": 1.0}])
+    said = run(farmwatch, path, "--detector", name, "--name", "other")
+    assert said.code == 2 and "is no detector's identity" in said.err
+
+
+def test_a_failing_plot_leaves_no_file(farmwatch: Runner, labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plot is drawn before anything is written."""
+
+    def fail(report: object) -> dict[str, bytes]:
+        raise RuntimeError("no font")
+
+    monkeypatch.setattr("scoring.calibration_plot.draw", fail)
+    with pytest.raises(RuntimeError, match="no font"):
+        farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
+    assert not list(Path().glob("calibrated.*"))
+
+
+@pytest.mark.parametrize("score", ["1e300", "-1000001", "1e999"])
+def test_scores_beyond_all_detectors_are_bad_lines(farmwatch: Runner, tmp_path: Path, score: str) -> None:
+    """A score that no detector gives, or that is infinite, is told with its line's number and skipped."""
+    path = jsonl(tmp_path / "labels.jsonl", [{"label": "llm", "score": 0.5, "detector": IDENTITY}, *rows()])
+    path.write_text(path.read_text().replace("0.5,", f"{score},", 1))
+    ran = run(farmwatch, path)
+    assert ran.code == 1 and "line 1: " in ran.err and "400" in ran.out
+
+
+def test_copies_of_a_text_count_once(farmwatch: Runner, words: None, tmp_path: Path) -> None:
+    """Three texts of each label, given 134 times, are three: refused, and the copies are told."""
+    lines = [
+        {"label": label, "text": f"{number / 10}  {label}" + " " * (copy % 3)}
+        for copy in range(134)
+        for number in range(3)
+        for label in ("human", "llm")
+    ]
+    ran = run(farmwatch, jsonl(tmp_path / "labels.jsonl", lines))
+    assert ran.code == 1 and "3 human texts, 59 are needed" in ran.err
+    assert "798 lines left out: copies of texts" in ran.err and not Path("calibrated.json").exists()
+
+
+def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
+    """Scores with an id count once for each id, those without as often as they stand; a copy of two labels is bad."""
+    twice = [{"id": f"t{number}", **row} for number, row in enumerate(rows())] * 2
+    other = {**twice[0], "label": "llm"}
+    ran = run(farmwatch, jsonl(tmp_path / "twice.jsonl", [*twice, other]), "--name", "twice")
+    assert ran.code == 1 and "600 lines left out" in ran.err and "line 1201: the same text as line 1" in ran.err
+    run(farmwatch, labels, "--name", "once")
+    one, two = (json.loads(Path(f"{name}.report.json").read_text()) for name in ("once", "twice"))
+    assert one["all"] == two["all"]
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
