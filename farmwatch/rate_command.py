@@ -69,7 +69,6 @@ def rate(
     from farmwatch.rate_cuts import Cut, read_day, read_ranks
     from farmwatch.rating import rate_lines
     from farmwatch.site_table import read_sites
-    from scoring.canary import is_canary
 
     config = common.load().config
     cut = Cut(source, group, read_ranks(rank), read_day(since, "--since"), read_day(until, "--until"))
@@ -94,10 +93,9 @@ def rate(
             put_json({**msgspec.to_builtins(line), "warning": warnings[line.detector]})
         return Exit.OK
     _tell(lines, cut)
-    if cut.since or cut.until:
-        undated = sum(not row.days and not is_canary(row.site) for row in rows)
-        if undated:
-            message(f"left out: {counted(undated, 'site')} of which no day is known on which a search returned it")
+    undated = cut.undated(rows, config.rate)
+    if undated:
+        message(f"left out: {counted(undated, 'site')} of which no day is known on which a search returned it")
     tell(warnings)
     return Exit.OK
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from farmwatch.errors import UsageError
@@ -26,10 +26,23 @@ class Cut:
     since: date | None = None
     until: date | None = None
 
+    def __post_init__(self) -> None:
+        """Raises UsageError for days that run backwards: no site could be asked for."""
+        if self.since and self.until and self.since > self.until:
+            raise UsageError(f"--since {self.since} is after --until {self.until}")
+
     def of(self, rows: Iterable[SiteState], settings: RateSettings) -> list[SiteState]:
         """The sites that it asks for; canaries pass, since they belong to no search result and are left out later."""
         group_of = query_groups(settings.groups)
         return [row for row in rows if is_canary(row.site) or self._has(row, group_of)]
+
+    def undated(self, rows: Iterable[SiteState], settings: RateSettings) -> int:
+        """Sites that `since` or `until` leave out only because no day is known on which a search returned them."""
+        if self.since is None and self.until is None:
+            return 0
+        group_of = query_groups(settings.groups)
+        without = replace(self, since=None, until=None)
+        return sum(not row.days and not is_canary(row.site) and without._has(row, group_of) for row in rows)
 
     @property
     def text(self) -> str:

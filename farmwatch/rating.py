@@ -55,6 +55,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     site_method_digest: str
     without_pages: int  # of the unclassifiable: no page so far; the others have too few articles
     open_sites: int | None = None  # of the whole crawl: pages of them are still to come; None where it was not looked
+    undated: int = 0  # of all sites: left out by a cut of days because no day is known of them
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
     correction: str = ""  # what canaries say of the correction; part of the text of all sites
 
@@ -83,8 +84,10 @@ def rate_lines(
         estimating = (correction.errors, settings.confidence, settings.half_width)
         groups = rates_by(wanted, _key(by, settings, cut), *estimating) if by else {"": rate_of(wanted, *estimating)}
         mixed = _mixed(wanted, _key(by, settings, cut) if by else lambda _: [""])
+        undated = cut.undated(found_rows, settings)
         for group, found in groups.items():
-            lines.append(_line(found, by, group, versions, open_sites, mixed.get(group, 0), correction.remark))
+            line = _line(found, by, group, versions, open_sites, mixed.get(group, 0), correction.remark)
+            lines.append(msgspec.structs.replace(line, undated=undated))
     return lines
 
 

@@ -60,15 +60,16 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
         finished,
         row("a.example", "llm", sources=["searx"], best_rank=3, days=[TODAY]),
         row("b.example", "human", sources=["searx"], best_rank=30, days=[TODAY]),
+        row("c.example", "human", sources=["searx"], best_rank=2),
     )
     options = ["--source", "searx", "--rank", "1-10", "--since", "2026-01-01", "--log", finished]
     ran = farmwatch("rate", *options, "--by", "month")
     assert (ran.code, "1 of 1 classifiable" in ran.out) == (Exit.OK, True)
     assert ran.out.startswith("month 20")
     assert "only sites of source searx, rank 1-10, since 2026-01-01" in ran.err
-    assert "left out: 1 site of which no day is known" in ran.err  # the one that the log had before
+    assert "left out: 1 site of which no day is known" in ran.err
     (found,) = lines(farmwatch("rate", "--json", *options).out)
-    assert (found["sites"], found["more_known_sites"]) == (1, 0)
+    assert (found["sites"], found["more_known_sites"], found["undated"]) == (1, 0, 1)
     assert found["more_sites"] >= 29
     assert f"{found['more_sites']} more classifiable sites needed" in found["text"]
 
@@ -78,6 +79,9 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     [
         (["--rank", "ten"], "such as 1-10"),
         (["--since", "yesterday"], "expected a day such as"),
+        (["--source", "nope"], "--source 'nope': the sources of the sites are file"),
+        (["--since", "2026-05-02", "--until", "2026-05-01"], "--since 2026-05-02 is after --until 2026-05-01"),
+        (["--history", "--since", "2026-05-02", "--until", "2026-05-01"], "is after --until"),
         (["--group", "health"], "the groups of rate.groups are other"),
     ],
 )
@@ -145,5 +149,5 @@ def test_canaries_says_what_is_sent(farmwatch: Runner, finished: str, tmp_path: 
     file = tmp_path / "canaries.jsonl"
     file.write_text('{"truth": "llm", "site": "notes", "text": "x", "made_at": "2026-01-02"}\n', encoding="utf-8")
     ran = farmwatch("canaries", "--log", finished, "--set", f"canary.file={file}")
-    assert "llm: 1 site of 1 page a round, the newest written on 2026-01-02" in ran.err
+    assert "llm: 1 site of 1 page a round, the newest written on 2026-01-02" in ran.out
     assert "no canary site has come through" in ran.err
