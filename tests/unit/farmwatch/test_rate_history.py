@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -17,9 +19,10 @@ from farmwatch.rate_history import read_points
 from farmwatch.rate_keeping import SeriesKeeper
 from farmwatch.settings import RateSettings
 from scoring.rate_series import GROUPS_CAP, THIN_AFTER_DAYS
+from stream.log import Output
 from stream.memory_log import MemoryLog
 from stream.opening import open_log
-from stream.records import SiteState
+from stream.records import SiteState, encode
 from stream.topics import RATES, all_topics
 from tests.front_door import DETECTOR, Runner
 
@@ -67,7 +70,7 @@ def test_a_point_of_every_series_is_kept(log: MemoryLog) -> None:
         ("", ""),
         ("source", "file"),
         ("source", "searx"),
-        ("rank", "01-03"),
+        ("rank", "1-3"),
         ("query-group", "health"),
         ("query-group", "unknown"),
     }
@@ -97,6 +100,22 @@ def test_old_points_are_thinned_to_one_a_day(log: MemoryLog, clock: Clock) -> No
     assert kept == [int(1000 * (START_S + days * DAY_S)) for days in (0, 1, THIN_AFTER_DAYS + 2)]
     log.expire(int(clock.now_s * 1000))
     assert sorted(point.at for point in read_points(log) if not point.by) == kept
+
+
+def test_thinning_holds_few_days_in_memory(log: MemoryLog, clock: Clock) -> None:
+    """Of a long series only the days that are thinned are held: the rest of the topic is passed over."""
+    keeper = SeriesKeeper(log, SETTINGS)
+    keeper.keep(ROWS, clock.now_s)
+    (model,) = [point for point in read_points(log) if not point.by]
+    for days in range(1, THIN_AFTER_DAYS):
+        clock.now_s = START_S + days * DAY_S
+        points = (msgspec.structs.replace(model, id=f"{days} {n}", at=int(1000 * clock.now_s)) for n in range(200))
+        log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
+    tracemalloc.start()
+    assert sum(1 for _ in read_points(log, date(2026, 5, 1), date(2026, 5, 8))) == 1400 + 4
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 400_000  # all 17,800 would be 1.6 MB as a table alone
 
 
 def test_young_points_are_left(log: MemoryLog, clock: Clock) -> None:

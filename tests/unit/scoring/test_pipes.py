@@ -122,7 +122,7 @@ def test_rates_by_source_count_a_site_in_each_of_its_sources() -> None:
 
 def test_rates_by_rank_band_and_query_group() -> None:
     """Bands sort by rank, rank 0 is unknown, and a site counts once in a query group."""
-    assert list(rates_by(ROWS, by_rank_band)) == ["01-03", "04-10", "51+", "unknown"]
+    assert list(rates_by(ROWS, by_rank_band)) == ["1-3", "4-10", "51+", "unknown"]
     groups = rates_by(ROWS, by_query_group(lambda query: query.split("/")[0]))
     assert {name: r.sites for name, r in groups.items()} == {"health": 2, "travel": 1}
 
