@@ -82,7 +82,8 @@ def _print(found: Trained, out: Path) -> None:
         f" {found.too_small} sites have too few scores and are left out"
     )
     put("Each site judged by numbers learned without it, by 15 of its pages:")
-    put(f"  deciles:  {_wrong(numbers.left_out)}{': ' + ', '.join(found.wrong) if found.wrong else ''}")
+    draws = f"{found.human_draws_wrong:.2%} and {found.llm_draws_wrong:.2%} of single draws"
+    put(f"  deciles:  {_wrong(numbers.left_out)} ({draws}){': ' + ', '.join(found.wrong) if found.wrong else ''}")
     put(f"  gaussian: {_wrong(found.gaussian_left_out)}")
     put(f"Decile numbers: {out}; put it into tally.deciles. For the method gaussian:")
     put("")

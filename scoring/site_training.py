@@ -41,6 +41,8 @@ class Trained(NamedTuple):
     gaussian_left_out: Errors
     wrong: list[str]  # sites that `deciles` judged wrongly, by most of the draws
     too_small: int  # sites with fewer than PAGES scores: not used
+    human_draws_wrong: float  # share of all the draws from human sites that `deciles` judged wrongly
+    llm_draws_wrong: float
 
 
 def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> Trained:
@@ -60,12 +62,15 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
     whole = _fit(rows, labels)
     rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
     wrong, gaussian_wrong = [], {LLM: 0, HUMAN: 0}
+    draws_wrong = {False: 0, True: 0}
     for place, site in enumerate(used):
         others = np.arange(len(used)) != place
         fitted = _fit(rows[others], labels[others])
         numbers = _numbers(fitted, detector, used, Errors(0, 0, 0, 0))
         draws = [rng.sample(site.scores, PAGES) for _ in range(DRAWS)]
-        if sum((numbers.margin(draw) > 0) != site.llm for draw in draws) * 2 > DRAWS:
+        misjudged = sum((numbers.margin(draw) > 0) != site.llm for draw in draws)
+        draws_wrong[site.llm] += misjudged
+        if misjudged * 2 > DRAWS:
             wrong.append(site.name)
         test = GaussianTest(_fit_gaussian([other for other in used if other is not site]))
         found = [test.decide([PageScore(None, score) for score in draw]).verdict for draw in draws]
@@ -81,6 +86,8 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
         gaussian_left_out=Errors(count[False], gaussian_wrong[HUMAN], count[True], gaussian_wrong[LLM]),
         wrong=wrong,
         too_small=len(sites) - len(used),
+        human_draws_wrong=draws_wrong[False] / (DRAWS * count[False]),
+        llm_draws_wrong=draws_wrong[True] / (DRAWS * count[True]),
     )
 
 

@@ -79,6 +79,7 @@ def main() -> None:
     on_real_sites(articles, f"pages of {ARTICLE_WORDS} words and more")
     on_real_sites(everything, "all pages")
     left_out(articles)
+    chosen_p0(articles, 2 * runs)
     simulated(articles, runs)
     above_p0(articles)
     lite_ngram(runs, data_root() / "data")
@@ -170,6 +171,10 @@ def left_out(sites: Sequence[Site]) -> None:
             f"  {name}: {errors.human_wrong} of {errors.human_sites} human and {errors.llm_wrong} of {errors.llm_sites}"
             " LLM sites wrong (by most of 20 draws)"
         )
+    print(
+        f"  deciles, of the draws: {trained.human_draws_wrong:.2%} of human and {trained.llm_draws_wrong:.2%} of LLM"
+        " sites wrong"
+    )
     human, llm = Found(Counter(), []), Found(Counter(), [])
     rng = random.Random(2)
     for site in sites:
@@ -183,6 +188,57 @@ def left_out(sites: Sequence[Site]) -> None:
             found.verdicts[verdict] += 1
             found.pages.append(used)
     print_row("gaussian, up to 20 pages", human, llm)
+
+
+def false_alarms(flags: NDArray[np.bool_], params: SprtParams) -> NDArray[np.bool_]:
+    """Which rows of page flags [sites, pages] end as llm, corrections included: `sprt` on all sites at once."""
+    test = SiteTest(params)
+    sums = np.where(flags, test.flag_step, test.clear_step).cumsum(axis=1)
+    needed = max(params.min_pages, params.min_articles)
+    places = np.arange(1, flags.shape[1] + 1)
+    up, down = (np.where(crossed, places, 0) for crossed in (sums >= test.upper, sums <= test.lower))
+    last_up, last_down = (np.where(crossed >= needed, crossed, 0).max(axis=1) for crossed in (up, down))
+    return np.asarray(last_up > last_down)
+
+
+def alarm_shares(sites: Sequence[Site], p0: float, budget: int, runs: int, seed: int = 5) -> Floats:
+    """Share of runs in which a human site is called llm, for each of `sites`: its pages drawn with replacement."""
+    params = msgspec.structs.replace(SprtParams(), p0=p0)
+    rng = np.random.default_rng(seed)
+    shares = []
+    for site in sites:
+        flagged = np.array(site.scores) < ACCURACY
+        shares.append(float(false_alarms(rng.choice(flagged, (runs, budget)), params).mean()))
+    return np.array(shares)
+
+
+P0_CHOICES = (0.10, 0.15, 0.20, 0.25)
+
+
+def chosen_p0(sites: Sequence[Site], runs: int) -> None:
+    """p0 chosen on all human sites but one, and tested on that one.
+
+    The rule: the least of P0_CHOICES with at most alpha of the sites called llm, at up to BUDGET pages.
+    """
+    human = [site for site in sites if not site.llm]
+    print(f"\np0 by the rule, each human site left out of the choice; {runs} runs a site and p0")
+    print(f"  human sites called llm: {'20 pages':>10s} {'40 pages':>10s}")
+    shares = {budget: np.array([alarm_shares(human, p0, budget, runs) for p0 in P0_CHOICES]) for budget in (20, 40)}
+    for place, p0 in enumerate(P0_CHOICES):
+        print(f"  p0 = {p0:.2f}, all sites   {shares[20][place].mean():10.3%} {shares[40][place].mean():10.3%}")
+    wrong: dict[int, list[float]] = {20: [], 40: []}
+    choices: dict[float, list[str]] = {}
+    for left, site in enumerate(human):
+        rest = np.delete(shares[BUDGET], left, axis=1).mean(axis=1)
+        place = next((place for place, share in enumerate(rest) if share <= SprtParams().alpha), len(P0_CHOICES) - 1)
+        choices.setdefault(P0_CHOICES[place], []).append(site.name)
+        for budget, found in wrong.items():
+            found.append(float(shares[budget][place, left]))
+    print(f"  chosen without the site {np.mean(wrong[20]):10.3%} {np.mean(wrong[40]):10.3%}")
+    for p0, names in sorted(choices.items()):
+        print(
+            f"    p0 = {p0:.2f} is chosen {len(names)} times{': without ' + ', '.join(names) if len(names) < 4 else ''}"
+        )
 
 
 def simulated(sites: Sequence[Site], runs: int) -> None:

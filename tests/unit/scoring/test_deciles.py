@@ -194,7 +194,10 @@ def test_training_tells_sites_apart_that_it_has_not_seen() -> None:
     assert apart.deciles.detector == "fake/w"
     assert apart.deciles.margin([0.6] * 15) > 0 > apart.deciles.margin([1.0] * 15)
     assert math.isclose(apart.gaussian.mu0, 1.0, abs_tol=0.02) and math.isclose(apart.gaussian.mu1, 0.6, abs_tol=0.02)
-    assert len(train_sites(simulated_sites(0.0), "fake").wrong) >= 4
+    alike = train_sites(simulated_sites(0.0), "fake")
+    assert len(alike.wrong) >= 4
+    assert (apart.human_draws_wrong, apart.llm_draws_wrong) == (0, 0)
+    assert 0.2 < alike.human_draws_wrong + alike.llm_draws_wrong < 2
 
 
 def test_training_gives_the_same_numbers_again() -> None:
