@@ -81,24 +81,30 @@ def show_history(config: Config, by: str, cut: Cut, as_json: bool, clock: Callab
 
 
 def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:
-    """The newest record of each point whose day lies from `since` to `until`, both included."""
+    """The newest record of each point whose day lies from `since` to `until`, both included.
+
+    It holds only these in memory. What was appended long after `until` is looked through for points taken away only.
+    """
     if RATES not in log.topics():
         return
-    start = log.beginning(RATES)[0]
+    start, end = log.beginning(RATES)[0], None
+    first, last = 0, None
     if since is not None:
         start = max(start, log.offset_at(RATES, _ms(since - _EARLY))[0])
-    first = 0 if since is None else _ms(since)
-    last = None if until is None or until == date.max else _ms(until + timedelta(days=1))
+        first = _ms(since)
+    if until is not None and until < date.max - 2 * _EARLY:
+        end = log.offset_at(RATES, _ms(until + 2 * _EARLY))[0]
+        last = _ms(until + timedelta(days=1))
     newest: dict[bytes, bytes] = {}
     for kept in log.read(RATES, 0, start):
         if kept.value is None:
             newest.pop(kept.key, None)
-        elif kept.value:
-            newest[kept.key] = kept.value
+        elif kept.value and (end is None or kept.offset < end):
+            at = decode(RatePoint, kept.value).at
+            if first <= at and (last is None or at < last):
+                newest[kept.key] = kept.value
     for value in newest.values():
-        point = decode(RatePoint, value)
-        if first <= point.at and (last is None or point.at < last):
-            yield point
+        yield decode(RatePoint, value)
 
 
 def _ms(day: date) -> int:
