@@ -38,7 +38,9 @@ def calibrate(
     out: Annotated[Path, Parameter(help="Folder for the files.")] = Path(),
     score_column: Annotated[str, Parameter(help="CSV column with the score.")] = "score",
     label_column: Annotated[str, Parameter(help="CSV column with the label: human or llm, or 0 or 1.")] = "label",
-    plot: Annotated[bool, Parameter(help="Draw the reliability plot.")] = True,
+    plot: Annotated[
+        bool | None, Parameter(help="Draw the reliability plot; by default where matplotlib is installed.")
+    ] = None,
     force: Annotated[bool, Parameter(help="Write over files that are there.", negative="")] = False,
     json: AsJson = False,
     common: Configured = JUST_CONFIGURED,
@@ -50,9 +52,10 @@ def calibrate(
     site, intervals are clustered by it. Bad lines are reported and skipped: exit code 1; so it is where labels are too
     few: then nothing is written, and the message says how many are needed.
     """
+    from farmwatch.hits import STDIN
     from farmwatch.label_lines import LabelFile
     from scoring.calibration import calibrate as choose
-    from scoring.calibration_plot import draw, require_matplotlib
+    from scoring.calibration_plot import draw, has_matplotlib, require_matplotlib
     from scoring.errors import CalibrationRefused
     from scoring.published import write_thresholds, write_whole
     from scoring.threshold_set import valid_name
@@ -61,18 +64,21 @@ def calibrate(
         raise UsageError(f"--fpr: above 0 and at most .5, not {fpr}")
     if not valid_name(name):
         raise UsageError("--name: up to 32 of a-z, 0-9, - and ., the first a letter or digit")
-    files = {form: out / f"{name}.{form}" for form in ("json", "report.json", *(("png", "svg") if plot else ()))}
+    if not labels.exists() and str(labels) not in STDIN:
+        raise FarmwatchError(f"{labels}: there is no such file")
+    if plot:
+        require_matplotlib()  # told now, not after the texts have been scored
+    drawn_too = has_matplotlib() if plot is None else plot
+    files = {form: out / f"{name}.{form}" for form in ("json", "report.json", *(("png", "svg") if drawn_too else ()))}
     there = [str(file) for file in files.values() if file.exists()]
     if there and not force:
         raise UsageError(f"{', '.join(there)}: there already; take another --name, or --force to write over")
-    if plot:
-        require_matplotlib()  # told now, not after the texts have been scored
     config = common.load().config
     file = LabelFile(labels, score_column, label_column)
     try:
         scores = _scores(config, list(file), detector, file)
         chosen, report = choose(scores, name, fpr)
-        drawn = draw(report) if plot else {}  # before anything is written
+        drawn = draw(report) if drawn_too else {}  # before anything is written
     except CalibrationRefused as error:
         file.end()
         message(f"farmwatch: {error}")
@@ -89,13 +95,15 @@ def calibrate(
         put_json({**json_text.loads(_pretty(report)), "files": {form: str(path) for form, path in files.items()}})
     else:
         _tell(report, list(files.values()))
+    if plot is None and not drawn_too:
+        message("no reliability plot: matplotlib is not installed (pip install 'farmwatch[plots]')")
     return file.end()
 
 
 def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: LabelFile) -> LabelledScores:
     """Score the texts that are not scored yet, put all together. Raises PooledDetectors, and as `load_detectors`."""
     from scoring.detector import base_of, detector_identities, refuse_bad_identity
-    from scoring.errors import BadIdentity
+    from scoring.errors import BadIdentity, MissingModel
     from scoring.labelled_scores import ScoredLabel, compared, gather
 
     if not lines:
@@ -111,7 +119,15 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
         raise UsageError(f"--detector: {detector!r} is an identity; to score texts, take a name of score.detectors")
     default = detector
     if "/" not in detector and (detector or texts):
-        default = detector_identities(_only(config, detector))[0]
+        try:
+            default = detector_identities(_only(config, detector))[0]
+        except MissingModel as error:
+            if texts:
+                raise
+            raise UsageError(
+                f"--detector {detector!r}: scores need the detector's whole identity, as `farmwatch score` prints it;"
+                f" the name alone does not give it on this machine: {error}"
+            ) from error
     rows = _scored(_only(config, detector), texts, file) if texts else []
     for line in lines:
         if line.text is not None:

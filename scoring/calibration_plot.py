@@ -28,9 +28,14 @@ _STYLE: Any = {
 }
 
 
+def has_matplotlib() -> bool:
+    """Whether a plot can be drawn here."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
 def require_matplotlib() -> None:
     """Raises MissingExtra where matplotlib is not installed."""
-    if importlib.util.find_spec("matplotlib") is None:
+    if not has_matplotlib():
         raise MissingExtra("the reliability plot needs matplotlib: pip install 'farmwatch[plots]', or pass --no-plot")
 
 

@@ -302,11 +302,32 @@ def test_draws_the_same_plot_twice(farmwatch: Runner, labels: Path) -> None:
 def test_without_matplotlib_it_says_what_to_install(
     farmwatch: Runner, labels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before any text is scored: the extra's name, and the option that does without."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
+    """Asked for the plot it ends before any text is scored; else the numbers are written and a line says what lacks."""
+    monkeypatch.setattr("scoring.calibration_plot.has_matplotlib", lambda: False)
+    ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
     assert ran.code == 3 and "farmwatch[plots]" in ran.err and "--no-plot" in ran.err
     assert not Path("calibrated.json").exists()
+    ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
+    assert ran.code == 0 and "no reliability plot" in ran.err and "farmwatch[plots]" in ran.err
+    assert Path("calibrated.json").exists() and not Path("calibrated.png").exists()
+
+
+def test_labels_that_are_not_there_are_told_first(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever else lacks: the file is the first thing that the operator can mend."""
+    monkeypatch.setattr("scoring.calibration_plot.has_matplotlib", lambda: False)
+    ran = farmwatch("calibrate", "--labels", tmp_path / "gone.jsonl", "--plot")
+    assert ran.code == 3 and "gone.jsonl: there is no such file" in ran.err
+
+
+def test_scores_by_a_name_whose_models_are_elsewhere_want_the_identity(farmwatch: Runner, tmp_path: Path) -> None:
+    """A column of scores has no identity; the name gives one only where the models are."""
+    path = tmp_path / "labels.csv"
+    path.write_text("label,binoculars\nhuman,1.0\nllm,0.7\n")
+    setting = ["--set", "score.pair.observer=/nowhere/observer"]
+    ran = run(farmwatch, path, "--score-column", "binoculars", "--detector", "binoculars", *setting)
+    assert ran.code == 2 and "whole identity" in ran.err and "/nowhere/observer" in ran.err
 
 
 @pytest.mark.parametrize(
