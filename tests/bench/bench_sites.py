@@ -236,9 +236,8 @@ def chosen_p0(sites: Sequence[Site], runs: int) -> None:
             found.append(float(shares[budget][place, left]))
     print(f"  chosen without the site {np.mean(wrong[20]):10.3%} {np.mean(wrong[40]):10.3%}")
     for p0, names in sorted(choices.items()):
-        print(
-            f"    p0 = {p0:.2f} is chosen {len(names)} times{': without ' + ', '.join(names) if len(names) < 4 else ''}"
-        )
+        without = f": without {', '.join(names)}" if len(names) < 4 else ""
+        print(f"    p0 = {p0:.2f} is chosen {len(names)} times{without}")
 
 
 def simulated(sites: Sequence[Site], runs: int) -> None:
