@@ -1,0 +1,115 @@
+"""A TALLY stage at hand for tests: fed record by record, with its state, and the records that it is fed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from scoring.settings import TallySettings
+from scoring.site_verdict import SprtParams
+from scoring.tally_stage import TallyStage
+from stream.memory_state import MemoryState
+from stream.metrics import Meter
+from stream.records import Decision, Hit, Record, Score, SiteState, Verdict, decode
+from stream.stage import Context
+from stream.state import KeyedState
+
+SITE = "a.example"
+DAY_MS = 86_400_000
+DETECTOR = "fake/1"
+SPRT = SprtParams(p0=0.10, min_articles=4)
+
+
+class Desk:
+    """A stage with its state, fed record by record, each in a batch of its own."""
+
+    def __init__(self, detector: str = DETECTOR, **settings: Any) -> None:
+        self.stage = TallyStage(detector, TallySettings(**settings))
+        self.store = MemoryState()
+        self.outputs: list[tuple[str, Record]] = []
+        self.meter = Meter()
+        self.now_ms = 1000
+
+    def feed(self, *records: Record) -> Desk:
+        """Process the records, keeping outputs and state."""
+        for record in records:
+            state = KeyedState(self.store)
+            ctx = Context(3, state, self.meter, self.now_ms)
+            self.stage.process(record, record, ctx)
+            self.store.apply(state.changes())
+            for output in ctx.outputs:
+                assert output.partition == 3 and output.value is not None and output.key == record.site.encode()
+                kind = SiteState if output.topic == "sites" else Decision
+                self.outputs.append((output.topic, decode(kind, output.value)))
+            self.now_ms += 1
+        return self
+
+    @property
+    def rows(self) -> list[SiteState]:
+        """Rows emitted so far."""
+        return [record for _, record in self.outputs if isinstance(record, SiteState)]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Decisions emitted so far."""
+        return [record for _, record in self.outputs if isinstance(record, Decision)]
+
+    @property
+    def row(self) -> SiteState:
+        """The newest row, without its time."""
+        return msgspec.structs.replace(self.rows[-1], updated_at=0)
+
+
+def hit(number: int, rank: int = 1, source: str = "file", query: str = "q1", site: str = SITE, at: int = 0) -> Hit:
+    """A search result."""
+    url = f"https://{site}/{number}"
+    return Hit(id=f"h{number}", site=site, url=url, query_id=query, source=source, rank=rank, fetched_at=at)
+
+
+def page(
+    number: int,
+    *,
+    article: bool = True,
+    text: str | None = None,
+    visit: int = 1,
+    failed: str = "short_text",
+    rules: str = "d1",
+) -> Verdict:
+    """A verdict on page `number`, fetched at `visit`, by the ruleset with the digest `rules`."""
+    return Verdict(
+        id=f"p{number}v{visit}",
+        site=SITE,
+        page_id=f"p{number}",
+        url=f"https://{SITE}/{number}",
+        verdict="article" if article else "dropped",
+        first_failed="" if article else failed,
+        ruleset="default" if rules == "d1" else "other",
+        digest=rules,
+        text_digest=text or f"t{number}",
+        fetched_at=visit,
+    )
+
+
+def score(text: str, flag: bool | None, detector: str = DETECTOR, number: float = 1.0) -> Score:
+    """A score of a text; flag None = abstained."""
+    return Score(
+        id=f"{text}:{detector}",
+        site=SITE,
+        page_id="",
+        fetch_id="",
+        text_digest=text,
+        detector=detector,
+        score=None if flag is None else number,
+        flag=flag,
+        abstain="too_short" if flag is None else "",
+    )
+
+
+def site_of(flags: Sequence[bool], at: Sequence[int]) -> list[Record]:
+    """Articles with these flags, fetched at these times."""
+    records: list[Record] = []
+    for number, (flag, visit) in enumerate(zip(flags, at, strict=True)):
+        records += [page(number, visit=visit), score(f"t{number}", flag)]
+    return records

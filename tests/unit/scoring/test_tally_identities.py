@@ -1,0 +1,124 @@
+"""TALLY pools nothing: detectors, rulesets, and the test that belongs to a detector."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from scoring.errors import NoSiteTest
+from scoring.gaussian_test import GaussianParams
+from scoring.settings import TallySettings
+from scoring.site_verdict import SprtParams
+from scoring.tally_stage import TallyStage
+from stream.metrics import Metrics
+from tests.tally_desk import DETECTOR, SPRT, Desk, hit, page, score
+
+
+def test_scores_of_another_detector_are_never_pooled() -> None:
+    """Scores of another identity change no row, and are counted apart."""
+    desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)))
+    before = list(desk.outputs)
+    desk.feed(*(score(f"t{i}", True, "fake/2") for i in range(4)))
+    assert desk.outputs == before
+    metrics = Metrics()
+    desk.meter.apply(metrics)
+    labels = {"run": "live", "ruleset": "", "stage": "tally", "result": "other_detector"}
+    assert metrics.registry.get_sample_value("farmwatch_stage_records_total", labels) == 4
+
+
+def test_another_detector_over_kept_state_starts_from_its_own_scores() -> None:
+    """After a change of detector no old flag counts under the new name; after the change back none is lost."""
+    desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)), *(score(f"t{i}", True) for i in range(4)))
+    assert (desk.row.detector, desk.row.verdict, desk.row.scored) == (DETECTOR, "llm", 4)
+    desk.feed(score("t0", False, "fake/2"))  # SCORE was changed first
+    desk.stage = TallyStage("fake/2", TallySettings(sprt=SPRT))
+    row = desk.feed(hit(1)).row
+    assert (row.detector, row.verdict, row.scored, row.flagged) == ("fake/2", "unclassifiable", 1, 0)
+    row = desk.feed(*(score(f"t{i}", False, "fake/2") for i in range(1, 4))).row
+    assert (row.verdict, row.scored, row.flagged) == ("undecided", 4, 0)
+    desk.stage = TallyStage(DETECTOR, TallySettings(sprt=SPRT))
+    row = desk.feed(hit(2)).row
+    assert (row.detector, row.verdict, row.scored, row.flagged) == (DETECTOR, "llm", 4, 4)
+
+
+def test_a_row_never_mixes_two_rulesets() -> None:
+    """After a change of ruleset a page counts once the new one has judged it: pages, articles, scores and drops."""
+    desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)), *(score(f"t{i}", True) for i in range(4)))
+    row = desk.feed(page(9, article=False), page(0, rules="d2")).row
+    assert (row.ruleset, row.digest, row.pages, row.articles, row.scored) == ("other", "d2", 1, 1, 1)
+    assert (row.verdict, row.flagged, row.pages_used, row.dropped_by) == ("unclassifiable", 1, 1, {})
+    row = desk.feed(*(page(i, rules="d2") for i in (1, 2, 3)), page(9, rules="d2", article=False, failed="lang")).row
+    assert (row.verdict, row.pages, row.articles, row.dropped_by) == ("llm", 5, 4, {"lang": 1})
+    row = desk.feed(page(5, article=False)).row
+    assert (row.ruleset, row.digest, row.pages, row.dropped_by) == ("default", "d1", 1, {"short_text": 1})
+
+
+def test_an_older_fetch_that_arrives_late_is_judged_by_the_new_ruleset_in_vain() -> None:
+    """The new ruleset on an older fetch does not count a page whose newer fetch has only the old one's verdict."""
+    row = Desk().feed(page(1, visit=2), page(1, visit=1, rules="d2")).row
+    assert (row.digest, row.pages, row.articles) == ("d2", 0, 0)
+
+
+def test_the_threshold_sets_site_test_stands_behind_the_settings() -> None:
+    """[tally.sprt] comes first, then the test of the threshold set, then the detector's own."""
+    records = [*(page(i) for i in range(20)), *(score(f"t{i}", True) for i in range(20))]
+    bold, shy = SprtParams(p0=0.01, p1=0.9, min_articles=2), SprtParams(min_articles=15)
+    used = []
+    for ours, theirs in ((None, None), (None, bold), (shy, bold)):
+        desk = Desk()
+        desk.stage = TallyStage(DETECTOR, TallySettings(sprt=ours), site_test=theirs)
+        used.append(desk.feed(*records).row.pages_used)
+    assert used == [6, 3, 15]
+
+
+def test_a_row_says_which_test_judged_it() -> None:
+    """Rows of other parameters, another closing rule or another method have another digest; the same test the same."""
+    name = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
+    tests: list[dict[str, Any]] = [
+        {},
+        {"sprt": SprtParams(p0=0.19)},
+        {"close_after_s": 3600},
+        {"method": "gaussian"},
+        {"method": "gaussian", "gaussian": GaussianParams(mu0=0.99)},
+        {"method": "deciles"},
+    ]
+    digests = [Desk(name, **test).feed(hit(1)).row.method_digest for test in tests]
+    assert all(len(digest) == 8 for digest in digests)
+    assert len(set(digests)) == len(tests)
+    assert digests == [Desk(name, **test).feed(hit(1), page(1)).row.method_digest for test in tests]
+
+
+def test_a_detector_without_numbers_has_no_tally() -> None:
+    """The stage is refused when it is made, not at the first score; settings or a threshold set mend it."""
+    name = "fast-detectgpt/a+b@0a1b2c3d/float32/512/mine-1"
+    with pytest.raises(NoSiteTest):
+        TallyStage(name)
+    TallyStage(name, site_test=SPRT)
+    TallyStage(name, TallySettings(sprt=SPRT))
+    for method in ("gaussian", "deciles"):
+        with pytest.raises(NoSiteTest):
+            TallyStage(name, TallySettings(method=method, sprt=SPRT))
+
+
+def test_built_in_parameters_follow_the_detector() -> None:
+    """Without parameters in the settings, seven pages of the built-in detector do not classify, eight clear ones do."""
+    name = "lite-ngram/00000000/p0.95"
+    desk = Desk(name).feed(*(page(i) for i in range(8)), *(score(f"t{i}", False, name) for i in range(7)))
+    assert desk.row.verdict == "unclassifiable"
+    assert desk.feed(score("t7", False, name)).row.verdict == "human"
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    """Zero articles can never be enough, a mixed site wants no fewer than another, and a site closes some day."""
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"enough_articles": 0}, "enough_articles"),
+        ({"method": "deciles", "enough_articles": 14}, "at least 15"),
+        ({"enough_articles": 20, "mixed_articles": 19}, "mixed_articles"),
+        *(({"close_after_s": seconds}, "close_after_s") for seconds in (-1.0, math.nan, 1e12)),
+    ]
+    for settings, said in wrong:
+        with pytest.raises(msgspec.ValidationError, match=said):
+            msgspec.convert(settings, TallySettings)
