@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 from cyclopts import App, Group
 
 from farmwatch import (
@@ -47,33 +51,40 @@ app = App(
     help_format="plaintext",  # what rich needs for Markdown takes a sixth of the time of --help
 )
 
-app.command(running.up, group=_DAEMON)
-app.command(running.demo, group=_DAEMON)
 
-app.command(rate_command.rate, group=_WATCHING)
-app.command(watching.sites, group=_WATCHING)
-app.command(canary_command.canaries, group=_WATCHING)
-app.command(explain_command.explain, group=_WATCHING)
-app.command(watching.topics, group=_WATCHING)
+def _add(to: App, command: Callable[..., int], **options: Any) -> None:
+    """Make a command of a function; paragraphs of its docstring are wrapped anew, as wide as the terminal is."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    to.command(command, help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs), **options)
 
-app.command(changing.search, group=_CHANGING)
-app.command(changing.train_detector, group=_CHANGING)
-app.command(training_sites.train_sites, group=_CHANGING)
-app.command(calibrating.calibrate, group=_CHANGING)
+
+_add(app, running.up, group=_DAEMON)
+_add(app, running.demo, group=_DAEMON)
+
+_add(app, rate_command.rate, group=_WATCHING)
+_add(app, watching.sites, group=_WATCHING)
+_add(app, canary_command.canaries, group=_WATCHING)
+_add(app, explain_command.explain, group=_WATCHING)
+_add(app, watching.topics, group=_WATCHING)
+
+_add(app, changing.search, group=_CHANGING)
+_add(app, changing.train_detector, group=_CHANGING)
+_add(app, training_sites.train_sites, group=_CHANGING)
+_add(app, calibrating.calibrate, group=_CHANGING)
 _rulesets = App(name="rulesets", help="The rulesets that ship with farmwatch, and your own files.", group=_CHANGING)
-_rulesets.command(ruleset_commands.list_rulesets, name="list")
-_rulesets.command(ruleset_commands.show_ruleset, name="show")
-_rulesets.command(ruleset_commands.check_rulesets, name="check")
-_rulesets.command(ruleset_commands.diff_rulesets, name="diff")
-_rulesets.command(evaluating.evaluate_rulesets, name="evaluate")
+_add(_rulesets, ruleset_commands.list_rulesets, name="list")
+_add(_rulesets, ruleset_commands.show_ruleset, name="show")
+_add(_rulesets, ruleset_commands.check_rulesets, name="check")
+_add(_rulesets, ruleset_commands.diff_rulesets, name="diff")
+_add(_rulesets, evaluating.evaluate_rulesets, name="evaluate")
 app.command(_rulesets)
 
-app.command(checking.doctor, group=_CHECKING)
-app.command(checking.audit, group=_CHECKING)
-app.command(detector_commands.detectors, group=_CHECKING)
+_add(app, checking.doctor, group=_CHECKING)
+_add(app, checking.audit, group=_CHECKING)
+_add(app, detector_commands.detectors, group=_CHECKING)
 _config = App(name="config", help="The configuration as it is in force.", group=_CHECKING)
-_config.command(checking.show_config, name="show")
+_add(_config, checking.show_config, name="show")
 app.command(_config)
 
 for _pipe in (piping.measure, piping.judge, piping.score, piping.tally, piping.estimate, piping.chunk):
-    app.command(_pipe, group=_PIPES)
+    _add(app, _pipe, group=_PIPES)

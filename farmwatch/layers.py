@@ -182,8 +182,13 @@ def allowed_values(kind: Any) -> tuple[str, ...]:
     return tuple(map(str, get_args(kind))) if get_origin(kind) is Literal else ()
 
 
+def shown_value(value: str) -> str:
+    """One of a few values as it is shown: the empty one would not be seen."""
+    return value or '""'
+
+
 def _either(values: Sequence[str]) -> str:
-    *most, last = values
+    *most, last = map(shown_value, values)
     return f"{', '.join(most)} or {last}" if most else last
 
 

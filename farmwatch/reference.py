@@ -14,6 +14,8 @@ import textwrap
 import tokenize
 from collections.abc import Sequence
 from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 from cyclopts import App, Argument
@@ -21,7 +23,7 @@ from cyclopts import App, Argument
 from farmwatch.config import Config
 from farmwatch.errors import Exit
 from farmwatch.generated import renewed
-from farmwatch.layers import allowed_values, encode, settings_of
+from farmwatch.layers import allowed_values, encode, settings_of, shown_value
 from filters.rule_kinds import MOST, RuleKind
 from filters.rules import RULES
 from stream.metrics import SPECS
@@ -56,7 +58,9 @@ def configuration_page() -> str:
         "Precedence: flag (`--set PATH=VALUE`) > environment > file > default; `farmwatch config show` prints each",
         "value with where it came from. An unknown key or a wrong type is an error that names the path; an unknown",
         "`FARMWATCH_` variable is a warning. In variables and `--set`, a list is written `a,b`, and lists and",
-        "tables as JSON or TOML have them.\n",
+        "tables as JSON or TOML have them. A relative path, wherever it is set (`score.thresholds`, `score.weights`,",
+        "`tally.deciles`, `canary.file`, models, the folders of the log), is taken from the folder in which farmwatch",
+        "runs, not from that of the configuration file.\n",
     ]
     sections = {field.name: field.type for field in msgspec.structs.fields(Config)}
     for name, kind in sections.items():
@@ -64,6 +68,9 @@ def configuration_page() -> str:
         lines += ["| setting | default | meaning | environment |", "|---|---|---|---|"]
         for path, setting in settings_of(kind, f"{name}.").items():
             meaning = meaning_of(setting.owner, path.rpartition(".")[2]) + _one_of(allowed_values(setting.type))
+            bounds = bounds_of(setting.type)
+            if bounds:
+                meaning += f" {bounds.capitalize()}." if meaning.endswith(".") else f"; {bounds}"
             lines.append(f"| `{path}` | `{_default(setting.default)}` | {_cell(meaning)} | `{setting.env}` |")
         lines.append("")
     return "\n".join(lines)
@@ -165,6 +172,20 @@ def meaning_of(owner: type[msgspec.Struct], name: str) -> str:
     return f"{' '.join(words[:-1])}, {unit}" if unit else " ".join(words)
 
 
+def bounds_of(kind: Any) -> str:
+    """The least and the most that a number may be, in words; "" where its type sets no bound."""
+    if get_origin(kind) is not Annotated:
+        return "".join(bounds_of(part) for part in get_args(kind)) if get_origin(kind) in (Union, UnionType) else ""
+    for meta in kind.__metadata__:
+        if not isinstance(meta, msgspec.Meta):
+            continue
+        words = (("at least", meta.ge), ("more than", meta.gt), ("at most", meta.le), ("less than", meta.lt))
+        said = " and ".join(f"{word} {bound:,}" for word, bound in words if bound is not None)
+        if said:
+            return said
+    return ""
+
+
 def pages() -> dict[str, str]:
     """File name -> content of every page made here."""
     return {"configuration.md": configuration_page(), "metrics.md": metrics_page(), "cli.md": commands_page()}
@@ -216,7 +237,7 @@ def _first_line(kind: type) -> str:
 
 def _one_of(values: Sequence[str]) -> str:
     """What may be set, where only a few values may."""
-    return f" One of {', '.join(f'`{value}`' for value in values)}." if values else ""
+    return f" One of {', '.join(f'`{shown_value(value)}`' for value in values)}." if values else ""
 
 
 def _default(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -24,10 +25,10 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Weights file of lite-ngram in place of the one that ships with farmwatch; its numbers lie beside it as .json."""
     thresholds: dict[str, str] = {}
     """Detector's name -> a threshold set: the name of a published one, or a file of `farmwatch calibrate`."""
-    batch_texts: int = 0
+    batch_texts: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
     """Texts of a batch; 0: 256, or 16 where a pair of models reads on a cpu. Two batches are in flight, and a live text
     waits for at most these when replays are scored."""
-    remembered_texts: int = 20_000
+    remembered_texts: Annotated[int, msgspec.Meta(ge=0)] = 20_000
     """Texts whose scores are kept in memory and not computed again; 0 = none."""
     pair: PairSettings = PairSettings()
 
@@ -37,10 +38,6 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         twice = sorted({name for name in self.detectors if self.detectors.count(name) > 1})
         if twice:
             raise ValueError(f"score.detectors names {', '.join(twice)} twice")
-        if not 0 <= self.batch_texts <= 100_000:
-            raise ValueError("score.batch_texts must be 1 to 100000, or 0")
-        if self.remembered_texts < 0:
-            raise ValueError("score.remembered_texts must be 0 or more")
 
     @property
     def texts_at_once(self) -> int:
@@ -66,11 +63,11 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the method gaussian; unset: those that belong to the detector, where there are any."""
     deciles: Path | None = None
     """File of `farmwatch train-sites` in place of the decile numbers that ship with farmwatch."""
-    enough_articles: int = 20
+    enough_articles: Annotated[int, msgspec.Meta(ge=1)] = 20
     """Usable scores (articles of different text, not abstained) after which crawling stops without a verdict."""
-    mixed_articles: int | None = None
+    mixed_articles: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """The same for a mixed site, decided or not; unset: twice enough_articles."""
-    close_after_s: float = 86_400.0
+    close_after_s: Annotated[float, msgspec.Meta(ge=0, le=_TEN_YEARS_S)] = 86_400.0
     """Seconds after the page that decided a site in which later pages may still correct its verdict; 0 = none may."""
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import subprocess
 import sys
@@ -131,3 +132,14 @@ def test_training_without_the_extra_says_what_to_install(
     assert ran.code == Exit.UNAVAILABLE
     assert "farmwatch[train]" in ran.err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["up", "calibrate", "doctor"])
+def test_help_is_wrapped_anew(farmwatch: Runner, command: str) -> None:
+    """Lines of a paragraph are as long as they fit, not broken where the docstring is: the next word has no room."""
+    ran = farmwatch(command, "--help")
+    text = ran.out.partition("╭")[0].split("\n\n")
+    for paragraph in text:
+        lines = paragraph.rstrip().splitlines()
+        for line, following in itertools.pairwise(lines):
+            assert len(line.rstrip()) + 1 + len(following.split()[0]) >= 79, paragraph

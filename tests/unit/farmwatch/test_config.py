@@ -75,7 +75,7 @@ def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
         ("[crawl]\ndelay_s = 'slow'\n", r"crawl\.delay_s: expected float, got str"),
         ("[log]\npartitions = 0\n", r"log\.partitions: expected int >= 1"),
         ("crawl = 3\n", r"crawl: expected a table"),
-        ("[tally]\nenough_articles = 0\n", r"tally: enough_articles must be at least 1"),
+        ("[tally]\nenough_articles = 0\n", r"tally\.enough_articles: expected int >= 1"),
         ("[rate.errors]\nllm_sites = 1\n", r"rate\.errors: .*llm_found"),
         ("[up]\ndrain_s = 1\n", r"up\.drain_s \(1\.0\) is shorter than loop\.drain_s"),
         ("[crawl\n", r"not valid TOML"),

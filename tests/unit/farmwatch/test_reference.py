@@ -9,7 +9,7 @@ import pytest
 
 from farmwatch.cli import app
 from farmwatch.config import Config
-from farmwatch.layers import allowed_values, settings_of
+from farmwatch.layers import allowed_values, settings_of, shown_value
 from farmwatch.reference import commands, meaning_of, pages
 from filters.extraction import EXTRACTORS
 from stream.metrics import SPECS
@@ -41,9 +41,27 @@ def test_the_few_values_of_a_setting_are_on_its_page() -> None:
     few = {path: allowed_values(setting.type) for path, setting in settings_of(Config).items()}
     assert few["measure.tokenizer"] == ("whitespace", "words")
     for path, values in few.items():
-        assert all(f"`{value}`" in rows[path] for value in values), path
+        assert all(f"`{shown_value(value)}`" in rows[path] for value in values), path
+    assert 'One of `""`, `bfloat16`, `float32`.' in rows["score.pair.dtype"]
     assert all(f"`{name}`" in rows["measure.extractor"] for name in EXTRACTORS)
     assert "farmwatch[resiliparse]" in rows["measure.extractor"]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("rate.series_s", "; at least 60 |"),
+        ("canary.every_s", "; at least 600 |"),
+        ("rate.confidence", "; more than 0 and less than 1 |"),
+        ("log.partitions", "; at least 1 and at most 4,096 |"),
+        ("score.batch_texts", "At least 0 and at most 100,000."),
+        ("tally.mixed_articles", "At least 1."),
+    ],
+)
+def test_the_bounds_of_a_number_are_on_its_page(path: str, said: str) -> None:
+    """As its type has them, so that nobody finds them out by an error."""
+    row = next(line for line in pages()["configuration.md"].splitlines() if line.startswith(f"| `{path}` |"))
+    assert said in row
 
 
 def test_every_command_has_a_description_and_every_option_a_meaning() -> None:
