@@ -97,7 +97,12 @@ class NoDevice(ScoringError):
 
 
 class OutOfDeviceMemory(ScoringError):
-    """A batch does not fit into the device's memory. The engine takes smaller ones; nothing to do."""
+    """What fitted into the device's memory before does not fit now. Worth a retry: something else may hold the memory.
+
+    The engine takes smaller batches first. If it stays, the operator looks at who else uses the card.
+    """
+
+    retriable = True
 
 
 class PoisonText(ScoringError):

@@ -1,9 +1,9 @@
 """Where a language model lies on this machine, and a fingerprint of it that costs milliseconds.
 
 A model of the hub lies in the hub's cache, a folder of links to files; any other model is a plain folder. The
-fingerprint is a SHA-256 over the configuration, the tokenizer and, of every weight file, its name, size, header and 64
-blocks of 4 KiB spread evenly over its numbers: training changes nearly all numbers, so two models of one shape differ
-in it. It tells models apart; it is no seal against someone who forges a file.
+fingerprint is a SHA-256 over the configuration, the tokenizer, the index of the weights and, of every weight file, its
+name, size, header and 64 blocks of 4 KiB spread evenly over its numbers: training changes nearly all numbers, so two
+models of one shape differ in it. It tells models apart; it is no seal against someone who forges a file.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ CONFIG = "config.json"
 _TOKENIZER_FILES = (
     "added_tokens.json",
     "merges.txt",
+    "sentencepiece.bpe.model",
     "special_tokens_map.json",
+    "spiece.model",
+    "tiktoken.model",
     "tokenizer.json",
     "tokenizer.model",
     "tokenizer_config.json",
     "vocab.json",
+    "vocab.txt",
 )
-HUB_FILES = ("*.safetensors", "*.safetensors.index.json", CONFIG, *_TOKENIZER_FILES)
-"""What is fetched of a model: never pickled weights, never code."""
+_ADAPTER = "adapter_config.json"
 _BLOCKS, _BLOCK_BYTES = 64, 4096
 _SMALL_FILE_BYTES = 64 * 1024 * 1024  # a configuration or tokenizer beyond this is not one
 
 
-def find_model(name: str, revision: str = "", *, fetch: bool = False) -> Path:
+def find_model(name: str, revision: str = "") -> Path:
     """The folder of a model: `name` itself where it is one, or else the place of a hub id in the hub's cache.
 
-    `fetch` also downloads what the cache lacks. Raises MissingModel, naming the model, where it was looked for and what
-    to run; MissingExtra where a hub id is asked for and huggingface_hub is not installed.
+    Nothing is downloaded. Raises MissingModel, naming the model, where it was looked for and what to run; MissingExtra
+    where a hub id is asked for and huggingface_hub is not installed.
     """
     try:
         folder = Path(name).expanduser()
@@ -55,21 +58,15 @@ def find_model(name: str, revision: str = "", *, fetch: bool = False) -> Path:
         from huggingface_hub.errors import HFValidationError
     except ImportError as error:
         raise MissingExtra("models of the hub need more packages: run pip install 'farmwatch[gpu]'") from error
-    patterns = list(HUB_FILES)
-    why = "it is not there"
-    for offline in (True, False) if fetch else (True,):
-        try:
-            found = Path(
-                snapshot_download(name, revision=revision or None, allow_patterns=patterns, local_files_only=offline)
-            )
-        except HFValidationError as error:
-            raise MissingModel(f"{name!r} is neither a model folder on this machine nor a hub id") from error
-        except Exception as error:  # noqa: BLE001  # offline, refused, unknown: the hub's client has many types for it
-            why = "it is not there" if offline else f"fetching it failed ({type(error).__name__})"
-            continue
+    try:
+        found = Path(snapshot_download(name, revision=revision or None, local_files_only=True))
         if (found / CONFIG).is_file() and not missing_weights(found):
             return found
         why = "only a part of it is there"
+    except HFValidationError as error:
+        raise MissingModel(f"{name!r} is neither a model folder on this machine nor a hub id") from error
+    except Exception:  # noqa: BLE001  # the hub's client has many types for what it does not have
+        why = "it is not there"
     at = f" --revision {revision}" if revision else ""
     raise MissingModel(
         f"the model {name} was looked for in {HF_HUB_CACHE} and {why}: run `hf download {name}{at}` on a machine with"
@@ -77,24 +74,40 @@ def find_model(name: str, revision: str = "", *, fetch: bool = False) -> Path:
     )
 
 
-class _Index(msgspec.Struct):
-    weight_map: dict[str, str]  # tensor -> file
-
-
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files of a model's folder, by name."""
-    return sorted(folder.glob("*.safetensors"))
+    """The safetensors files of a model's folder, by name, with those that an index has in folders below.
+
+    Raises MissingModel for one that an index names and `folder` lacks; UnsupportedModel for a folder without any, for
+    an index that points elsewhere, and for an adapter, which would be put on top of other weights unseen.
+    """
+    if (folder / _ADAPTER).is_file():
+        raise UnsupportedModel(f"{folder} holds an adapter ({_ADAPTER}): merge it into the model's weights")
+    if missing := missing_weights(folder):
+        raise MissingModel(f"the model folder {folder} is incomplete: {missing[0]} is missing; copy the whole model")
+    names = {path.name for path in folder.glob("*.safetensors")}
+    for path in _indices(folder):
+        names |= _promised(path)
+    for name in names:
+        if Path(name).is_absolute() or ".." in Path(name).parts or not name.endswith(".safetensors"):
+            raise UnsupportedModel(
+                f"{folder} has weights in {name!r}: farmwatch reads *.safetensors in the folder only"
+            )
+    if not names:
+        raise UnsupportedModel(
+            f"{folder} holds no *.safetensors: farmwatch reads no other weights, since pickled ones can run code;"
+            " convert the model, or take one that is published as safetensors"
+        )
+    return [folder / name for name in sorted(names)]
 
 
 def missing_weights(folder: Path) -> list[str]:
     """Names of the weight files that the index of a large model promises and `folder` lacks."""
     missing = []
-    for path in sorted(folder.glob("*.safetensors.index.json")):
+    for path in _indices(folder):
         try:
-            index = msgspec.json.decode(_head(path, _SMALL_FILE_BYTES), type=_Index)
+            missing += [name for name in sorted(_promised(path)) if not (folder / name).is_file()]
         except (OSError, msgspec.DecodeError):
             return [path.name]
-        missing += [name for name in sorted(set(index.weight_map.values())) if not (folder / name).is_file()]
     return missing
 
 
@@ -102,27 +115,31 @@ def fingerprint(folders: Sequence[Path], salt: str = "") -> str:
     """SHA-256 in hex over the models in `folders`, in order, and `salt`. Raises UnsupportedModel, or MissingModel."""
     digest = hashlib.sha256(salt.encode())
     for folder in folders:
-        if missing := missing_weights(folder):
-            raise MissingModel(
-                f"the model folder {folder} is incomplete: {missing[0]} is missing; copy the whole model"
-            )
         weights = weight_files(folder)
-        if not weights:
-            raise UnsupportedModel(
-                f"{folder} holds no *.safetensors: farmwatch reads no other weights, since pickled ones can run code;"
-                " convert the model, or take one that is published as safetensors"
-            )
         try:
-            for path in (folder / CONFIG, *(folder / name for name in _TOKENIZER_FILES)):
+            for path in (folder / CONFIG, *(folder / name for name in _TOKENIZER_FILES), *_indices(folder)):
                 if path.is_file():
                     _part(digest, path.name, _head(path, min(path.stat().st_size, _SMALL_FILE_BYTES)))
             for path in weights:
-                _part(digest, path.name, _sample(path))
+                _part(digest, path.relative_to(folder).as_posix(), _sample(path))
         except OSError as error:
             raise MissingModel(
                 f"{error.filename} cannot be read: {error.strerror}; mend its rights or copy it anew"
             ) from error
     return digest.hexdigest()
+
+
+class _Index(msgspec.Struct):
+    weight_map: dict[str, str]  # tensor -> file
+
+
+def _indices(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors.index.json"))
+
+
+def _promised(index: Path) -> set[str]:
+    """Names of the weight files in an index. Raises OSError or msgspec.DecodeError."""
+    return set(msgspec.json.decode(_head(index, _SMALL_FILE_BYTES), type=_Index).weight_map.values())
 
 
 def _is_hub_id(name: str) -> bool:

@@ -59,13 +59,23 @@ class FalconBody:
         self.body = body
         self._layer: Any = torch.compile(_falcon_layer, dynamic=True) if compiled else _falcon_layer
 
-    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, **inputs: Any) -> Any:
-        """As FalconModel's forward; with a mask it is FalconModel's."""
+    def __call__(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        use_cache: bool = False,
+    ) -> Any:
+        """As FalconModel's forward without a cache; with a mask it is FalconModel's."""
         if attention_mask is not None:
-            return self.body(input_ids=input_ids, attention_mask=attention_mask, **inputs)
+            return self.body(
+                input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids, use_cache=use_cache
+            )
         states = self.body.word_embeddings(input_ids)
-        positions = torch.arange(states.shape[1], device=states.device).unsqueeze(0)
-        cos, sin = (part.unsqueeze(2) for part in self.body.rotary_emb(states, position_ids=positions))  # [1, T, 1, D]
+        if position_ids is None:
+            position_ids = torch.arange(states.shape[1], device=states.device).unsqueeze(0)
+        turns = self.body.rotary_emb(states, position_ids=position_ids)
+        cos, sin = (part.unsqueeze(2) for part in turns)  # [1 or B, T, 1, D]
         for block in self.body.h:
             states = self._layer(states, cos, sin, block)
         return SimpleNamespace(last_hidden_state=self.body.ln_f(states))

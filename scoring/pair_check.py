@@ -36,10 +36,16 @@ def check_pair(settings: PairSettings) -> PairCheck:
     told = msgspec.json.encode(settings).decode()
     command = [sys.executable, "-m", "scoring.pair_check", told]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        return msgspec.json.decode(done.stdout, type=PairCheck)
-    except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError) as error:
+        done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
         raise NoDevice(f"the device could not be looked at ({error}): try `nvidia-smi`, and mend the driver") from error
+    try:
+        return msgspec.json.decode(done.stdout, type=PairCheck)
+    except msgspec.DecodeError as error:
+        lines = done.stderr.decode(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), f"it ended with {done.returncode}")
+        said = "".join(char if char.isprintable() else " " for char in last).strip()[:300]
+        raise NoDevice(f"the device could not be looked at ({said}): try `nvidia-smi`, and mend the driver") from error
 
 
 def refuse_unfit_pair(settings: PairSettings) -> PairCheck:

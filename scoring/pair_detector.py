@@ -6,6 +6,7 @@ Nothing at the top of this module needs torch: what a detector is called and wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scoring.detector import TextScore
@@ -84,6 +85,7 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
 
     libraries()  # says what to install where torch is missing; the engine imports it
     from scoring.pair_engine import PairEngine
+    from scoring.pair_suspects import default_file
 
     models = load_models(settings)
     identity = pair_identity(settings, "binoculars")
@@ -93,7 +95,8 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
             raise UnsupportedModel("the files of the models have changed since the start: start this process anew")
         return load_models(settings)
 
-    return PairEngine(models, settings, reload=reload)
+    suspects = Path(settings.suspects_file).expanduser() if settings.suspects_file else default_file(identity)
+    return PairEngine(models, settings, reload=reload, suspects=suspects)
 
 
 def load_pair_detectors(

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 import torch
 
-from scoring.errors import DeviceLost, OutOfDeviceMemory
+from scoring.errors import BadParameters, DeviceLost, OutOfDeviceMemory
 from scoring.pair_models import LanguageModel, PairModels, device_errors
-from scoring.pair_pass import Kernel, vocab_pass
+from scoring.pair_pass import Head, Kernel, vocab_pass
 from scoring.pair_scores import PairReading, PerToken, readings
 from scoring.pair_tokens import Abstained
 
@@ -47,7 +47,7 @@ class Flight:
         """Scores of the batch's texts, in order. Raises DeviceLost."""
         if self._event is not None:
             try:
-                with device_errors():
+                with device_errors(on_card=True):
                     self._event.synchronize()
             except OutOfDeviceMemory as error:  # nothing is asked for here: the card's state is unknown
                 raise DeviceLost(f"the device failed while it worked: {error}") from error
@@ -62,13 +62,18 @@ class PairDevice:
     def __init__(
         self, models: PairModels, *, kernel: Kernel = "auto", padding: Padding = "right", tile: int | None = None
     ) -> None:
-        """`tile` words of the vocabulary are held at a time; the pass chooses it if unset."""
-        self._models, self._kernel, self._padding, self._tile = models, kernel, padding, tile
+        """`tile` words of the vocabulary are held at a time; the pass chooses it if unset.
+
+        Raises BadParameters where `kernel` is "triton" and Triton cannot compile for the device.
+        """
+        self._models, self._padding, self._tile = models, padding, tile
+        self._kernel, self.kernel = chosen_kernel(kernel, models.device)
+        self._on_card = models.device.type == "cuda"
 
     def launch(self, texts: Sequence[Sequence[int]]) -> Flight:
         """Queue texts of at least 2 ids each, all below the heads' width. Raises DeviceLost or OutOfDeviceMemory."""
         models = self._models
-        with device_errors(), torch.inference_mode(), _current(models.device):
+        with device_errors(on_card=self._on_card), torch.inference_mode(), _current(models.device):
             batch = _padded(texts, self._padding)
             inputs: dict[str, Any] = {"input_ids": self._send(batch.ids)}
             if self._padding == "left":
@@ -85,17 +90,20 @@ class PairDevice:
                 kernel=self._kernel,
             )
             numbers = torch.stack([sums.lse_q, sums.z_q_target, sums.mean_q, sums.var_q])
-            if models.device.type != "cuda":
+            if not self._on_card:
                 return Flight(texts, numbers.cpu(), None, models.pad_id)
             pinned = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
             pinned.copy_(numbers, non_blocking=True)
-            event: Any = torch.cuda.current_stream(models.device).record_event()
+            make_event: Any = torch.cuda.Event
+            event = make_event(blocking=True)  # whoever waits sleeps, and leaves the core to tokenising
+            event.record(torch.cuda.current_stream(models.device))
             return Flight(texts, pinned, event, models.pad_id)
 
     def free(self) -> None:
-        """Give cached memory back to the card."""
-        if self._models.device.type == "cuda":
-            torch.cuda.empty_cache()
+        """Give cached memory back to the card. Raises DeviceLost."""
+        if self._on_card:
+            with device_errors(on_card=True):
+                torch.cuda.empty_cache()
 
     def memory(self) -> DeviceMemory:
         """What the card holds now."""
@@ -110,9 +118,38 @@ class PairDevice:
 
     def _send(self, values: NDArray[np.int64]) -> torch.Tensor:
         tensor = torch.from_numpy(values)
-        if self._models.device.type != "cuda":
+        if not self._on_card:
             return tensor
         return tensor.pin_memory().to(self._models.device, non_blocking=True)
+
+
+def chosen_kernel(wished: Kernel, device: torch.device) -> tuple[Kernel, str]:
+    """The kernel that runs on `device`, and what is to be said of it: its name, and why it is not Triton's on a card.
+
+    Triton compiles at first use, which needs a C compiler: it is tried on a few numbers. Raises BadParameters where
+    "triton" is asked for and fails; "auto" takes "torch" then.
+    """
+    if wished == "torch" or (wished == "auto" and device.type != "cuda"):
+        return "torch", "torch"
+    try:
+        _try_triton(device)
+    except Exception as error:  # no triton, no compiler, no permission to write: Triton has many types
+        why = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+        if wished == "triton":
+            raise BadParameters(
+                f"score.pair.kernel is triton, which does not run on {device} ({why}): install a C compiler and"
+                " Python's headers, or set kernel to auto"
+            ) from error
+        return "torch", f"torch, slower, for Triton does not run here ({why}): install a C compiler, Python's headers"
+    return "triton", "triton"
+
+
+def _try_triton(device: torch.device) -> None:
+    hidden = torch.zeros(2, 8, device=device)
+    head = Head(torch.zeros(16, 8, device=device))
+    with torch.inference_mode(), _current(device):
+        targets = torch.zeros(2, dtype=torch.int64, device=device)
+        vocab_pass(hidden, hidden, head, head, targets, kernel="triton").lse_p.cpu()
 
 
 def _current(device: torch.device) -> AbstractContextManager[object]:

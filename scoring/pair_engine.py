@@ -6,40 +6,54 @@ at the device and tokenise beside it.
 
 What goes wrong on the way:
 
-    out of memory   the token budget is halved, for good, and the texts go on in smaller batches. A text that does not
-                    fit alone is PoisonText; its neighbours are scored.
-    device lost     DeviceLost, worth a retry: the next call loads the models again and reads the texts that were in
-                    flight one by one, last. A text that loses the device twice when it is read alone is PoisonText.
-                    The third loss without a text scored in between is DeviceGone: the process is to end.
+    out of memory   the texts go on in smaller batches; the token budget is halved, not below max_tokens, and doubled
+                    again when many batches have fitted. A text that does not fit alone is PoisonText, and its
+                    neighbours are scored; but if a text as long has fitted before, then the memory is short for now,
+                    and that is OutOfDeviceMemory, worth a retry.
+    device lost     DeviceLost, worth a retry: the next call loads the models again, tries them on a few tokens, and
+                    reads the texts that were in flight one by one, last. A text that loses the device twice when it is
+                    read alone is PoisonText. The third loss without a text scored in between is DeviceGone: the process
+                    is to end. Losses to a suspect that is read alone are not counted to that unless there are many, and
+                    what is known of suspects outlives the process (scoring/pair_suspects.py).
+    cannot reload   the files of the models have changed, or are gone: DeviceGone at once.
     not a number    Abstained("not_a_number") for that text alone.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol
 
 import msgspec
-import numpy as np
 
-from scoring.errors import BadParameters, CannotScore, DeviceGone, DeviceLost, NoDevice, OutOfDeviceMemory, PoisonText
+from scoring.errors import (
+    BadParameters,
+    CannotScore,
+    DeviceGone,
+    DeviceLost,
+    NoDevice,
+    OutOfDeviceMemory,
+    PoisonText,
+    UnsupportedModel,
+)
 from scoring.pair_device import DeviceMemory, PairDevice
 from scoring.pair_models import PairModels, load_models
 from scoring.pair_scores import PairReading
 from scoring.pair_settings import PairSettings
+from scoring.pair_suspects import LOSSES_ALONE, Suspects
 from scoring.pair_tokens import Abstained, TextRules, batches, plain_tokenizer, tokenise
 
 Result = PairReading | Abstained | PoisonText
 Ids = Sequence[int]
 _IN_FLIGHT = 2
-_LOSSES_ALONE, _LOSSES_IN_A_ROW = 2, 3
+_LOSSES_IN_A_ROW, _LOSSES_TO_SUSPECTS = 3, 8
+_GROWS_AFTER = 100  # batches that fitted
 _SLICE_BATCHES = 8  # tokenised at a time: enough texts to find some of one length, few enough to start soon
-_KNOWN_POISON = 1000
 
 
 class Landing(Protocol):
@@ -52,11 +66,13 @@ class Landing(Protocol):
 class Device(Protocol):
     """What the engine needs of a device; `scoring.pair_device.PairDevice` is one."""
 
+    kernel: str  # how the vocabulary is passed over, and why, where it is not as wished
+
     def launch(self, texts: Sequence[Ids]) -> Landing:
         """Queue a batch. Raises DeviceLost or OutOfDeviceMemory."""
 
     def free(self) -> None:
-        """Give cached memory back."""
+        """Give cached memory back. Raises DeviceLost."""
 
     def memory(self) -> DeviceMemory:
         """What is held now."""
@@ -65,15 +81,14 @@ class Device(Protocol):
 class EngineStats(msgspec.Struct, frozen=True):
     """Counts since the start; memory as it is now."""
 
-    texts: int = 0  # that went through the device
-    tokens: int = 0  # theirs
+    tokens: int = 0  # of the texts that went through the device
     padding: int = 0  # positions computed beside them
-    batches: int = 0
     busy_s: float = 0.0  # with a batch under way, seconds
     out_of_memory: int = 0
     losses: int = 0  # of the device
     batch_tokens: int = 0  # the budget as it is now
     memory: DeviceMemory = DeviceMemory()
+    kernel: str = ""  # how the vocabulary is passed over: torch or triton, and why it is not triton on a card
 
 
 class PairEngine:
@@ -86,9 +101,13 @@ class PairEngine:
         *,
         reload: Callable[[], PairModels] | None = None,
         device: Callable[[PairModels], Device] | None = None,
+        suspects: Path | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Read with `models`; `reload` brings them back after a loss, `device` and `clock` are for tests."""
+        """Read with `models`; `reload` brings them back after a loss, `suspects` is the file that remembers losses.
+
+        `device` and `clock` are for tests.
+        """
         self._settings = settings
         self._reload = reload or (lambda: load_models(settings))
         self._on = device or (lambda models: PairDevice(models, kernel=settings.kernel))
@@ -100,23 +119,26 @@ class PairEngine:
         self._turn = threading.Lock()  # one thread at the device
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="pair-tokens")
         self._budget = settings.token_budget
-        self._losses = 0  # in a row
-        self._suspects: dict[bytes, int] = {}  # text -> losses of the device when it was read alone
-        self._poison: dict[bytes, None] = {}
-        self._texts = self._tokens = self._padding = self._batches = 0
+        self._fitting = 0  # batches since memory was short
+        self._fitted = 0  # tokens of the longest text that was read
+        self._losses = self._losses_to_suspects = 0  # with no text scored in between
+        self._suspects = Suspects(suspects)
+        self._closed = False
+        self._tokens = self._padding = 0
         self._out_of_memory = self._all_losses = 0
         self._busy_s = self._landed_at = 0.0
-        self._closed = False
 
     def read(self, texts: Sequence[str]) -> list[Result]:
         """One result per text, in order; a PoisonText stands for a text that is to be buried.
 
-        Raises DeviceLost (worth a retry) or DeviceGone (the process is to end).
+        Raises DeviceLost or OutOfDeviceMemory (worth a retry), DeviceGone (the process is to end), or CannotScore after
+        `close`.
         """
+        losses = self._all_losses
         results: list[Result] = []
         for found in self._tokenised(texts):
             kept = [ids for ids in found if not isinstance(ids, Abstained)]
-            read = iter(self.read_ids(kept))
+            read = iter(self._read(kept, losses))
             results += [ids if isinstance(ids, Abstained) else next(read) for ids in found]
         return results
 
@@ -125,24 +147,54 @@ class PairEngine:
 
         Raises BadParameters for an id that the models do not have.
         """
+        return self._read(texts, self._all_losses)
+
+    def _read(self, texts: Sequence[Ids], losses: int, *, blames: bool = True) -> list[Result]:
+        """As `read_ids`, for a call that began after so many losses.
+
+        A call that waited while another lost the device fails with it: it does not load the models again only to be
+        rolled back with the other. Without `blames` a loss is no fault of the texts.
+        """
         cut = [ids[: self._settings.max_tokens] for ids in texts]
         for ids in cut:
             if len(ids) and not 0 <= min(ids) <= max(ids) < self._words:
                 raise BadParameters(f"token ids must be 0 to {self._words - 1}")
         results: list[Result] = [Abstained("one_token", len(ids)) for ids in cut]
         with self._turn:
+            if self._device is None and losses != self._all_losses:
+                raise DeviceLost("the device was lost while this call waited for it; the next one loads the models")
             together, alone = self._sorted_out(cut, results)
-            self._run(cut, together, results)
-            for index in alone:
-                self._run(cut, [index], results)
+            try:
+                self._run(cut, together, results, blames)
+                for index in alone:
+                    self._run(cut, [index], results, blames)
+            finally:
+                self._suspects.save()
         return results
 
     def warm_up(self) -> None:
-        """Run a small batch, and on a card the largest: kernels are compiled, the memory is known to be enough."""
-        self.read_ids([[0] * 2])
+        """Run a small batch, and on a card the largest: kernels are compiled, the memory is known to be enough.
+
+        Raises NoDevice where a text of max_tokens does not fit, UnsupportedModel for models that give no numbers.
+        """
+        self._warm_up(8, 1)
         if self._settings.device != "cpu":
             longest = min(self._settings.max_tokens, self._budget)
-            self.read_ids([[0] * longest] * (self._budget // longest))
+            self._warm_up(longest, self._budget // longest)
+
+    def _warm_up(self, length: int, count: int) -> None:
+        for result in self._read([self._harmless(length)] * count, self._all_losses, blames=False):
+            if isinstance(result, PoisonText):
+                raise NoDevice(f"{result}; set score.pair.max_tokens lower, take smaller models, or a larger card")
+            if isinstance(result, Abstained):
+                raise UnsupportedModel(
+                    f"{self._settings.observer} and {self._settings.performer} give no finite numbers as"
+                    f" {self._settings.number_format}: copy them anew, or set another score.pair.dtype"
+                )
+
+    def _harmless(self, length: int) -> list[int]:
+        """Ids that any pair has, and that are not all pads."""
+        return [number % self._words for number in range(1, min(length, self._settings.max_tokens) + 1)]
 
     @property
     def loaded(self) -> bool:
@@ -154,15 +206,14 @@ class PairEngine:
         """Counts as they are now, from any thread."""
         device = self._device
         return EngineStats(
-            self._texts,
             self._tokens,
             self._padding,
-            self._batches,
             self._busy_s,
             self._out_of_memory,
             self._all_losses,
             self._budget,
             DeviceMemory() if device is None else device.memory(),
+            "" if device is None else device.kernel,
         )
 
     def close(self) -> None:
@@ -175,6 +226,7 @@ class PairEngine:
         tokenizer, rules = self._tokenizer, self._rules
         if tokenizer is None:
             raise BadParameters("this pair has no tokenizer: it reads token ids only")
+        self._refuse_if_closed()
         size = max(64, _SLICE_BATCHES * self._settings.token_budget // self._settings.max_tokens)
         parts = [texts[start : start + size] for start in range(0, len(texts), size)]
         coming = deque(self._ahead.submit(tokenise, part, tokenizer, rules) for part in parts[:1])
@@ -183,6 +235,7 @@ class PairEngine:
                 return
             ready = coming.popleft().result()
             if part is not None:
+                self._refuse_if_closed()
                 coming.append(self._ahead.submit(tokenise, part, tokenizer, rules))
             yield ready
 
@@ -192,27 +245,27 @@ class PairEngine:
         for index, ids in enumerate(texts):
             if len(ids) < 2:
                 continue
-            key = _key(ids) if self._suspects or self._poison else b""
-            if key in self._poison:
-                results[index] = PoisonText("this text has lost the device each time it was read alone")
-            elif key in self._suspects:
-                alone.append((self._suspects[key], index))
-            else:
+            losses = self._suspects.losses(ids)
+            if losses is None:
                 together.append(index)
+            elif losses < LOSSES_ALONE:
+                alone.append((losses, index))
+            else:
+                results[index] = PoisonText("this text has lost the device each time it was read alone")
         return together, [index for _, index in sorted(alone)]
 
-    def _run(self, texts: Sequence[Ids], indices: Sequence[int], results: list[Result]) -> None:
+    def _run(self, texts: Sequence[Ids], indices: Sequence[int], results: list[Result], blames: bool) -> None:
         """Read the texts at `indices` into `results`, two batches in flight."""
         if not indices:
             return
-        waiting = self._planned(texts, indices)
+        budget = self._budget
+        waiting = self._planned(texts, indices, budget)
         flying: deque[_Flying] = deque()
         batch: list[int] = []  # about to be launched
+        device = self._working_device()
         try:
-            device = self._working_device()
             while waiting or flying:
-                if self._closed:
-                    raise CannotScore("the engine was closed while it read")
+                self._refuse_if_closed()
                 if len(flying) == _IN_FLIGHT or not waiting:
                     self._land(texts, flying, results)
                     continue
@@ -222,18 +275,25 @@ class PairEngine:
                 except OutOfDeviceMemory as error:
                     while flying:
                         self._land(texts, flying, results)
-                    self._make_room(device, texts, batch, error)
+                    budget = self._make_room(device, texts, batch, error)
                     if len(batch) > 1:
-                        waiting = self._planned(texts, [*batch, *(index for one in waiting for index in one)])
+                        waiting = self._planned(texts, [*batch, *(i for one in waiting for i in one)], budget)
                     else:
                         results[batch[0]] = self._alone_again(device, texts, batch[0])
                 batch = []
         except DeviceLost as error:
-            self._lose([texts[index] for one in [batch, *(flight.batch for flight in flying)] for index in one], error)
+            blamed = [texts[index] for one in [batch, *(flight.batch for flight in flying)] for index in one]
+            del device  # whoever keeps the error keeps this frame
+            flying.clear()
+            self._lose(blamed if blames else [], error)
 
-    def _planned(self, texts: Sequence[Ids], indices: Sequence[int]) -> deque[list[int]]:
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise CannotScore("the engine was closed: it reads no more texts")
+
+    def _planned(self, texts: Sequence[Ids], indices: Sequence[int], budget: int) -> deque[list[int]]:
         lengths = [len(texts[index]) for index in indices]
-        return deque([indices[position] for position in batch] for batch in batches(lengths, self._budget))
+        return deque([indices[position] for position in batch] for batch in batches(lengths, budget))
 
     def _launched(self, device: Device, texts: Sequence[Ids], batch: list[int]) -> _Flying:
         started = self._clock()
@@ -244,26 +304,35 @@ class PairEngine:
         flight = flying[0]
         for index, result in zip(flight.batch, flight.landing.land(), strict=True):
             results[index] = result
-            if self._suspects:
-                self._suspects.pop(_key(texts[index]), None)
+            self._suspects.forget(texts[index])
         flying.popleft()
-        self._losses = 0
+        self._losses = self._losses_to_suspects = 0
         lengths = [len(texts[index]) for index in flight.batch]
-        self._texts += len(lengths)
+        self._fitted = max(self._fitted, *lengths)
+        self._fitting += 1
+        if self._fitting >= _GROWS_AFTER and self._budget < self._settings.token_budget:
+            self._budget = min(2 * self._budget, self._settings.token_budget)
+            self._fitting = 0
         self._tokens += sum(lengths)
         self._padding += len(lengths) * max(lengths) - sum(lengths)
-        self._batches += 1
         now = self._clock()
         self._busy_s += now - max(flight.launched_at, self._landed_at)
         self._landed_at = now
 
-    def _make_room(self, device: Device, texts: Sequence[Ids], batch: Sequence[int], error: OutOfDeviceMemory) -> None:
-        """After `batch` did not fit: smaller batches from now on, unless it was a single text."""
+    def _make_room(self, device: Device, texts: Sequence[Ids], batch: Sequence[int], error: OutOfDeviceMemory) -> int:
+        """After `batch` did not fit: the token budget of what is left of this call, half of what the batch had.
+
+        Later calls begin with no less than max_tokens, unless less is configured.
+        """
         _forget_frames(error)
         device.free()
         self._out_of_memory += 1
-        if len(batch) > 1:
-            self._budget = max(1, len(batch) * max(len(texts[index]) for index in batch) // 2)
+        self._fitting = 0
+        if len(batch) == 1:
+            return self._budget
+        half = max(1, len(batch) * max(len(texts[index]) for index in batch) // 2)
+        self._budget = min(self._budget, max(half, self._settings.max_tokens))
+        return half
 
     def _alone_again(self, device: Device, texts: Sequence[Ids], index: int) -> Result:
         """Read one text with nothing else on the device, for the second and last time."""
@@ -273,35 +342,51 @@ class PairEngine:
             flying.append(self._launched(device, texts, [index]))
         except OutOfDeviceMemory as error:
             self._make_room(device, texts, [index], error)
-            return PoisonText(f"a text of {len(texts[index])} tokens does not fit into the device's memory: {error}")
+            length = len(texts[index])
+            if length <= self._fitted:
+                raise OutOfDeviceMemory(
+                    f"texts of {self._fitted} tokens have fitted into the device's memory, one of {length} does not"
+                    " now: end what else holds that memory; the batch is tried again"
+                ) from None
+            return PoisonText(f"a text of {length} tokens does not fit into the device's memory: {error}")
         self._land(texts, flying, results)
         return results[index]
 
     def _working_device(self) -> Device:
-        if self._device is None:
-            try:
-                self._device = self._on(self._reload())
-            except NoDevice as error:
-                raise DeviceLost(f"the models could not be loaded again: {error}") from error
-        return self._device
+        """The device; after a loss it is loaded again, and tried. Raises DeviceLost or DeviceGone."""
+        if self._device is not None:
+            return self._device
+        device: Device | None = None
+        try:
+            device = self._on(self._reload())
+            device.launch([self._harmless(8)]).land()
+            self._device = device
+            return device
+        except (NoDevice, DeviceLost, OutOfDeviceMemory) as error:
+            device = None
+            lost = DeviceLost(f"the models could not be loaded again: {error}")
+        except Exception as error:
+            raise DeviceGone(f"the device was lost and its models cannot be loaded again: {error}") from error
+        self._lose([], lost)
 
     def _lose(self, blamed: Sequence[Ids], error: DeviceLost) -> NoReturn:
         """Remember the loss and which texts were in flight. Raises DeviceLost, or DeviceGone for one too many."""
         self._device = None
         _forget_frames(error)
-        self._losses += 1
         self._all_losses += 1
-        for key in map(_key, blamed):
-            alone = self._suspects.get(key, 0) + (len(blamed) == 1)
-            self._suspects[key] = alone
-            if alone >= _LOSSES_ALONE:
-                del self._suspects[key]
-                self._poison[key] = None
-        while len(self._poison) > _KNOWN_POISON:
-            del self._poison[next(iter(self._poison))]
-        if self._losses >= _LOSSES_IN_A_ROW:
-            raise DeviceGone(f"lost {self._losses} times with no text scored in between: {error}") from error
-        raise error
+        alone = len(blamed) == 1
+        if alone and self._suspects.losses(blamed[0]) is not None:
+            self._losses_to_suspects += 1
+        else:
+            self._losses += 1
+        self._suspects.blame(blamed, alone=alone)
+        said = (
+            f"{error} (the texts in flight are not noted: {problem})" if (problem := self._suspects.problem) else error
+        )
+        if self._losses >= _LOSSES_IN_A_ROW or self._losses_to_suspects >= _LOSSES_TO_SUSPECTS:
+            lost = self._losses + self._losses_to_suspects
+            raise DeviceGone(f"lost {lost} times with no text scored in between: {said}") from error
+        raise DeviceLost(str(said)) from error
 
 
 class _Flying(NamedTuple):
@@ -313,7 +398,3 @@ class _Flying(NamedTuple):
 def _forget_frames(error: Exception) -> None:
     """Drop what led to `error`: its frames hold the batch's tensors, or the models that are to be loaded anew."""
     error.__traceback__ = error.__cause__ = error.__context__ = None
-
-
-def _key(ids: Ids) -> bytes:
-    return hashlib.blake2b(np.asarray(ids, np.int64).tobytes(), digest_size=16).digest()

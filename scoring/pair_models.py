@@ -21,7 +21,7 @@ from scoring.errors import (
     OutOfDeviceMemory,
     UnsupportedModel,
 )
-from scoring.model_folder import find_model, missing_weights, weight_files
+from scoring.model_folder import find_model, weight_files
 from scoring.pair_settings import PairSettings
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _PROBES = (
 )
 _FULL = ("out of memory", "can't allocate memory", "cublas_status_alloc_failed")
 _FAILED = ("cuda error", "device-side assert", "unspecified launch failure", "cublas_status", "cudnn_status")
+"""What a lost card says, where it is not known that a card was asked."""
 _SCALES = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier")
 """What configurations call a factor or a cap that is put on the logits."""
 
@@ -82,7 +83,7 @@ def libraries() -> tuple[Any, Any]:
 
 
 def load_models(settings: PairSettings) -> PairModels:
-    """Load the pair of `settings`; what the hub's cache lacks is fetched.
+    """Load the pair of `settings` from this machine's disk.
 
     Raises MissingExtra, MissingModel, UnsupportedModel, DifferentTokenizers, NoDevice, and DeviceLost where it fails.
     """
@@ -90,14 +91,15 @@ def load_models(settings: PairSettings) -> PairModels:
     device = device_named(settings.device, torch)
     transformers.utils.logging.disable_progress_bar()
     folders = (
-        find_model(settings.observer, settings.observer_revision, fetch=True),
-        find_model(settings.performer, settings.performer_revision, fetch=True),
+        find_model(settings.observer, settings.observer_revision),
+        find_model(settings.performer, settings.performer_revision),
     )
     names = (settings.observer, settings.performer)
     tokenizers = [load_tokenizer(transformers, name, folder) for name, folder in zip(names, folders, strict=True)]
     check_tokenizers(*names, *(tokenizer.backend_tokenizer for tokenizer in tokenizers))
-    observer = _load(torch, transformers, names[0], folders[0], device, settings)
-    performer = _load(torch, transformers, names[1], folders[1], device, settings)
+    largest_id = max(tokenizers[0].backend_tokenizer.get_vocab().values())
+    observer = _load(torch, transformers, names[0], folders[0], device, settings, largest_id)
+    performer = _load(torch, transformers, names[1], folders[1], device, settings, largest_id)
     widths = observer.head.weight.shape[0], performer.head.weight.shape[0]
     if widths[0] != widths[1]:
         raise UnsupportedModel(
@@ -134,15 +136,19 @@ def check_tokenizers(observer: str, performer: str, first: Tokenizer, second: To
 
 
 @contextmanager
-def device_errors() -> Iterator[None]:
-    """Turn what a failing device raises into DeviceLost, and what a full one raises into OutOfDeviceMemory."""
+def device_errors(*, on_card: bool = False) -> Iterator[None]:
+    """Turn what a failing device raises into DeviceLost, and what a full one raises into OutOfDeviceMemory.
+
+    `on_card`: all that torch, Triton, the driver and the libraries raise is a failure of the card, whatever they say.
+    """
     try:
         yield
     except (RuntimeError, MemoryError) as error:  # torch's errors are RuntimeErrors; it has no one type for a lost card
         said = str(error).lower()
-        if type(error).__name__ == "OutOfMemoryError" or any(sign in said for sign in _FULL):
+        full = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+        if full or any(sign in said for sign in _FULL):
             raise OutOfDeviceMemory(_line(error)) from error
-        if type(error).__name__ == "AcceleratorError" or any(sign in said for sign in _FAILED):
+        if on_card or type(error).__name__ == "AcceleratorError" or any(sign in said for sign in _FAILED):
             raise DeviceLost(
                 f"the device failed: {_line(error)}; the models are loaded again at the next call"
             ) from error
@@ -176,13 +182,18 @@ def load_tokenizer(transformers: Any, name: str, folder: Path) -> Any:
 
 
 def _load(
-    torch: Any, transformers: Any, name: str, folder: Path, device: torch.device, settings: PairSettings
+    torch: Any,
+    transformers: Any,
+    name: str,
+    folder: Path,
+    device: torch.device,
+    settings: PairSettings,
+    largest_id: int,
 ) -> LanguageModel:
     from scoring.pair_body import fast_body
     from scoring.pair_pass import Head
 
-    if missing_weights(folder) or not weight_files(folder):
-        raise UnsupportedModel(f"{name} in {folder} lacks weights as *.safetensors: farmwatch reads no others")
+    weight_files(folder)
     dtype = getattr(torch, settings.number_format)
     try:
         model, loading = transformers.AutoModelForCausalLM.from_pretrained(
@@ -201,13 +212,14 @@ def _load(
         )
     _check_config(name, model.config, settings.max_tokens)
     try:
-        with device_errors():
+        with device_errors(on_card=device.type == "cuda"):
             model = model.eval().requires_grad_(False).to(device)
             output = model.get_output_embeddings()
             if not isinstance(output, torch.nn.Linear) or model.base_model is model:
                 raise UnsupportedModel(
                     f"{name} ({type(model).__name__}) has no linear head over a body: take another model"
                 )
+            _check_widths(name, model, output, largest_id)
             _check_head(torch, name, model, output)
     except OutOfDeviceMemory as error:
         raise NoDevice(
@@ -228,6 +240,16 @@ def _check_config(name: str, config: Any, max_tokens: int) -> None:
             raise UnsupportedModel(
                 f"{name} changes its logits behind the head ({field} = {value}): it cannot be scored with"
             )
+
+
+def _check_widths(name: str, model: Any, output: Any, largest_id: int) -> None:
+    """Every id that the tokenizer may give must be a row of the embedding and of the head: on a card one is fatal."""
+    rows = min(model.get_input_embeddings().weight.shape[0], output.weight.shape[0])
+    if largest_id >= rows:
+        raise UnsupportedModel(
+            f"the tokenizer of {name} gives ids up to {largest_id} and the model has rows for {rows}: take the"
+            " tokenizer that belongs to it, or resize the model's embeddings"
+        )
 
 
 def _check_head(torch: Any, name: str, model: Any, output: Any) -> None:

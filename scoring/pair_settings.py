@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from scoring.model_folder import find_model, fingerprint
+from scoring.pair_tokens import RULES
 
 Measure = Literal["binoculars", "fast-detectgpt"]
 MEASURES: tuple[Measure, ...] = ("binoculars", "fast-detectgpt")
@@ -41,13 +42,18 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Texts of fewer tokens are not scored (`too_short`). Under about 100 words, 128 tokens, the published thresholds
     flagged 4% and 9% of 1,306 human pages, above it 0.4% and 2%."""
     english_only: bool = True
-    """Texts with few English function words are not scored (`other_language`): the published thresholds are English."""
+    """Texts in another script (`other_language`) or with few English function words (`few_function_words`) are not
+    scored: the published thresholds are English."""
     batch_tokens: int = 0
-    """Tokens of a batch, padding included; 0: 16,384 on cuda, 2,048 on cpu. Halved by itself when memory is short."""
+    """Tokens of a batch, padding included; 0: 16,384 on cuda, 2,048 on cpu. Halved by itself while memory is short."""
     kernel: Literal["auto", "torch", "triton"] = "auto"
-    """How the vocabulary is passed over: auto takes the Triton kernel on cuda and chunked torch elsewhere."""
+    """How the vocabulary is passed over: auto takes the Triton kernel on cuda, and torch elsewhere or where Triton
+    cannot compile."""
     compile: bool = False
     """Fuse the layers of Falcon models with torch.compile: faster on cuda, a minute of compiling at the start."""
+    suspects_file: str = ""
+    """Remembers, as digests, texts that lost the device, so that the next process buries them and goes on; empty: a
+    file in the temporary folder."""
 
     def __post_init__(self) -> None:
         for name in ("observer", "performer"):
@@ -86,7 +92,7 @@ def pair_identity(settings: PairSettings, measure: Measure) -> str:
         find_model(settings.observer, settings.observer_revision),
         find_model(settings.performer, settings.performer_revision),
     )
-    rules = f"min_tokens={settings.min_tokens} english_only={settings.english_only}"
+    rules = f"min_tokens={settings.min_tokens} english_only={settings.english_only} rules={RULES}"
     digest = fingerprint(folders, rules)[:8]
     names = f"{_short(settings.observer)}+{_short(settings.performer)}"
     return f"{measure}/{names}@{digest}/{settings.number_format}/{settings.max_tokens}"

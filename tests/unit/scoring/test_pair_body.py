@@ -84,6 +84,40 @@ def test_with_a_mask_the_padding_may_stand_on_the_left() -> None:
 
 
 @torch.no_grad()
+def test_positions_are_honoured() -> None:
+    """Positions that are given turn queries and keys as they do in transformers' own, with and without a mask."""
+    own = body_of("falcon")
+    fast = fast_body(copy.deepcopy(own))
+    ids = torch.randint(0, 90, (2, 9))
+    positions = torch.stack([torch.arange(9) * 3, torch.arange(9) * 2 + 4])
+    expected = own(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state
+    found = fast(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state
+    assert (found - expected).abs().max() <= 1e-5 * expected.abs().max()
+    plain = fast(input_ids=ids).last_hidden_state
+    assert (found - plain).abs().max() > 1e-2 * expected.abs().max()
+
+
+@torch.inference_mode()
+def test_the_compiled_layer_gives_the_same_and_is_traced_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `compiled` the hidden states are transformers' own, and few graphs serve all layers, models and shapes."""
+    from torch._dynamo import testing
+
+    counter: Any = testing.CompileCounter()
+    compile_: Any = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda layer, **options: compile_(layer, backend=counter, **options))
+    for seed in range(2):
+        own = body_of("falcon")
+        own.word_embeddings.weight.add_(seed)
+        fast = fast_body(copy.deepcopy(own), compiled=True)
+        for shape in ((1, 2), (8, 16), (3, 40), (1, 40), (7, 9), (2, 2)):
+            ids = torch.randint(0, 90, shape)
+            expected = own(input_ids=ids, use_cache=False).last_hidden_state
+            found = fast(input_ids=ids, use_cache=False).last_hidden_state
+            assert (found - expected).abs().max() <= 1e-6 * expected.abs().max() + 1e-6
+    assert 1 <= counter.frame_count <= 6
+
+
+@torch.no_grad()
 def test_every_fp32_linear_layer_is_replaced_and_no_other() -> None:
     """All of GPT-2's products (4 a layer) are replaced, none of a body in half precision; a new layer has the numbers
     of the layer that it replaces, with and without bias."""

@@ -65,10 +65,14 @@ def test_what_was_found_wrong_is_raised_as_its_own_class(
 
 
 def test_a_process_that_dies_is_a_fault_of_the_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A driver that kills whoever asks it must not look like a fit pair."""
+    """A driver that kills whoever asks it must not look like a fit pair; the last line that it wrote is told."""
     dies = tmp_path / "python"
-    dies.write_text("#!/bin/sh\nexit 139\n")
-    dies.chmod(0o755)
+    dies.touch(0o755)
     monkeypatch.setattr(sys, "executable", str(dies))
-    with pytest.raises(NoDevice, match="nvidia-smi"):
-        refuse_unfit_pair(PairSettings())
+    for script, told in (
+        ("exit 139", r"ended with 139\).*nvidia-smi"),
+        ("printf 'Traceback\\nOSError: libcuda.so: \\033[1mtoo old\\n\\n' >&2; exit 1", r"libcuda\.so:  \[1mtoo old\)"),
+    ):
+        dies.write_text(f"#!/bin/sh\n{script}\n")
+        with pytest.raises(NoDevice, match=told):
+            refuse_unfit_pair(PairSettings())

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scoring.errors import BadThresholds, MissingModel, PoisonText, UnsupportedModel
+from scoring.errors import BadThresholds, DeviceGone, MissingModel, PoisonText, UnsupportedModel
 from scoring.pair_detector import PairDetector, load_pair_detectors, load_pair_engine, pair_warning
 from scoring.pair_scores import PairReading
 from scoring.pair_settings import PairSettings, pair_identity
@@ -94,6 +94,53 @@ def test_identity_changes_with_each_file(pairs: dict[str, Pair], tmp_path: Path,
         (folder / name).write_bytes(body)
         seen.add(pair_identity(settings_of(pair), "binoculars"))
     assert len(seen) == 3
+
+
+def test_the_index_decides_which_weights_are_named(pairs: dict[str, Pair], tmp_path: Path) -> None:
+    """Weights that an index names are part of the identity, also in folders below; so is the index itself."""
+    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
+    folder = pair.observer
+    (folder / "sub").mkdir()
+    shutil.move(folder / "model.safetensors", folder / "sub" / "a.safetensors")
+    shutil.copy(pair.performer / "model.safetensors", folder / "sub" / "b.safetensors")
+    seen = set()
+    for weight_map in ({"x": "sub/a.safetensors"}, {"x": "sub/b.safetensors"}, {"y": "sub/b.safetensors"}):
+        (folder / "model.safetensors.index.json").write_bytes(msgspec.json.encode({"weight_map": weight_map}))
+        seen.add(pair_identity(settings_of(pair), "binoculars"))
+    weights = folder / "sub" / "b.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    seen.add(pair_identity(settings_of(pair), "binoculars"))
+    assert len(seen) == 4
+    for elsewhere in ("../performer/model.safetensors", str(pair.performer / "model.safetensors")):
+        (folder / "model.safetensors.index.json").write_bytes(msgspec.json.encode({"weight_map": {"x": elsewhere}}))
+        with pytest.raises(UnsupportedModel, match="in the folder only"):
+            pair_identity(settings_of(pair), "binoculars")
+
+
+@pytest.mark.parametrize("name", ["spiece.model", "sentencepiece.bpe.model", "vocab.txt", "tiktoken.model"])
+def test_every_kind_of_tokenizer_file_is_named(pairs: dict[str, Pair], tmp_path: Path, name: str) -> None:
+    """A changed vocabulary in any of the files that tokenizers come in is another detector."""
+    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
+    seen = set()
+    for content in ("one", "two"):
+        (pair.performer / name).write_text(content)
+        seen.add(pair_identity(settings_of(pair), "binoculars"))
+    assert len(seen) == 2
+
+
+def test_an_adapter_is_refused(pairs: dict[str, Pair], tmp_path: Path) -> None:
+    """An adapter beside the weights would change the numbers with another identity's name: it is refused."""
+    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
+    (pair.observer / "adapter_config.json").write_text("{}")
+    with pytest.raises(UnsupportedModel, match="adapter"):
+        pair_identity(settings_of(pair), "binoculars")
+
+
+def test_the_rules_for_texts_are_part_of_the_identity(pairs: dict[str, Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores of two versions of the rules for texts are not pooled."""
+    before = pair_identity(settings_of(pairs["falcon"]), "binoculars")
+    monkeypatch.setattr("scoring.pair_settings.RULES", "another version")
+    assert pair_identity(settings_of(pairs["falcon"]), "binoculars") != before
 
 
 def test_large_weights_are_sampled(pairs: dict[str, Pair], tmp_path: Path) -> None:
@@ -251,7 +298,8 @@ def test_models_that_changed_on_disk_are_not_loaded_again(pairs: dict[str, Pair]
     configure = pair.observer / "config.json"
     configure.write_text(configure.read_text() + " ")
     engine._device = None  # as after a loss
-    with pytest.raises(UnsupportedModel, match="changed"):
+    with pytest.raises(DeviceGone, match="changed") as caught:
         engine.read([PROSE])
+    assert caught.value.fatal  # no record is buried for it, and the process does not go on for ever
     configure.write_text(configure.read_text()[:-1])
     assert isinstance(engine.read([PROSE])[0], PairReading)

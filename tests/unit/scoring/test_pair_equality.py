@@ -87,6 +87,22 @@ def test_engine_equals_the_reference(
     assert apart(read, [naive.score(ids) for ids in texts]) < LIMIT
 
 
+@pytest.mark.parametrize("length", [512, 2048])
+def test_long_texts_equal_the_reference(loaded: dict[str, tuple[Pair, PairModels, NaivePair]], length: int) -> None:
+    """Texts as long as those of the default setting, and as the longest setting, give the reference's numbers.
+
+    The limit is of the number where that is over 1: Fast-DetectGPT grows with the root of the length, here to 76.
+    """
+    pair, models, naive = loaded["falcon"]
+    ids = [random.Random(length).randrange(2, WORDS) for _ in range(length)]
+    read = engine(pair, models, max_tokens=2048, batch_tokens=2048).read_ids([ids, ids[: length // 3]])
+    for found, text in zip(read, (ids, ids[: length // 3]), strict=True):
+        expected = naive.score(text)
+        assert isinstance(found, PairReading)
+        for name, number in expected._asdict().items():
+            assert getattr(found, name) == pytest.approx(number, rel=LIMIT, abs=LIMIT)
+
+
 def test_tiny_tiles(loaded: dict[str, tuple[Pair, PairModels, NaivePair]]) -> None:
     """Tiles of one word, and of a number of words that does not divide the vocabulary, give the reference's numbers."""
     pair, models, naive = loaded["llama"]

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from scoring.errors import BadParameters, CannotScore, DeviceGone, DeviceLost, NoDevice, OutOfDeviceMemory, PoisonText
-from scoring.pair_device import DeviceMemory, PairDevice
+from scoring.errors import (
+    BadParameters,
+    CannotScore,
+    DeviceGone,
+    DeviceLost,
+    MissingModel,
+    NoDevice,
+    OutOfDeviceMemory,
+    PoisonText,
+    UnsupportedModel,
+)
+from scoring.pair_device import DeviceMemory, PairDevice, chosen_kernel
 from scoring.pair_engine import Ids, PairEngine, Result
 from scoring.pair_models import PairModels, device_errors, load_models
 from scoring.pair_scores import PairReading
@@ -40,6 +54,7 @@ class FakeDevice:
     def __init__(self, room: int = 10**9, loses: Callable[[list[list[int]]], bool] = lambda _: False) -> None:
         """`launched` holds the batches as they came."""
         self.room, self.loses, self.late = room, loses, False
+        self.kernel = "fake"
         self.launched: list[list[list[int]]] = []
         self.freed = self.flying = self.most_flying = 0
 
@@ -77,7 +92,9 @@ def start(pairs: dict[str, Pair], models: PairModels) -> Callable[..., PairEngin
     def started(on: Any, **changes: Any) -> PairEngine:
         reload = changes.pop("reload", lambda: models)
         make = on if callable(on) else lambda _: on
-        return PairEngine(models, settings_of(pairs["falcon"], **changes), reload=reload, device=make)
+        suspects = changes.pop("suspects", None)
+        settings = settings_of(pairs["falcon"], **changes)
+        return PairEngine(models, settings, reload=reload, device=make, suspects=suspects)
 
     return started
 
@@ -97,16 +114,43 @@ def with_poison(batch: list[list[int]]) -> bool:
     return any(ids[0] == POISON for ids in batch)
 
 
-def test_out_of_memory_halves_the_budget_for_good(start: Callable[..., PairEngine]) -> None:
+def test_out_of_memory_halves_the_budget(start: Callable[..., PairEngine]) -> None:
     """A batch that does not fit goes again in halves; every text gets its score, and later calls start small."""
     device = FakeDevice(room=130)
-    engine = start(device, batch_tokens=400)
+    engine = start(device, batch_tokens=400, max_tokens=64)
     assert firsts(engine.read_ids(texts(*[10] * 60))) == [float(n) for n in range(1, 61)]
     assert engine.stats.out_of_memory == 2
     assert engine.stats.batch_tokens == 100
     assert device.freed == 2
     engine.read_ids(texts(*[10] * 60))
     assert engine.stats.out_of_memory == 2
+
+
+def test_budget_stays_above_max_tokens_and_grows_again(start: Callable[..., PairEngine]) -> None:
+    """However short the memory was, later calls begin with max_tokens; where these fit, with twice that, up to what is
+    configured."""
+    device = FakeDevice(room=15)
+    engine = start(device, batch_tokens=512, max_tokens=128)
+    assert firsts(engine.read_ids(texts(*[10] * 60))) == [float(n) for n in range(1, 61)]
+    assert engine.stats.batch_tokens == 128
+    device.room = 10**9
+    for _ in range(20):
+        engine.read_ids(texts(*[100] * 20))
+    assert engine.stats.batch_tokens == 512
+
+
+def test_short_memory_does_not_bury_what_has_fitted_before(start: Callable[..., PairEngine]) -> None:
+    """A text no longer than one that was read is not poison when nothing fits for a while: the call is tried again."""
+    device = FakeDevice()
+    engine = start(device)
+    engine.read_ids(texts(20, 5))
+    device.room = 0
+    with pytest.raises(OutOfDeviceMemory, match="20 tokens have fitted") as caught:
+        engine.read_ids(texts(5, 19, 20))
+    assert caught.value.retriable
+    assert isinstance(engine.read_ids(texts(21))[0], PoisonText)
+    device.room = 10**9
+    assert firsts(engine.read_ids(texts(5, 19, 20))) == [1, 2, 3]
 
 
 def test_text_that_does_not_fit_alone_is_poison_and_its_neighbours_are_scored(
@@ -151,6 +195,154 @@ def test_text_that_loses_the_device_each_time_is_poison(start: Callable[..., Pai
     assert isinstance(read[POISON - 1], PoisonText)
     assert [n for n, score in enumerate(firsts(read), 1) if score != n] == [POISON]
     assert isinstance(engine.read_ids([[POISON] * 5])[0], PoisonText)  # remembered: the device is not lost again
+
+
+def test_two_poison_texts_alone_in_a_call_are_both_buried(start: Callable[..., PairEngine]) -> None:
+    """Where the device works again after each loss, what suspects cost is not taken for a device that is gone."""
+    engine = start(FakeDevice(loses=lambda batch: batch[0][0] >= 200))
+    asked = [[200] * 5, [201] * 6]
+    for _ in range(5):
+        with pytest.raises(DeviceLost):
+            engine.read_ids(asked)
+    assert [type(result) for result in engine.read_ids(asked)] == [PoisonText, PoisonText]
+
+
+def test_device_that_loses_every_suspect_is_gone(start: Callable[..., PairEngine]) -> None:
+    """A device that passes its trial and then reads nothing at all does not bury text after text for ever."""
+    engine = start(FakeDevice(loses=lambda batch: len(batch[0]) == 9))
+    asked = [[number] * 9 for number in range(1, 30)]
+    with pytest.raises(DeviceGone):
+        for _ in range(20):
+            with pytest.raises(DeviceLost):
+                engine.read_ids(asked)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("poison", [[POISON], [POISON, 17], [1], [20]])
+def test_poison_is_buried_across_processes_that_one_loss_ends(
+    start: Callable[..., PairEngine], tmp_path: Path, late: bool, poison: list[int]
+) -> None:
+    """CUDA's faults break the process: nothing works on its device any more, and the models cannot be loaded again. The
+    processes that follow read the suspects alone, bury those that are guilty, and score all others."""
+    asked = [[number] * 5 for number in range(1, 21)]
+    for process in range(1, 10):
+        dead: list[bool] = []
+
+        def loses(batch: list[list[int]], dead: list[bool] = dead) -> bool:
+            if any(ids[0] in poison for ids in batch):
+                dead.append(True)
+            return bool(dead)
+
+        device = FakeDevice(loses=loses)
+        device.late = late
+        engine = start(device, suspects=tmp_path / "own" / "suspects.json", batch_tokens=64)
+        try:
+            for _ in range(5):
+                try:
+                    read = engine.read_ids(asked)
+                    break
+                except DeviceLost:
+                    continue
+            break
+        except DeviceGone:
+            assert process <= 1 + 2 * len(poison)
+    assert [n for n, score in enumerate(firsts(read), 1) if score != n] == poison
+    assert all(isinstance(read[number - 1], PoisonText) for number in poison)
+    assert len(engine._suspects) == len(poison)  # the others are no suspects any more, in the file neither
+
+
+def test_warm_up_blames_no_text(start: Callable[..., PairEngine], tmp_path: Path) -> None:
+    """A card that fails while it is warmed up leaves no suspect: what it was warmed up with is nobody's text."""
+    for _ in range(3):
+        with pytest.raises(DeviceLost):
+            start(FakeDevice(loses=lambda _: True), suspects=tmp_path / "suspects.json").warm_up()
+    start(FakeDevice(), suspects=tmp_path / "suspects.json").warm_up()
+
+
+def test_lost_models_are_let_go_before_new_ones_are_loaded(start: Callable[..., PairEngine]) -> None:
+    """Two copies of the models do not fit into a card: the lost device is freed though the error is kept, and without
+    the garbage collector."""
+    made: list[weakref.ref[FakeDevice]] = []
+    alive: list[bool] = []
+
+    def make(_: PairModels) -> FakeDevice:
+        device = FakeDevice(loses=with_poison)
+        device.late = len(made) > 1
+        made.append(weakref.ref(device))
+        return device
+
+    def reload() -> Any:
+        alive.append(any(device() is not None for device in made))
+
+    gc.disable()
+    try:
+        engine = start(make, reload=reload)
+        kept = []
+        for _ in range(3):
+            try:
+                engine.read_ids([[POISON] * 5, [2] * 5])
+            except DeviceLost as error:
+                kept.append(error)
+    finally:
+        gc.enable()
+    assert len(kept) == 3
+    assert alive == [False, False]
+
+
+def test_who_waited_while_the_device_was_lost_fails_with_it(start: Callable[..., PairEngine]) -> None:
+    """Of two calls at once, one loses the device and the other does not load it again: both are rolled back, and the
+    loss is one."""
+    reached, go = threading.Event(), threading.Event()
+    reloads: list[int] = []
+
+    def loses(batch: list[list[int]]) -> bool:
+        reached.set()
+        assert go.wait(10)
+        return True
+
+    def reload() -> PairModels:
+        reloads.append(1)
+        raise NoDevice("gone")
+
+    engine = start(FakeDevice(loses=loses), reload=reload)
+    errors: list[BaseException] = []
+
+    def read(first: int) -> None:
+        try:
+            engine.read_ids([[first] * 5])
+        except DeviceLost as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read, args=(first,)) for first in (1, 2)]
+    threads[0].start()
+    assert reached.wait(10)
+    threads[1].start()
+    while threads[1].is_alive() and not engine._turn.locked():
+        pass
+    threads[1].join(0.2)  # it waits for its turn
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 2
+    assert engine.stats.losses == 1
+    assert not reloads
+
+
+@pytest.mark.parametrize("refused", [UnsupportedModel, MissingModel, OSError])
+def test_models_that_are_refused_after_a_loss_end_the_process(
+    start: Callable[..., PairEngine], refused: type[Exception]
+) -> None:
+    """Files that changed or are gone are no fault of a record, and no retry mends them: DeviceGone with the cause."""
+
+    def reload() -> PairModels:
+        raise refused("model.safetensors is gone")
+
+    engine = start(FakeDevice(loses=lambda _: True), reload=reload)
+    with pytest.raises(DeviceLost):
+        engine.read_ids(texts(5))
+    with pytest.raises(DeviceGone, match="is gone") as caught:
+        engine.read_ids(texts(5))
+    assert isinstance(caught.value.__cause__, refused)
 
 
 def test_third_loss_in_a_row_ends_the_process(start: Callable[..., PairEngine]) -> None:
@@ -228,8 +420,8 @@ def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -
     engine = start(FakeDevice())
     engine.read_ids(texts(10, 7, 1, 12))
     stats = engine.stats
-    assert (stats.texts, stats.tokens, stats.padding, stats.batches) == (3, 29, 7, 1)
-    assert stats.memory == DeviceMemory(1, 2, 3)
+    assert (stats.tokens, stats.padding) == (29, 7)
+    assert (stats.memory, stats.kernel) == (DeviceMemory(1, 2, 3), "fake")
     assert stats.busy_s > 0
 
 
@@ -255,7 +447,45 @@ def test_warm_up_runs_the_largest_batch(start: Callable[..., PairEngine]) -> Non
     engine = start(device, batch_tokens=512, max_tokens=128, device="cuda")
     engine.warm_up()
     assert engine.stats.batch_tokens == 256
-    assert [len(batch) * len(batch[0]) for batch in device.launched] == [2, 256, 256]
+    assert [len(batch) * len(batch[0]) for batch in device.launched] == [8, 256, 256]
+
+
+def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> None:
+    """A text of max_tokens that does not fit, and models that give no numbers, end the start, with what to do."""
+    with pytest.raises(NoDevice, match=r"128 tokens does not fit .* score\.pair\.max_tokens"):
+        start(FakeDevice(room=100), max_tokens=128, device="cuda").warm_up()
+
+    class Broken(FakeDevice):
+        """Gives no numbers."""
+
+        def launch(self, texts: Sequence[Ids]) -> Any:
+            """NaN for each."""
+            landing: Any = super().launch(texts)
+            landing.land = lambda: [Abstained("not_a_number", len(ids)) for ids in texts]
+            return landing
+
+    with pytest.raises(UnsupportedModel, match="no finite numbers as float32"):
+        start(Broken()).warm_up()
+
+
+def test_without_a_compiler_auto_takes_torch_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Triton cannot compile for the card, auto is torch and says why; triton is refused; a CPU is not tried."""
+    import torch
+
+    def fails(_: torch.device) -> None:
+        raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
+
+    monkeypatch.setattr("scoring.pair_device._try_triton", fails)
+    card = torch.device("cuda")
+    kernel, told = chosen_kernel("auto", card)
+    assert kernel == "torch"
+    assert "Failed to find C compiler. Please" in told
+    assert chosen_kernel("torch", card) == ("torch", "torch")
+    assert chosen_kernel("auto", torch.device("cpu")) == ("torch", "torch")
+    with pytest.raises(BadParameters, match="C compiler"):
+        chosen_kernel("triton", card)
+    monkeypatch.setattr("scoring.pair_device._try_triton", lambda _: None)
+    assert chosen_kernel("auto", card) == ("triton", "triton")
 
 
 def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
@@ -304,3 +534,29 @@ def test_what_torch_raises_is_told_apart() -> None:
         with pytest.raises(expected) as caught, device_errors():
             raise raised
         assert type(caught.value) is expected
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Triton Error [CUDA]: an illegal memory access was encountered",
+        "Triton Error [CUDA]: context is destroyed",
+        "CUDA driver error: unknown error",
+        "uncorrectable ECC error encountered",
+        "No CUDA GPUs are available",
+        "cuDNN Frontend error",
+    ],
+)
+def test_whatever_fails_on_a_card_is_a_lost_card(said: str) -> None:
+    """Triton, the driver and the libraries each have their own words: on a card no list of words decides."""
+    with pytest.raises(DeviceLost, match="the device failed"), device_errors(on_card=True):
+        raise RuntimeError(said)
+
+
+@pytest.mark.parametrize("on_card", [False, True])
+def test_full_memory_of_the_machine_is_out_of_memory(on_card: bool) -> None:
+    """Python's and numpy's errors of a full memory are taken for what they are."""
+    with pytest.raises(OutOfDeviceMemory), device_errors(on_card=on_card):
+        raise MemoryError
+    with pytest.raises(OutOfDeviceMemory), device_errors(on_card=on_card):
+        np.zeros(1 << 50, np.int64)

@@ -54,6 +54,14 @@ def test_prose_is_read_up_to_max_tokens() -> None:
     assert found[1] == build_tokenizer("falcon", extra="a aa aaa  b  bb, the the ").encode(PROSE).ids[:20]
 
 
+@pytest.mark.parametrize("start", [".,;:!?" * 200, "0123456789" * 300, "Der-schnelle-braune-Fuchs-springt." * 20])
+def test_english_is_judged_by_what_is_read(start: str) -> None:
+    """English words behind the last token that is read make no English text of what stands before them."""
+    found = tokenise([start + " the of and to in " * 50], TOKENIZERS["falcon"], ENGLISH)[0]
+    assert found == Abstained("few_function_words", 20)
+    assert isinstance(tokenise([PROSE + "xyz " * 900], TOKENIZERS["falcon"], ENGLISH)[0], list)
+
+
 def test_other_languages_are_read_on_demand() -> None:
     """Without english_only a German text, and one in another script, are read."""
     rules = TextRules(max_tokens=20, min_tokens=10, english_only=False)

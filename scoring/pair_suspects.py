@@ -1,0 +1,128 @@
+"""Which texts were on the device when it was lost, remembered beyond the end of the process.
+
+A fault of CUDA breaks the process: nothing runs on the card until another process starts. So a process gives one loss
+and no more, and whoever starts next must know which texts to be careful with, or it reads the same batch for ever. They
+are kept in a small file, digests only: how often the device was lost with each text alone on it. A text that was lost
+with others is a suspect and counts 0; it is read alone from then on, and one that was read meanwhile is forgotten.
+
+Several processes may share the file. Each writes what it learned itself into what the file says then; two that write in
+the same moment may lose an entry, which costs one more loss. A file that cannot be read or written costs its purpose
+and nothing else: what is known is kept in memory, and `problem` says what was wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+LOSSES_ALONE = 2
+"""A text with which the device was lost so often, nothing else being on it, is not read again."""
+REMEMBERED = 2_000
+_LARGEST_BYTES = 1_000_000
+_Losses = dict[Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")], Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]]
+
+
+class Suspects:
+    """Digests of texts, each with the losses of the device when it was alone there."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Begin with what `path` says, where it is given and there."""
+        self.problem = ""
+        self._path = path
+        self._losses: dict[str, int] = {}
+        self._changes: dict[str, int | None] = {}  # not in the file yet; None = forgotten
+        self._losses = self._read()
+
+    def __len__(self) -> int:
+        return len(self._losses)
+
+    def losses(self, ids: Sequence[int]) -> int | None:
+        """How often this text lost the device alone; None for a text that nothing is held against."""
+        return self._losses.get(_key(ids)) if self._losses else None
+
+    def blame(self, texts: Iterable[Sequence[int]], *, alone: bool) -> None:
+        """The device was lost with these on it."""
+        for key in map(_key, texts):
+            self._changes[key] = self._losses[key] = self._losses.get(key, 0) + alone
+        self.save()
+
+    def forget(self, ids: Sequence[int]) -> None:
+        """This text was read. The file hears of it with the next `save`."""
+        if self._losses and self._losses.pop(key := _key(ids), None) is not None:
+            self._changes[key] = None
+
+    def save(self) -> None:
+        """Write what has changed since the last time, beside what other processes have written."""
+        if not self._changes:
+            return
+        found = self._read()
+        for key, losses in self._changes.items():
+            if losses is None:
+                found.pop(key, None)
+            else:
+                found[key] = max(losses, found.get(key, 0))
+        while len(found) > REMEMBERED:
+            del found[next((key for key, losses in found.items() if losses < LOSSES_ALONE), next(iter(found)))]
+        self._losses = found
+        self._changes = {}
+        if self._path is not None:
+            try:
+                _write(self._path, msgspec.json.encode(found))
+            except OSError as error:
+                self.problem = f"{self._path} cannot be written: {error.strerror or error}"
+
+    def _read(self) -> dict[str, int]:
+        """What the file says, or else what is known."""
+        if self._path is None:
+            return dict(self._losses)
+        try:
+            with self._path.open("rb") as file:
+                return msgspec.json.decode(file.read(_LARGEST_BYTES), type=_Losses)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self.problem = f"{self._path} cannot be read: {error.strerror or error}"
+        except msgspec.DecodeError as error:
+            self.problem = f"{self._path} is broken and was not used: {error}"
+        return dict(self._losses)
+
+
+def default_file(identity: str) -> Path:
+    """Where a pair's suspects are kept if nothing else is set: in a folder of the user's own in the temporary one."""
+    digest = hashlib.blake2b(identity.encode(), digest_size=4).hexdigest()
+    return Path(tempfile.gettempdir()) / f"farmwatch-{os.getuid()}" / f"pair-suspects-{digest}.json"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace the file in one step. Raises OSError, also where others may write in a folder that is to be made."""
+    if not path.parent.exists():
+        path.parent.mkdir(mode=0o700, parents=True)
+    found = path.parent.stat()
+    if found.st_uid != os.getuid() and path.parent.parent == Path(tempfile.gettempdir()):
+        raise PermissionError(f"{path.parent} belongs to another user")
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(f"{path.parent} is no folder")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except OSError:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _key(ids: Sequence[int]) -> str:
+    return hashlib.blake2b(np.asarray(ids, np.int64).tobytes(), digest_size=16).hexdigest()
