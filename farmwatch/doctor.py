@@ -270,7 +270,7 @@ def _detectors(config: Config) -> list[Finding]:
 
 def _sites(config: Config) -> Finding:
     """Whose scores judge sites, and by which method: that there are numbers for it, as TALLY will want them."""
-    from farmwatch.preflight import check_detectors
+    from farmwatch.preflight import NEVER_SAID_REMEDY, check_detectors, never_said
     from farmwatch.role_names import Role
     from farmwatch.roles import tally_identity
 
@@ -278,6 +278,8 @@ def _sites(config: Config) -> Finding:
         check_detectors(config, [Role.TALLY])
     except (NoSiteTest, BadSiteNumbers, Uncalibrated) as error:
         return Finding("sites", State.FAIL, f"`up` refuses to judge sites: {one_line(error)}", "do what it says")
+    if said := never_said(config):
+        return Finding("sites", State.WARN, said, NEVER_SAID_REMEDY)
     return Finding("sites", State.OK, f"judged by {config.tally.method} from scores of {tally_identity(config)}")
 
 

@@ -29,6 +29,8 @@ from stream.records import SiteState
 if TYPE_CHECKING:
     from filters.ruleset import Ruleset
 
+NEVER_SAID_REMEDY = "raise tally.enough_articles, or calibrate at another --fpr"
+
 _log = structlog.get_logger()
 
 
@@ -45,6 +47,8 @@ def check_models(config: Config, roles: Sequence[Role]) -> None:
         load_configured_ruleset(config)
     if Role.SCORE in roles or Role.TALLY in roles:
         check_detectors(config, roles)
+    if Role.TALLY in roles and (said := never_said(config)):
+        message(f"{said}: {NEVER_SAID_REMEDY}")
     if Role.TALLY in roles:
         read_canaries(config.canary)
 
@@ -68,6 +72,28 @@ def check_detectors(config: Config, roles: Sequence[Role]) -> None:
 
         refuse_uncalibrated([tally_identity(config)])
         site_method(config.tally, tally_identity(config), site_test_of(config))
+
+
+def never_said(config: Config) -> str:
+    """What the configured test cannot say of any site before its crawl stops; "" where it can say both.
+
+    Only of the method `sprt`. Raises as `tally_identity` and `site_method`.
+    """
+    from scoring.method_choice import site_method
+    from scoring.site_verdict import SiteTest, fewest_pages
+
+    method = site_method(config.tally, tally_identity(config), site_test_of(config))
+    if not isinstance(method, SiteTest):
+        return ""
+    enough = config.tally.enough_articles
+    late = {word: pages for word, pages in fewest_pages(method.params)._asdict().items() if pages > enough}
+    if not late:
+        return ""
+    needed = " and ".join(f"{pages} pages at least to say {word}" for word, pages in late.items())
+    return (
+        f"the site test (p0 {method.params.p0:g}, p1 {method.params.p1:g}) takes {needed}, and a site is left at"
+        f" {enough} usable ones"
+    )
 
 
 def check_log(config: Config, roles: Sequence[Role]) -> None:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,11 +53,13 @@ __all__ = [
     "LOW_FPR_PARAMS",
     "UNCLASSIFIABLE",
     "UNDECIDED",
+    "FewestPages",
     "PageScore",
     "SiteMethod",
     "SiteTest",
     "SiteVerdict",
     "SprtParams",
+    "fewest_pages",
     "of_flags",
     "params_for",
 ]
@@ -82,6 +85,22 @@ class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not self.clip > 0:
             raise BadParameters(f"sprt needs clip > 0, not clip={self.clip}")
         check_errors(self.alpha, self.beta, self.min_pages, self.min_articles, "sprt")
+
+
+class FewestPages(NamedTuple):
+    """Usable scores on which a verdict may rest at the soonest: where all of them are flagged, and where none is."""
+
+    llm: int
+    human: int
+
+
+def fewest_pages(params: SprtParams) -> FewestPages:
+    """With how many pages a test can say llm and human at all."""
+    lower, upper = wald_bounds(params.alpha, params.beta)
+    flagged = min(math.log(params.p1 / params.p0), params.clip)
+    clear = min(math.log((1 - params.p0) / (1 - params.p1)), params.clip)
+    least = max(params.min_pages, params.min_articles)
+    return FewestPages(max(math.ceil(upper / flagged), least), max(math.ceil(-lower / clear), least))
 
 
 # The built-in detector ranks sites well, but its zero point shifts with a site's register: hence the wide p0. How many

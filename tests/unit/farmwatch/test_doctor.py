@@ -21,6 +21,7 @@ from filters.settings import JudgeSettings
 from scoring.errors import NoDevice
 from scoring.pair_check import PairCheck
 from scoring.pair_settings import PairSettings
+from scoring.site_verdict import SprtParams
 from stream.errors import LogUnavailable
 from stream.log import Output, Topic
 from stream.opening import open_log
@@ -94,6 +95,14 @@ def test_topics_of_one_partition_must_have_one(config: Config) -> None:
     log.create([Topic(RATES, 2)])
     log.close()
     assert _found(config, "log").found == "log.partitions is 2, but rates has 2"
+
+
+def test_a_site_test_that_can_never_say_llm_is_a_warning(config: Config) -> None:
+    """With the numbers, and what to do: the test takes more pages than are read of a site."""
+    tally = msgspec.structs.replace(config.tally, sprt=SprtParams(p0=0.8, p1=0.98))
+    found = _found(msgspec.structs.replace(config, tally=tally), "sites")
+    assert found.state is State.WARN and "34 pages at least to say llm" in found.found
+    assert "tally.enough_articles" in found.mend
 
 
 def test_whose_scores_judge_sites_is_a_line(config: Config) -> None:

@@ -79,6 +79,27 @@ def test_the_roles_start_where_nothing_is_wrong(
 
 
 @pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ([], ""),
+        (["tally.sprt={p0=0.8, p1=0.98}"], "takes 34 pages at least to say llm, and a site is left at 20 usable ones"),
+        (["tally.sprt={p0=0.8, p1=0.98}", "tally.enough_articles=34"], ""),
+        (["tally.sprt={p0=0.02, p1=0.15}"], "to say human, and a site is left at 20 usable ones"),
+        (["tally.enough_articles=7"], "11 pages at least to say llm and 8 pages at least to say human, and a site is"),
+    ],
+)
+def test_a_site_test_that_can_never_decide_is_told(
+    farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, settings: list[str], said: str
+) -> None:
+    """A test that takes more pages for a verdict than are read: `up` says so, with the numbers, and starts."""
+    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    ran = farmwatch("up", *(part for setting in settings for part in ("--set", setting)))
+    assert ran.code == Exit.OK
+    assert ("the site test (p0" in ran.err) == bool(said)
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--set", "judge.ruleset=notes"], True),
