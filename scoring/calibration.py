@@ -12,8 +12,8 @@ cases, where resampling whole sites covered in 82-95%.
 
 **How many texts.** With n human texts and none flagged, a rate of f is still possible with probability (1 - f)^n; it
 takes n >= ln .05 / ln(1 - f), about 3/f, to show f with 95% confidence ("rule of three": Hanley and Lippman-Hand,
-JAMA 249, 1983). 100 LLM texts know their share to about 10 points. Pages of a site agree, so where sites are known at
-least 10 of each label are asked for.
+JAMA 249, 1983). 100 LLM texts know a share of 50 to 80% to 8 to 10 points. Pages of a site agree, so where sites are
+known at least 10 of each label are asked for.
 
 **The site test.** `scoring.site_verdict` asks for p0, the share of pages of a human site that are flagged, and p1 for
 an LLM site. Sites differ, and the test is wrong for those between, so both lie toward the other kind: p0 is the share
@@ -32,14 +32,14 @@ import numpy as np
 from scoring.calibration_report import CalibrationReport, Slice
 from scoring.detector import BUILT_IN
 from scoring.errors import BadParameters, CalibrationRefused
-from scoring.labelled_scores import LabelledScores, auroc
+from scoring.labelled_scores import LabelledScores, separation
 from scoring.platt import cross_fitted, fit_curve, reliability
 from scoring.published import published_for
 from scoring.shares import share
 from scoring.site_verdict import SprtParams, params_for
 from scoring.threshold_set import Curve, ThresholdSet
 
-LLM_TEXTS = 100  # needed at least: a share of them is then known to about 10 points
+LLM_TEXTS = 100  # needed at least: a share of 50 to 80% of them is then known to 8 to 10 points
 SITES = 10  # of each label, needed at least where sites are known
 SITE_TEXTS = 5  # a site of fewer says nothing of the share of its pages that is flagged
 BANDS = ((0, 150), (150, 300), (300, 700), (700, None))  # words: from, below
@@ -55,12 +55,12 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
     if not 0 < fpr <= 0.5:
         raise BadParameters(f"the false-positive rate is above 0 and at most .5, not {fpr}")
     refuse_too_few(scores, fpr)
-    separation = auroc(scores)
-    if separation.low <= 0.5:
-        swapped = "; it is rather below .5: are the labels swapped?" if separation.high < 0.5 else ""
+    apart = separation(scores)
+    if apart.low <= 0.5:
+        swapped = "; it is rather below .5: are the labels swapped?" if apart.high < 0.5 else ""
         raise CalibrationRefused(
-            f"{scores.detector} does not tell these texts apart: AUROC {separation.value:.3f}, 95% interval "
-            f"{separation.low:.3f} to {separation.high:.3f}, has to be above .5{swapped}. Check the labels, label "
+            f"{scores.detector} does not tell these texts apart: AUROC {apart.value:.3f}, 95% interval "
+            f"{apart.low:.3f} to {apart.high:.3f}, has to be above .5{swapped}. Check the labels, label "
             "more texts, or use another detector"
         )
     threshold = choose_threshold(scores, fpr)
@@ -170,7 +170,7 @@ def measure(scores: LabelledScores, thresholds: ThresholdSet, name: str) -> Slic
         false_positives=share(flagged[human], clusters[human]),
         sensitivity=share(flagged[llm], clusters[llm]),
         specificity=share(~flagged[human], clusters[human]),
-        auroc=auroc(scores) if human.any() and llm.any() else None,
+        auroc=separation(scores) if human.any() and llm.any() else None,
     )
 
 

@@ -18,12 +18,10 @@ import msgspec
 
 from scoring.canary import HUMAN_TRUTH, LLM_TRUTH, TRUTHS, canary_name, truth_of
 from scoring.error_counts import CanaryCounts
-from scoring.rate_intervals import Interval, wilson
+from scoring.rate_intervals import Z95, Interval, wilson
 from scoring.site_rates import refuse_pooled
 from scoring.site_verdict import LLM, UNCLASSIFIABLE
 from stream.records import SiteState
-
-_Z95 = 1.959963984540054
 
 
 class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +70,7 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
             found, pages = self.sites[truth], self.pages_of[truth]
             classifiable = _classifiable(found)
             if classifiable:
-                shares[f"site_{name}"] = wilson(found.get(LLM, 0), classifiable, _Z95)
+                shares[f"site_{name}"] = wilson(found.get(LLM, 0), classifiable, Z95)
             for kind, counted in (
                 (f"page_{name}", [(site.flagged, site.scored) for site in pages]),
                 (f"kept_{truth}", [(site.kept, site.sent) for site in pages]),

@@ -17,11 +17,9 @@ from typing import ClassVar
 import msgspec
 
 from scoring.errors import BadParameters
-from scoring.rate_intervals import wilson
+from scoring.rate_intervals import Z95, wilson
 
 FEWEST_KNOWN = 5  # sites of either truth: with fewer even a verdict without a mistake is hardly known
-
-_Z95 = 1.959963984540054
 
 
 class ErrorCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +42,7 @@ class ErrorCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not (self.llm_sites and self.human_sites):
             return -1.0
         called = self.human_sites - self.human_cleared
-        se, fpr = wilson(self.llm_found, self.llm_sites, _Z95), wilson(called, self.human_sites, _Z95)
+        se, fpr = wilson(self.llm_found, self.llm_sites, Z95), wilson(called, self.human_sites, Z95)
         return se.point - fpr.point - math.hypot(se.point - se.low, fpr.high - fpr.point)
 
     @property

@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from scoring.page_sets import PageRow, PageSet, measure_pages
-from scoring.regression import Floats, Model, Trainer, auroc, model_probability
+from scoring.ranking import auroc
+from scoring.regression import Floats, Model, Trainer, model_probability
 from scoring.training_texts import WEB, Sample
 from scoring.unseen import ReferenceRow, Unseen, measure_reference, measure_unseen
 from scoring.weights import Calibration

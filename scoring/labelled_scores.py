@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from scoring.detector import BUILT_IN, base_of
 from scoring.errors import CalibrationRefused, PooledDetectors
+from scoring.logistic import logistic
+from scoring.ranking import share_below
+from scoring.rate_intervals import Z95
 from scoring.shares import Codes, Numbers, cluster_sums, exact_interval
 
 Labels = NDArray[np.bool_]
@@ -127,7 +130,7 @@ def gather(rows: Sequence[ScoredLabel]) -> LabelledScores:
         abstained_human=sum(not row.llm for row in rows) - sum(not row.llm for row in used),
         abstained_llm=sum(row.llm for row in rows) - sum(row.llm for row in used),
     )
-    if bases[0].split("/", 1)[0] in _KNOWN or auroc(scores).value >= 0.5:
+    if bases[0].split("/", 1)[0] in _KNOWN or separation(scores).value >= 0.5:
         return scores
     return replace(scores, llm_below=True)
 
@@ -135,13 +138,12 @@ def gather(rows: Sequence[ScoredLabel]) -> LabelledScores:
 _KNOWN = (BUILT_IN, "binoculars", "fast-detectgpt")
 
 
-def auroc(scores: LabelledScores) -> Auroc:
+def separation(scores: LabelledScores) -> Auroc:
     """AUROC with its interval; there is a text of each label."""
     x, llm, clusters = scores.toward_llm, scores.llm, scores.clusters
-    h, m = np.sort(x[~llm]), np.sort(x[llm])
+    h, m = x[~llm], x[llm]
     placement = np.empty(len(x))  # of an LLM text: share of human texts below it; of a human one: of LLM texts above
-    placement[llm] = (np.searchsorted(h, x[llm], "left") + np.searchsorted(h, x[llm], "right")) / (2 * len(h))
-    placement[~llm] = 1 - (np.searchsorted(m, x[~llm], "left") + np.searchsorted(m, x[~llm], "right")) / (2 * len(m))
+    placement[llm], placement[~llm] = share_below(m, h), 1 - share_below(h, m)
     value = float(placement[llm].mean())
     parts = cluster_sums((placement - value) / np.where(llm, len(m), len(h)), clusters)
     variance = float((parts**2).sum()) * len(parts) / max(1, len(parts) - 1)
@@ -149,9 +151,5 @@ def auroc(scores: LabelledScores) -> Auroc:
     if variance < 1e-18 or not 0 < value < 1:  # no overlap: as a share of so many texts, all or none of them
         low, high = exact_interval(value * fewest, fewest)
         return Auroc(value=value, low=low, high=high)
-    logit, half = math.log(value / (1 - value)), 1.96 * math.sqrt(variance) / (value * (1 - value))
-    return Auroc(value=value, low=_logistic(logit - half), high=_logistic(logit + half))
-
-
-def _logistic(logit: float) -> float:
-    return 1 / (1 + math.exp(-logit))
+    logit, half = math.log(value / (1 - value)), Z95 * math.sqrt(variance) / (value * (1 - value))
+    return Auroc(value=value, low=float(logistic(logit - half)), high=float(logistic(logit + half)))

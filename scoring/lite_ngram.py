@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scoring.detector import BUILT_IN, TextScore
 from scoring.errors import BadThresholds, BadWeights
 from scoring.function_words import function_words_per_100
+from scoring.logistic import logistic
 from scoring.ngrams import tokens, vectors
 from scoring.normalising import normalise
 from scoring.threshold_set import ThresholdSet
@@ -79,7 +80,7 @@ def probability(
         + calibration.slope_length * margin * length
         + calibration.offset
     )
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logit, -500, 500))))
+    return logistic(logit)
 
 
 class LiteNgram:

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.logistic import logistic
 from scoring.shares import Codes, Numbers, Share, share
 from scoring.threshold_set import Curve
 
@@ -67,7 +68,7 @@ def fit_curve(score: Numbers, llm: Labels) -> Curve:
     design = np.stack([x, np.ones_like(x)])
     loss = _loss(beta, design, target, weights)
     for _ in range(100):
-        p = _logistic(beta @ design)
+        p = logistic(beta @ design)
         gradient = design @ (weights * (p - target))
         curvature = (design * (weights * p * (1 - p))) @ design.T + 1e-12 * np.eye(2)
         step = np.linalg.solve(curvature, gradient)
@@ -86,7 +87,7 @@ def cross_fitted(score: Numbers, llm: Labels, clusters: Codes) -> Numbers:
     for fold in range(FOLDS):
         held = folds == fold
         curve = fit_curve(score[~held], llm[~held])
-        p[held] = _logistic(curve.slope * score[held] + curve.offset)
+        p[held] = logistic(curve.slope * score[held] + curve.offset)
     return p
 
 
@@ -136,10 +137,6 @@ def _folds(llm: Labels, clusters: Codes) -> Codes:
         dealt = shuffled[mostly_llm[shuffled] == kind]
         fold[dealt] = np.arange(len(dealt)) % FOLDS
     return np.asarray(fold[codes])
-
-
-def _logistic(logit: Numbers) -> Numbers:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logit, -500, 500))))
 
 
 def _loss(beta: Numbers, design: Numbers, target: Numbers, weights: Numbers) -> float:

@@ -44,6 +44,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+Z95 = 1.959963984540054  # the normal quantile of a 95% interval
+
 
 class Known(NamedTuple):
     """Error counts as real numbers, so that more can be supposed: n1, a of them found; n0, b of them cleared."""

@@ -153,15 +153,6 @@ def model_probability(model: Model, calibration: Calibration, texts: Sequence[Se
     return probability(margin, log_length(np.array([len(words) for words in texts], np.float64)), calibration)
 
 
-def auroc(human: Floats, llm: Floats) -> float | None:
-    """Area under the ROC curve: how often an LLM text scores above a human one; ties count half. None without both."""
-    if not len(human) or not len(llm):
-        return None
-    ordered = np.sort(human)
-    below = np.searchsorted(ordered, llm, "left") + np.searchsorted(ordered, llm, "right")
-    return float(below.mean() / 2 / len(human))
-
-
 def _linear_model() -> Any:
     try:
         from sklearn import linear_model

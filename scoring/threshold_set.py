@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from scoring.logistic import logistic
 from scoring.site_verdict import SprtParams
 
 _NAME = re.compile("[a-z0-9][a-z0-9.-]{0,31}")
@@ -31,8 +32,7 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def p_llm(self, number: float) -> float:
         """Probability that a text with this number is a model's, were half of all texts."""
-        logit = self.slope * number + self.offset
-        return 1.0 / (1.0 + math.exp(-max(-500.0, min(500.0, logit))))
+        return float(logistic(self.slope * number + self.offset))
 
 
 class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,7 +15,8 @@ import numpy as np
 
 from scoring.lite_ngram import log_length, margins, probability, read
 from scoring.python_prose import docstrings, reference_pages
-from scoring.regression import Floats, Model, auroc, model_margins, model_probability
+from scoring.ranking import auroc
+from scoring.regression import Floats, Model, model_margins, model_probability
 from scoring.training_texts import CROP_WORDS, Sample
 from scoring.weights import Calibration
 

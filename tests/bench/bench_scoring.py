@@ -24,8 +24,9 @@ import zstandard
 from scoring.lite_ngram import LiteNgram
 from scoring.normalising import normalise
 from scoring.page_sets import measure_pages, read_pages
+from scoring.ranking import auroc
 from scoring.rate import ErrorCounts, estimate
-from scoring.regression import Model, auroc
+from scoring.regression import Model
 from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.tally_stage import TallyStage
 from stream.memory_state import MemoryState

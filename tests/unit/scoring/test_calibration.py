@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.calibration import (
+    LLM_TEXTS,
     calibrate,
     choose_threshold,
     measure,
@@ -23,7 +24,7 @@ from scoring.calibration import (
 )
 from scoring.calibration_report import CalibrationReport, in_words, summary, tables
 from scoring.errors import BadParameters, CalibrationRefused, PooledDetectors
-from scoring.labelled_scores import LabelledScores, ScoredLabel, auroc, gather
+from scoring.labelled_scores import LabelledScores, ScoredLabel, gather, separation
 from scoring.published import published_for
 from scoring.shares import exact_interval
 from scoring.site_verdict import SprtParams
@@ -158,25 +159,25 @@ def test_auroc_is_the_share_of_pairs_in_order() -> None:
     rng = np.random.default_rng(3)
     human, llm = rng.integers(0, 8, 60).astype(float), rng.integers(3, 11, 40).astype(float)
     pairs = np.mean([(m > h) + 0.5 * (m == h) for h in human for m in llm])
-    assert auroc(scores(human, llm)).value == pytest.approx(pairs)
-    assert auroc(scores(-human, -llm, detector=BINOCULARS)).value == pytest.approx(pairs)
+    assert separation(scores(human, llm)).value == pytest.approx(pairs)
+    assert separation(scores(-human, -llm, detector=BINOCULARS)).value == pytest.approx(pairs)
 
 
 def test_auroc_interval_covers_and_knows_sites() -> None:
     """400 draws of two normal laws: the interval holds the true area in >= 93%; equal pages of a site widen it."""
     rng, rounds = np.random.default_rng(5), 400
     true = NORMAL.cdf(1.0 / math.sqrt(2))
-    found = [auroc(scores(rng.normal(0, 1, 60), rng.normal(1, 1, 40))) for _ in range(rounds)]
+    found = [separation(scores(rng.normal(0, 1, 60), rng.normal(1, 1, 40))) for _ in range(rounds)]
     assert sum(one.low <= true <= one.high for one in found) / rounds >= 0.93
     value = np.repeat(rng.normal(0, 1, 12), 10)
     sites = [f"s{number}" for number in np.repeat(np.arange(12), 10)]
-    alone, by_site = (auroc(scores(value[:60], value[60:] + 0.5, sites=kept)) for kept in (None, sites))
+    alone, by_site = (separation(scores(value[:60], value[60:] + 0.5, sites=kept)) for kept in (None, sites))
     assert by_site.high - by_site.low > 2 * (alone.high - alone.low)
 
 
 def test_perfect_separation_is_not_certainty() -> None:
     """No overlap in 30 and 20 texts: AUROC 1, and an interval that still begins below 1."""
-    found = auroc(scores(np.zeros(30), np.ones(20)))
+    found = separation(scores(np.zeros(30), np.ones(20)))
     assert found.value == 1.0 and 0.8 < found.low < 0.9 and found.high == 1.0
 
 
@@ -451,8 +452,22 @@ def test_the_page_says_how_many_are_needed() -> None:
     for fpr, (needed, intervals) in told.items():
         assert needed == needed_human_texts(fpr)
         if intervals:
-            limits = [exact_interval(fpr * texts, texts) for texts in (300, 1000, 3000)]
+            limits = []
+            for texts in (300, 1000, 3000):  # what comes out of as many texts, no two alike: 14 of 300 for .05
+                made = scores(np.arange(texts, dtype=float))
+                found = measure(made, at(choose_threshold(made, fpr)), "").false_positives
+                assert found.low is not None and found.high is not None
+                limits.append((found.low, found.high))
             assert intervals == ", ".join(f"{100 * low:.1f}-{100 * high:.1f}%" for low, high in limits)
+
+
+def test_what_the_needed_llm_texts_know() -> None:
+    """A share of 50 to 80% of them is known to 8 to 10 points: half of its interval; so says the page."""
+    halves = []
+    for share in (0.5, 0.8):
+        low, high = exact_interval(share * LLM_TEXTS, LLM_TEXTS)
+        halves.append(round(50 * (high - low)))
+    assert sorted(halves) == [8, 10] and "a share of 50 to 80% to 8 to 10 points" in " ".join(DOCS.read_text().split())
 
 
 @pytest.mark.data

@@ -19,7 +19,8 @@ from scoring.detector_card import BEGIN, END
 from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
 from scoring.lite_ngram import LiteNgram
 from scoring.ngrams import BUCKETS
-from scoring.regression import auroc, rarity
+from scoring.ranking import auroc
+from scoring.regression import rarity
 from scoring.training import TrainingOptions, run_training
 from scoring.training_report import TrainingReport
 from scoring.training_texts import Sample, balanced_weights, calibration_crop, read_texts, training_crop
