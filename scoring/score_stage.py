@@ -116,7 +116,7 @@ class ScoreStage(Stage):
             score = _score(record, identity, text, ctx.now_ms)
             ctx.emit(topics.SCORES, score, key=score_key(score))
             number = number_of(text)
-            if number is not None:
+            if number is not None and not is_canary(record.site):  # what was chosen is no picture of the web
                 ctx.meter.observe("page_score", number, run=record.run, detector=identity)
         result = "abstained" if all(text.abstain for text in prepared.scores) else "scored"
         ctx.meter.count("stage_records", run=record.run, ruleset="", stage=self.name, result=result)

@@ -82,7 +82,7 @@ SPECS: tuple[Spec, ...] = (
     Spec(
         "histogram",
         "page_score",
-        "Scores of articles: the number that the detector's threshold is compared with.",
+        "Scores of articles, canaries left out: the number that the detector's threshold is compared with.",
         ("run", "detector"),
         _SCORES,
     ),
@@ -90,7 +90,7 @@ SPECS: tuple[Spec, ...] = (
     Spec(
         "gauge",
         "sites",
-        "Sites by verdict: those last judged by the ruleset and the detector in force, and those not judged yet.",
+        "Sites by verdict: those last judged by ruleset, detector and site method in force, and those not judged yet.",
         ("run", "ruleset", "verdict"),
     ),
     Spec(
@@ -103,7 +103,7 @@ SPECS: tuple[Spec, ...] = (
     Spec(
         "gauge",
         "canary_sites",
-        "Canary sites by truth and verdict, of each content the newest round, by the ruleset and detector in force.",
+        "Canary sites by truth and verdict, one round of each label and content, by what is in force.",
         ("truth", "verdict"),
     ),
     Spec(

@@ -250,6 +250,14 @@ def test_canary_pages_are_always_read_anew() -> None:
     assert len(desk.scores) == 4
 
 
+def test_canary_pages_are_not_in_the_histogram_of_scores() -> None:
+    """It shows the pages that were found; those that were chosen for their truth have gauges of their own."""
+    desk = Desk()
+    desk.run(request(1, "d1", "x"), request(2, "d2", "y", "novels.5f0c2a91d3b7e604.12.20405.llm.canary.invalid"))
+    assert desk.value("page_score_count", run="live", detector=desk.detectors[0].identity) == 1
+    assert len(desk.scores) == 2
+
+
 def test_a_poison_text_is_buried_alone() -> None:
     """What an engine gives in place of a reading becomes that record's error; neighbours are scored; it is not kept."""
     desk = Desk(*pair_detectors(FakeEngine()), FakeDetector())
