@@ -17,10 +17,17 @@ from stream.records import Page, Record
 from stream.stage import Context, Stage
 
 _FETCHED = "fetched"
+_CANARY = "canary"  # what a canary page is found by
+_CANARY_KEY = b"\0canary\0"  # and the site; due when its memory is to go
+_CANARY_KEPT_MS = 7 * 86_400_000
+_FORGOTTEN = 100  # canary sites a tick and partition at most
 
 
 class MeasureStage(Stage):
-    """One features record for each fetched page; refused and failed ones have none."""
+    """One features record for each fetched page; refused and failed ones have none.
+
+    A canary site is another one each round: its memory goes a week after its last page, or it would grow without end.
+    """
 
     name: ClassVar[str] = "measure"
     inputs: ClassVar[Mapping[str, type[Record]]] = {topics.PAGES: Page}
@@ -48,6 +55,8 @@ class MeasureStage(Stage):
         if prepared is None:
             _count(ctx, "skipped")
             return
+        if record.found_by == _CANARY:
+            ctx.state.put(_CANARY_KEY + record.site.encode(), b"", due_at=ctx.now_ms + _CANARY_KEPT_MS)
         likeness = self._memory.of(ctx.state, ctx.partition, record.site, record.page_id, prepared)
         features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
         ctx.emit(topics.FEATURES, features, headers={"feature_epoch": self.epoch})
@@ -57,6 +66,14 @@ class MeasureStage(Stage):
         if likeness.duplicate_share is not None and likeness.template_share is not None:
             ctx.meter.observe("page_duplicate_ratio", likeness.duplicate_share)
             ctx.meter.observe("page_template_ratio", likeness.template_share)
+
+    def tick(self, contexts: Mapping[int, Context]) -> None:
+        """Forget canary sites of old rounds."""
+        for ctx in contexts.values():
+            for key, _, _ in ctx.state.due(ctx.now_ms, _FORGOTTEN):
+                if key.startswith(_CANARY_KEY):
+                    self._memory.forget(ctx.state, ctx.partition, key.removeprefix(_CANARY_KEY).decode())
+                    ctx.state.delete(key)
 
     def lost(self, partitions: Sequence[int]) -> None:
         """Drop what is held in memory for these partitions."""

@@ -129,6 +129,12 @@ class SiteMemory:
             state.put(row_key(site, page_id), row_value(empty))
         self._shrink((partition, site))
 
+    def forget(self, state: SiteState, partition: int, site: str) -> None:
+        """Forget all that is known of a site, for good. Where that is not committed, call `drop`."""
+        for page_id in self._site(state, partition, site).pages:
+            state.delete(row_key(site, page_id))
+        self._cached -= self._sites.pop((partition, site)).size_bytes
+
     def drop(self, partitions: Collection[int]) -> None:
         """Drop from memory what is held for these partitions."""
         for key in [key for key in self._sites if key[0] in partitions]:

@@ -194,8 +194,9 @@ def test_the_next_round_is_other_sites_and_the_same_counts(world: World) -> None
 
 def test_the_same_content_has_the_same_verdict_in_every_round(world: World) -> None:
     """A site's pages are judged in the order of the file in each round, whatever its name: nothing moves by itself."""
-    world.now_s += world.config.canary.every_s
-    world.work()
+    if world.now_s == START_S:  # this test alone: a second round
+        world.now_s += world.config.canary.every_s
+        world.work()
     found: dict[str, set[tuple[str, int, float]]] = {}
     rounds: dict[str, set[int]] = {}
     for row in read_sites(world.log):
@@ -206,6 +207,30 @@ def test_the_same_content_has_the_same_verdict_in_every_round(world: World) -> N
     assert all(len(of_content) >= 2 for of_content in rounds.values())
     assert all(len(verdicts) == 1 for verdicts in found.values())
     assert ("llm", TURNED[0]) in {verdict[:2] for verdicts in found.values() for verdict in verdicts}
+
+
+def test_memory_of_old_rounds_goes(world: World) -> None:
+    """A week later MEASURE has forgotten the canary sites of both rounds; of the round of today, and of a real site, it
+    remembers all, and the log adds up.
+    """
+
+    store = world.measure.store
+    assert store is not None
+
+    def remembered() -> set[str]:
+        keys = [key for partition in range(PARTITIONS) for key, _ in world.log.scan_state(store, partition)]
+        return {key.split(b"\0")[0].decode() for key in keys if not key.startswith(b"\0")}
+
+    def rounds() -> set[int]:
+        return {name.round for name in map(canary_name, remembered()) if name is not None}
+
+    today = int(world.now_s) // world.config.canary.every_s
+    assert rounds() == {today - 1, today}
+    world.now_s += 8 * 86_400
+    world.work()
+    assert rounds() == {today + 8}
+    assert {site for site in remembered() if not is_canary(site)} == {"real.example"}
+    assert audit(world.log).ok
 
 
 def test_gauges_and_series_tell_of_it(world: World) -> None:
