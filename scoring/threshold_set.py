@@ -14,7 +14,6 @@ from typing import Literal
 
 import msgspec
 
-from scoring.logistic import logistic
 from scoring.site_verdict import SprtParams
 
 _NAME = re.compile("[a-z0-9][a-z0-9.-]{0,31}")
@@ -32,6 +31,8 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def p_llm(self, number: float) -> float:
         """Probability that a text with this number is a model's, were half of all texts."""
+        from scoring.logistic import logistic  # numpy: not before a probability is wanted
+
         return float(logistic(self.slope * number + self.offset))
 
 

@@ -25,5 +25,5 @@ def test_a_name_is_no_mathematics() -> None:
         sites=[""] * 300,
         genres=[""] * 300,
     )
-    report = msgspec.structs.replace(calibrate(scores, "x", 0.05)[1], identity=r"other/$\foo$/$x")
+    report = msgspec.structs.replace(calibrate(scores, "x", 0.05)[1], identity=r"other/$\foo$/x")
     assert draw(report)["png"].startswith(b"\x89PNG")
