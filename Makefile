@@ -8,7 +8,7 @@ DEMO_VENV := .venv-demo
 BROKER := .broker/libs
 RUN_TESTS := $(BIN)/python -m pytest
 
-.PHONY: demo test test-quick lint bench gpu chaos real lock clean
+.PHONY: demo test test-quick lint bench gpu card chaos real lock clean
 
 demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this machine, with the base install
 	$(DEMO_VENV)/bin/farmwatch demo
@@ -28,8 +28,11 @@ lint: $(STAMP)
 bench: $(STAMP) $(BROKER)            ## measures beside the named peers; prints ratios, asserts nothing
 	for bench in tests/bench/bench_*.py; do $(BIN)/python -m tests.bench.$$(basename $$bench .py) || exit 1; done
 
-gpu: $(STAMP)                        ## the pair engine on this machine's NVIDIA card, random weights; figures also in gpu-figures.json
+gpu: card $(STAMP)                   ## the pair engine on this machine's NVIDIA card, random weights; figures also in gpu-figures.json
 	$(BIN)/python -m scoring.pair_bench --out gpu-figures.json
+
+card:
+	@nvidia-smi -L >/dev/null 2>&1 || { echo "farmwatch: this measures an NVIDIA card, and nvidia-smi sees none; on a CPU: python -m scoring.pair_bench --tiny" >&2; exit 3; }
 
 real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web through all stages, on both logs
 	$(BIN)/python -m tests.e2e.real_run

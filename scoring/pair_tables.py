@@ -66,6 +66,7 @@ class Bench:
 
         self.plan, self.torch = plan, torch
         self.device = torch.device(plan.device)
+        self.on_card = self.device.type == "cuda"
         self.dice = random.Random(2024)  # noqa: S311  # documents of a measurement, not a secret
         self.models = [self._model(seed) for seed in (1, 2)]
         self.documents = self._documents([plan.tokens] * plan.documents)
@@ -143,22 +144,26 @@ class Bench:
             self.torch.cuda.reset_peak_memory_stats(self.device)
 
     def machine(self) -> Table:
-        """Card, versions, and the limit that everything is measured by."""
+        """Card, versions, and the limit that everything on a card is measured by."""
         import transformers
 
         torch, side = self.torch, self.plan.square
-        a, b = (torch.randn(side, side, device=self.device, dtype=self.models[0].dtype) for _ in range(2))
-        torch.mm(a, b)
-        self.limit_flops = 10 * 2 * side**3 / self.seconds(lambda: [torch.mm(a, b) for _ in range(10)])
-        on_card = self.device.type == "cuda"
-        return {
-            "card": torch.cuda.get_device_name(self.device) if on_card else "none (CPU)",
-            "driver": _driver() if on_card else "",
-            "cuda": str(torch.version.cuda) if on_card else "",
+        versions = {
             "torch": str(torch.__version__),
             "triton": _version("triton"),
             "transformers": str(transformers.__version__),
             "dtype": self.plan.dtype,
+        }
+        if not self.on_card:
+            return {"card": "none (CPU)", **versions}
+        a, b = (torch.randn(side, side, device=self.device, dtype=self.models[0].dtype) for _ in range(2))
+        torch.mm(a, b)
+        self.limit_flops = 10 * 2 * side**3 / self.seconds(lambda: [torch.mm(a, b) for _ in range(10)])
+        return {
+            "card": torch.cuda.get_device_name(self.device),
+            "driver": _driver(),
+            "cuda": str(torch.version.cuda),
+            **versions,
             "limit_tflops": self.limit_flops / 1e12,
             "limit_measured_by": f"a product of {side} x {side}",
         }
@@ -183,11 +188,11 @@ class Bench:
         loop_mixed = len(several) / self.seconds(lambda: self._loop(several))
         result: Table = {
             "tflop_a_document": each / 1e12,
-            "limit_documents_s": self.limit_flops / each,
+            **({"limit_documents_s": self.limit_flops / each} if self.on_card else {}),
             "loop": {
                 "documents_s": loop,
                 "mixed_documents_s": loop_mixed,
-                "share_of_limit": loop * each / self.limit_flops,
+                **self._share(loop * each),
             },
         }
 
@@ -204,7 +209,7 @@ class Bench:
             padding, tokens = after.padding - before.padding, after.tokens - before.tokens
             return {
                 "documents_s": rate,
-                "share_of_limit": rate * each / self.limit_flops,
+                **self._share(rate * each),
                 "of_loop": rate / loop,
                 "mixed_documents_s": mixed,
                 "mixed_of_loop": mixed / loop_mixed,
@@ -214,9 +219,15 @@ class Bench:
         result["transformers"] = attempt(lambda: measured(lambda body: body))
         if plan.compiled:
             result["fast, compiled"] = attempt(lambda: measured(lambda body: fast_body(body, compiled=True)))
-        on_card = self.device.type == "cuda"  # elsewhere the body itself is changed, which the loop is to keep
-        result["fast"] = measured(lambda body: fast_body(body if on_card else copy.deepcopy(body)))
+        # on a CPU the body itself is changed, which the loop is to keep
+        result["fast"] = attempt(
+            lambda: measured(lambda body: fast_body(body if self.on_card else copy.deepcopy(body)))
+        )
         return result
+
+    def _share(self, flops: float) -> Table:
+        """What part of the card's limit these operations a second are; a CPU's limit is not measured."""
+        return {"share_of_limit": flops / self.limit_flops} if self.on_card else {}
 
     def equality(self) -> Table:
         """Scores of the engine beside the loop's, whose logits are widened to fp32 before the sums."""
@@ -283,7 +294,7 @@ class Bench:
         products = self.seconds(lambda: head_products(one, other, head, other_head))
         result["products_ms"] = 1e3 * products
         flops = 4 * count * plan.shape.hidden * plan.shape.words
-        result["products_share_of_limit"] = flops / products / self.limit_flops
+        result |= {f"products_{name}": share for name, share in self._share(flops / products).items()}
         if "triton" in sums:
             differences = [
                 float(((a - b).abs() / b.abs().clamp_min(1)).max())
@@ -308,28 +319,26 @@ class Bench:
         both = self.vocabulary()
         passed = float(both["triton_ms" if "triton_ms" in both else "torch_ms"])
         body = 1e3 * self.seconds(bodies)
-        activities = torch.profiler.ProfilerActivity
-        watched = [activities.CUDA] if self.device.type == "cuda" else [activities.CPU]
-        with torch.profiler.profile(activities=watched) as seen:
-            bodies()
-            self._settle()
-        on_card = self.device.type == "cuda"
-        times = [
-            (row.key[:90], float(row.self_device_time_total if on_card else row.self_cpu_time_total) / 1e3)
-            for row in seen.key_averages()
-        ]
-        total = sum(spent for _, spent in times) or 1.0
         return {
             "positions": ids.numel(),
             "bodies_ms": body,
             "head_products_ms": both["products_ms"],
             "sums_ms": passed - both["products_ms"],
             "bodies_share": body / (body + passed),
-            "kernels_of_the_bodies": {
-                name: f"{spent:.2f} ms, {spent / total:.1%}" for name, spent in sorted(times, key=lambda t: -t[1])[:14]
-            },
+            **({"kernels_of_the_bodies": self._kernels(bodies)} if self.on_card else {}),
             "vocabulary": both,
         }
+
+    def _kernels(self, work: Callable[[], None]) -> Table:
+        """The kernels that take most of the card's time."""
+        torch = self.torch
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+            work()
+            self._settle()
+        times = [(row.key[:90], float(row.self_device_time_total) / 1e3) for row in seen.key_averages()]
+        total = sum(spent for _, spent in times) or 1.0
+        most = sorted(times, key=lambda time: -time[1])[:14]
+        return {name: f"{spent:.2f} ms, {spent / total:.1%}" for name, spent in most}
 
 
 def attempt(work: Callable[[], Table]) -> Table:

@@ -3,7 +3,7 @@
     python -m tests.bench.bench_pair [documents [rounds]]
 
 The loop reads one document at a time and holds two full logit tensors (scoring/pair_reference.py: the authors'
-formulas, whole models of transformers, fp32). The engine is as shipped: batches by length, the tiled pass, fast bodies.
+formulas, whole models of transformers, fp32). The engine is as shipped: its settings are the defaults on a CPU.
 Each side runs in processes of its own, one thread, in turns; a figure is the median of the rounds. The pairs have
 GPT-2's architecture and vocabulary (50,257 words), random weights, and 4 layers; width is varied, since it decides
 which share is matrix products. The floor is the time of these products alone, in the engine's own batches: bodies'
@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-WORDS, LAYERS, LONGEST, BATCH_TOKENS = 50_257, 4, 512, 1_024
+WORDS, LAYERS, LONGEST = 50_257, 4, 512
 WIDTHS = (128, 256, 768)
 ROUNDS = 3
 SIDES = ("loop", "loop, both scores", "engine")
@@ -81,7 +81,7 @@ def one_side(side: str, width: int, count: int) -> dict[str, Any]:
             for name, model in (("observer", observer), ("performer", performer))
         ]
         models = PairModels(pair[0], pair[1], None, -1, torch.device("cpu"))
-        settings = PairSettings(device="cpu", max_tokens=LONGEST, min_tokens=2, batch_tokens=BATCH_TOKENS)
+        settings = PairSettings(device="cpu", max_tokens=LONGEST, min_tokens=2)
         engine = PairEngine(models, settings)
         engine.read_ids(texts[:2])
 
@@ -108,11 +108,11 @@ def one_side(side: str, width: int, count: int) -> dict[str, Any]:
     if side == "engine":
         stats = engine.stats
         told["padding"] = stats.padding / (stats.padding + stats.tokens)
-        told["floor_s"] = _floor(models, [len(text) for text in texts])
+        told["floor_s"] = _floor(models, [len(text) for text in texts], settings.token_budget)
     return told
 
 
-def _floor(models: Any, lengths: list[int]) -> float:
+def _floor(models: Any, lengths: list[int], budget: int) -> float:
     """CPU seconds of the matrix products alone: heads on the tokens, linear layers on the tokens and padding."""
     import torch
 
@@ -122,7 +122,7 @@ def _floor(models: Any, lengths: list[int]) -> float:
 
     spent = 0.0
     with torch.inference_mode():
-        for batch in batches(lengths, BATCH_TOKENS):
+        for batch in batches(lengths, budget):
             tokens, padded = sum(lengths[at] for at in batch), len(batch) * max(lengths[at] for at in batch)
             width = models.observer.head.weight.shape[1]
             hidden, wide = torch.randn(padded, width), torch.randn(padded, 4 * width)

@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 
 from scoring.pair_bench import main
 from scoring.pair_reference import FalconShape, document_flops
-from scoring.pair_tables import FAILED, attempt
+from scoring.pair_tables import FAILED, Bench, attempt, plan_of
 
 
 def test_a_document_of_the_falcon_pair_costs_14_33_tflop() -> None:
@@ -47,7 +47,20 @@ def test_the_whole_script_runs_small(tmp_path: Path) -> None:
     assert tables["equality"]["equal"] and tables["equality"]["documents"] == 4
     assert tables["throughput"]["fast"]["of_loop"] > 0
     assert 0 <= tables["throughput"]["fast"]["padding_share"] < 1
+    assert "limit" not in out.read_text() and "driver" not in tables["machine"], "there is no card to measure by"
     assert all(f"\n{name}\n" in found.stdout for name in ("machine", "throughput", "equality", "memory", "profile"))
+
+
+def test_a_way_that_fails_costs_no_other_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each way of the throughput is tried by itself: where the fast bodies fail, the loop's figures stay."""
+
+    def fails(*_: object, **__: object) -> object:
+        raise RuntimeError("no such kernel")
+
+    monkeypatch.setattr("scoring.pair_body.fast_body", fails)
+    found = Bench(plan_of(tiny=True)).throughput()
+    assert found["fast"] == {FAILED: "RuntimeError: no such kernel"}
+    assert found["loop"]["documents_s"] > 0 and found["transformers"]["documents_s"] > 0
 
 
 def test_without_a_card_it_says_what_it_needs(
