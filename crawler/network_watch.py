@@ -108,7 +108,8 @@ class NetworkWatch:
     def summarise(self, now_ms: int, *, last: bool = False) -> None:
         """Log how many requests failed and why, once a minute, or at once when it is the `last` time."""
         if self._reasons and (last or now_ms - self._summary_since_ms >= _SUMMARY_MS):
-            log.info("fetches_failed", total=self._reasons.total(), reasons=dict(self._reasons.most_common()))
+            reasons = ", ".join(f"{reason} {count}" for reason, count in self._reasons.most_common())
+            log.info("fetches_failed", total=self._reasons.total(), reasons=reasons)
             self._reasons.clear()
             self._summary_since_ms = 0
 

@@ -53,11 +53,14 @@ def _known(error: Exception) -> Exit | None:
     """Exit code of an error that a package raises on purpose, with a message for the operator; None for a bug."""
     from crawler.errors import CrawlError
     from filters.errors import BadRuleset, FiltersError, UnknownExtractor
-    from scoring.errors import BadParameters, ScoringError, UnknownDetector
+    from scoring.errors import BadParameters, ScoringError, TooFewLabels, UnknownDetector, UnknownThresholds
     from stream.errors import StreamError
 
-    if isinstance(error, CrawlError | BadRuleset | UnknownExtractor | UnknownDetector | BadParameters):
+    named_wrong = BadRuleset | UnknownExtractor | UnknownDetector | UnknownThresholds
+    if isinstance(error, CrawlError | BadParameters | named_wrong):
         return Exit.USAGE
+    if isinstance(error, TooFewLabels):
+        return Exit.PROBLEM
     if isinstance(error, FiltersError | ScoringError | StreamError):
         return Exit.UNAVAILABLE
     return None

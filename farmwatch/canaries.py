@@ -112,7 +112,8 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
             body = _body(page)
             _refuse_two_truths(page, number, seen)
         except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
-            raise BadCanaries(f"{file}: line {number}: {' '.join(str(error).split())[:300]}") from error
+            said = "truth is human or llm" if str(error).endswith("`$.truth`") else " ".join(str(error).split())[:300]
+            raise BadCanaries(f"{file}: line {number}: {said}") from error
         site = (page.truth, page.site)
         if site not in pages and len(pages) == SITES_CAP:
             raise BadCanaries(f"{file}: line {number}: more than {SITES_CAP} canary sites")

@@ -102,13 +102,13 @@ def rate(
 
 def _tell(lines: list[RateLine], cut: Cut) -> None:
     if cut.text:
-        message(f"only sites of {cut.text}")
+        message(f"only these sites: {cut.text}")
     for line in lines:
         group = f"{line.by} {line.group}: " if line.by else ""
         put(one_line(f"{group}{line.text}"))
         mixed = f" ({line.mixed} of all mixed)" if line.mixed else ""
         put(
-            f"  {line.sites} sites: {line.llm} llm, {line.human} human, {line.undecided} undecided,"
+            f"  {counted(line.sites, 'site')}: {line.llm} llm, {line.human} human, {line.undecided} undecided,"
             f" {line.unclassifiable} unclassifiable{mixed}; ruleset {line.ruleset or '-'} {line.digest or '-'};"
             f" detector {line.detector or '-'}; site method {line.site_method or '-'} {line.site_method_digest or '-'}"
         )

@@ -42,7 +42,7 @@ _CONDITIONS = {
 _UNITS = {"s": "seconds", "ms": "milliseconds", "bytes": "bytes"}
 _EXITS = {
     Exit.OK: "done, nothing wrong",
-    Exit.PROBLEM: "done, and a problem was found: the audit is broken, a doctor's FAIL, lines skipped, nothing found",
+    Exit.PROBLEM: "a problem was found: audit broken, a doctor's FAIL, lines skipped, nothing found, too few labels",
     Exit.USAGE: "usage or configuration; nothing was done",
     Exit.UNAVAILABLE: "the log, a file or a model is not there or cannot be used",
     Exit.INTERRUPTED: "Ctrl-C",

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import message, put_json, put_table
+from farmwatch.messages import counted, message, put_json, put_table
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 
@@ -77,7 +77,7 @@ def sites(
     )
     if shown:
         message(COLUMNS)
-    message(f"{len(shown)} of {len(found)} sites shown; {len(rows)} in the log")
+    message(f"{len(shown)} of {counted(len(found), 'site')} shown; {len(rows)} in the log")
     tell(warnings, short=True)
     return Exit.OK
 

@@ -182,7 +182,8 @@ class DecileTest:
     def evidence(self, verdict: SiteVerdict) -> str:
         """Why a verdict is what it is, in one sentence for people."""
         if verdict.verdict == UNCLASSIFIABLE:
-            return f"{verdict.pages} usable scores, at least {PAGES} are needed{afterthoughts(verdict)}"
+            scores = "score" if verdict.pages == 1 else "scores"
+            return f"{verdict.pages} usable {scores}, at least {PAGES} are needed{afterthoughts(verdict)}"
         side = "above" if verdict.verdict == LLM else "not above"
         said = f"deciles of {verdict.pages} scored articles; margin {verdict.llr:+.2f}, {side} 0"
         return said + afterthoughts(verdict)

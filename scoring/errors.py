@@ -133,6 +133,14 @@ class DeviceGone(ScoringError):
     fatal = True  # not the fault of a record: none is buried for it
 
 
+class TooFewLabels(BadTrainingData):
+    """There are too few labelled texts or sites to learn from; the message says how many are needed."""
+
+
+class UnknownThresholds(BadThresholds):
+    """No threshold set of this name is published for the detector. The operator names one that is, or a file."""
+
+
 class NoSiteTest(ScoringError):
     """No numbers are known by which this detector's scores could judge sites.
 

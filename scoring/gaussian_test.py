@@ -28,7 +28,7 @@ import msgspec
 
 from scoring.bimodal import is_mixed
 from scoring.detector_family import BINOCULARS_FALCON, not_as_measured
-from scoring.errors import BadParameters, BadTrainingData, NoSiteTest
+from scoring.errors import BadParameters, BadTrainingData, NoSiteTest, TooFewLabels
 from scoring.sequential import SequentialTest, check_errors, wald_bounds
 from scoring.site_method import MethodName, PageScore, SiteVerdict, method_digest
 
@@ -114,7 +114,7 @@ def fit_gaussian(human: Sequence[Sequence[float]], llm: Sequence[Sequence[float]
     for label, sites in (("human", human), ("llm", llm)):
         used = [site for site in sites if len(site) > 1]
         if len(used) < 2:
-            raise BadTrainingData(f"{len(used)} {label} sites with at least 2 scores, at least 2 are needed")
+            raise TooFewLabels(f"{len(used)} {label} sites with at least 2 scores, at least 2 are needed")
         centres = [statistics.fmean(site) for site in used]
         within = statistics.fmean(statistics.pvariance(site) for site in used)
         between = statistics.pvariance(centres)

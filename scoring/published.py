@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from scoring.detector_family import not_as_measured
-from scoring.errors import BadParameters, BadThresholds
+from scoring.errors import BadParameters, BadThresholds, UnknownThresholds
 from scoring.threshold_set import ThresholdSet
 
 _SLASHES = 3  # of a base: binoculars / pair / dtype / max_tokens
@@ -48,7 +48,7 @@ def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
                 return found
         there = ", ".join(found.name for found in published)
         why = not_as_measured(base) if name_or_path in _PUBLISHED else ""
-        raise BadThresholds(
+        raise UnknownThresholds(
             f"no threshold set {name_or_path!r} is published for {base}{why and f' ({why})'}:"
             f" name {f'{there}, or ' if there else ''}the file (….json) that `farmwatch calibrate` wrote"
         )

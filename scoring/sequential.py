@@ -110,7 +110,8 @@ class SequentialTest:
     def evidence(self, verdict: SiteVerdict) -> str:
         """Why a verdict is what it is, in one sentence for people."""
         if verdict.verdict == UNCLASSIFIABLE:
-            return f"{verdict.pages} usable scores, at least {self.min_articles} are needed"
+            scores = "score" if verdict.pages == 1 else "scores"
+            return f"{verdict.pages} usable {scores}, at least {self.min_articles} are needed"
         seen = f"{verdict.flagged} of the first {verdict.pages_used} of {verdict.pages} scored articles are flagged"
         ratio = f"log-likelihood ratio {verdict.llr:+.2f}"
         lower, upper = self.bounds

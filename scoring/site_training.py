@@ -15,7 +15,7 @@ import numpy as np
 
 from scoring.deciles import FORMAT, PAGES, DecileNumbers, Errors, deciles
 from scoring.detector_family import family
-from scoring.errors import BadTrainingData, MissingExtra
+from scoring.errors import BadTrainingData, MissingExtra, TooFewLabels
 from scoring.gaussian_test import GaussianParams, GaussianTest, fit_gaussian
 from scoring.site_method import DECIDED, HUMAN, LLM, PageScore
 
@@ -53,7 +53,7 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
     used = [site for site in sites if len(site.scores) >= PAGES]
     count = {llm: sum(site.llm == llm for site in used) for llm in (False, True)}
     if min(count.values()) < MIN_SITES:
-        raise BadTrainingData(
+        raise TooFewLabels(
             f"{count[False]} human and {count[True]} llm sites with at least {PAGES} scores;"
             f" at least {MIN_SITES} of each are needed"
         )

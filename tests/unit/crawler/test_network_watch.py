@@ -103,7 +103,7 @@ def test_failures_are_summed_up_once_a_minute() -> None:
         watch.summarise(0, last=True)
         watch.summarise(0, last=True)
     assert [entry["total"] for entry in logs] == [61, 39]
-    assert logs[0]["reasons"] == {"timeout": 40, "dns": 21}
+    assert logs[0]["reasons"] == "timeout 40, dns 21"
     assert ".test" not in str(logs)
 
 

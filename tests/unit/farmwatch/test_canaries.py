@@ -104,7 +104,7 @@ def test_paragraphs_are_kept(tmp_path: Path) -> None:
     ("bad", "said"),
     [
         ("{", "line 2"),
-        ('{"truth": "robot", "site": "a", "text": "x"}', "line 2: Invalid enum value 'robot'"),
+        ('{"truth": "robot", "site": "a", "text": "x"}', "line 2: truth is human or llm"),
         ({"truth": "llm", "text": "x"}, "line 2: Object missing required field `site`"),
         (line(site="No Label"), "line 2: site 'No Label' is no label"),
         (line(text="  "), "line 2: a page has either text or html"),

@@ -172,6 +172,14 @@ def test_thresholds_of_an_unknown_detector_are_refused(farmwatch: Runner) -> Non
     assert (ran.code, "binocular" in ran.err) == (Exit.USAGE, True)
 
 
+@pytest.mark.parametrize("command", [["detectors"], ["score", "nothing.jsonl"]])
+def test_a_set_that_nobody_published_is_a_wrong_name(farmwatch: Runner, command: list[str]) -> None:
+    """Like an unknown detector: the configuration names what is not there; `detectors` lists nevertheless."""
+    ran = farmwatch(*command, "--set", 'score.thresholds={"lite-ngram" = "accuracy"}', *WITHOUT_MODELS)
+    assert ran.code == (Exit.PROBLEM if command == ["detectors"] else Exit.USAGE)
+    assert "no threshold set 'accuracy'" in ran.err
+
+
 class Engine:
     """Abstains from all texts but "bad", which no device takes; the device is lost once."""
 

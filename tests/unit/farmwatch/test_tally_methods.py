@@ -154,5 +154,5 @@ def test_train_sites_wants_sites_enough(farmwatch: Runner, tmp_path: Path) -> No
     out = tmp_path / "numbers.json"
     lines = [*lines_of(*SITES[4:8], detector="fake/w"), {"label": "llm", "score": 1.0, "detector": "fake/w"}]
     ran = farmwatch("train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
-    assert ran.code != Exit.OK and not out.exists()
+    assert ran.code == Exit.PROBLEM and not out.exists()
     assert "line 65: no site" in ran.err and "2 human and 2 llm sites" in ran.err

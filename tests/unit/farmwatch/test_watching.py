@@ -166,7 +166,7 @@ def test_sites_says_how_many_it_left_out(farmwatch: Runner, finished: str) -> No
     ran = farmwatch("sites", "--verdict", "llm", "--log", finished)
     assert "kept.example" in ran.out
     assert "b.example" not in ran.out
-    assert "1 of 1 sites shown; 2 in the log" in ran.err
+    assert "1 of 1 site shown; 2 in the log" in ran.err
     assert "1 of 2 sites shown" in farmwatch("sites", "--limit", "1", "--log", finished).err
 
 

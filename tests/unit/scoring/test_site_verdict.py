@@ -120,6 +120,7 @@ def test_a_site_closes_with_the_page_that_decides_where_nothing_may_correct_it()
     ("flags", "sentence"),
     [
         ([True] * 3, "3 usable scores, at least 5 are needed"),
+        ([True], "1 usable score, at least 5 are needed"),
         (
             [True] * 7,
             "6 of the first 6 of 7 scored articles are flagged; log-likelihood ratio +7.07, at or above 6.89",
