@@ -19,7 +19,8 @@ known at least 10 of each label are asked for.
 an LLM site. Sites differ, and the test is wrong for those between, so both lie toward the other kind: p0 is the share
 which nine of ten human sites stay at or below, p1 the one which nine of ten LLM sites reach. On 69 real sites with
 Binoculars at .9015 this gives .20 and .63; the test's own defaults are .20 and .65. Fewer articles than could decide
-at these leave a site unclassifiable.
+at these leave a site unclassifiable. Crawling stops at 20 usable scores: a test that could not say llm, or not human,
+by then, whatever the pages are, is none. At p0 = .80 and p1 = .98 it takes 34 flagged pages in a row to say llm.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ from scoring.errors import BadParameters, CalibrationRefused
 from scoring.labelled_scores import LabelledScores, separation
 from scoring.platt import cross_fitted, fit_curve, reliability
 from scoring.published import published_for
+from scoring.settings import TallySettings
 from scoring.shares import share
-from scoring.site_verdict import SprtParams, params_for
+from scoring.site_verdict import SprtParams, fewest_pages, params_for
 from scoring.threshold_set import Curve, ThresholdSet
 
 LLM_TEXTS = 100  # needed at least: a share of 50 to 80% of them is then known to 8 to 10 points
@@ -44,6 +46,7 @@ SITES = 10  # of each label, needed at least where sites are known
 SITE_TEXTS = 5  # a site of fewer says nothing of the share of its pages that is flagged
 BANDS = ((0, 150), (150, 300), (300, 700), (700, None))  # words: from, below
 GENRES = 20  # shown; the rest is one row
+_READ = TallySettings().enough_articles  # usable scores of a site, unless set
 _TOWARD = 0.9  # sites that lie on the right side of p0, and of p1
 
 
@@ -223,16 +226,15 @@ def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams 
         return None, f"none of its own: {said}, too near for a test at this threshold; take a higher --fpr"
     built_in = scores.detector.split("/", 1)[0] == BUILT_IN
     start = params_for(BUILT_IN) if built_in else SprtParams()
-    return msgspec.structs.replace(
-        start, p0=p0, p1=p1, min_articles=max(start.min_articles if built_in else 1, _fewest(start, p0, p1))
-    ), said
-
-
-def _fewest(start: SprtParams, p0: float, p1: float) -> int:
-    """Articles with which the test could decide at all: all of them flagged, or none."""
-    flagged = math.log((1 - start.beta) / start.alpha) / min(math.log(p1 / p0), start.clip)
-    clear = math.log((1 - start.alpha) / start.beta) / min(math.log((1 - p0) / (1 - p1)), start.clip)
-    return math.ceil(min(flagged, clear))
+    fewest = fewest_pages(msgspec.structs.replace(start, p0=p0, p1=p1, min_pages=1, min_articles=1))
+    if max(fewest) > _READ:
+        return None, (
+            f"none of its own: {said}; with these the test needs {fewest.llm} pages to say llm and {fewest.human} to"
+            f" say human, and {_READ} of a site are read (tally.enough_articles);"
+            f" take a {'lower' if fewest.llm > _READ else 'higher'} --fpr"
+        )
+    least = start.min_articles if built_in else 1
+    return msgspec.structs.replace(start, p0=p0, p1=p1, min_articles=max(least, min(fewest))), said
 
 
 def _sites(scores: LabelledScores, *, llm: bool) -> int:

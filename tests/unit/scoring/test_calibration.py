@@ -359,6 +359,23 @@ def test_without_enough_sites_there_is_no_site_test() -> None:
     assert params is None and "too near" in told
 
 
+def test_a_test_that_can_never_say_llm_is_not_written() -> None:
+    """Where nine of ten human sites are flagged on up to 80% of their pages, llm would take 34 flagged pages in a row,
+    and 20 are read: None, with these numbers and what to do.
+    """
+    flagged = {f"h{number}": 40 for number in range(12)} | {f"l{number}": 49 for number in range(12)}
+    value, sites = [], []
+    for site, count in flagged.items():
+        value += [2.0] * count + [0.0] * (50 - count)
+        sites += [site] * 50
+    made = scores(value[:600], value[600:], sites=sites)
+    params, told = measure_sites(made, 1.0)
+    assert params is None
+    assert "at most 80.0% of their pages" in told and "at least 98.0%" in told
+    assert "needs 34 pages to say llm and 2 to say human, and 20 of a site are read (tally.enough_articles)" in told
+    assert "take a lower --fpr" in told
+
+
 # real pages
 
 
