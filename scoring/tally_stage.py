@@ -66,7 +66,7 @@ class TallyStage(Stage):
         del prepared  # nothing here is slow
         result = self._kind(record, ctx)
         ruleset = record.ruleset if isinstance(record, Verdict) else ""
-        ctx.meter.count("stage_records", run=self._run, ruleset=ruleset, stage=self.name, result=result)
+        ctx.meter.count("stage_records", run=ctx.run or self._run, ruleset=ruleset, stage=self.name, result=result)
         if result == "repeated_hit":
             return
         key = record.site.encode()

@@ -54,6 +54,11 @@ class Context:
             raise RuntimeError("this stage has no store")
         return self._state
 
+    @property
+    def run(self) -> str:
+        """The run that the record at hand belongs to by its headers; "" where they do not say."""
+        return self._headers.get("run", "")
+
     def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
         """Append a record to `topic`, in the partition of the site at hand; `key` defaults to the record's site.
 
