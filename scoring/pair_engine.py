@@ -83,6 +83,7 @@ class EngineStats(msgspec.Struct, frozen=True):
 
     tokens: int = 0  # of the texts that went through the device
     padding: int = 0  # positions computed beside them
+    batches: int = 0
     busy_s: float = 0.0  # with a batch under way, seconds
     out_of_memory: int = 0
     losses: int = 0  # of the device
@@ -106,8 +107,7 @@ class PairEngine:
     ) -> None:
         """Read with `models`; `reload` brings them back after a loss, `suspects` is the file that remembers losses.
 
-        `device` and `clock` are for tests.
-        """
+        `device` and `clock` are for tests."""
         self._settings = settings
         self._reload = reload or (lambda: load_models(settings))
         self._on = device or (lambda models: PairDevice(models, kernel=settings.kernel))
@@ -124,15 +124,14 @@ class PairEngine:
         self._losses = self._losses_to_suspects = 0  # with no text scored in between
         self._suspects = Suspects(suspects)
         self._closed = False
-        self._tokens = self._padding = 0
+        self._tokens = self._padding = self._batches = 0
         self._out_of_memory = self._all_losses = 0
         self._busy_s = self._landed_at = 0.0
 
     def read(self, texts: Sequence[str]) -> list[Result]:
         """One result per text, in order; a PoisonText stands for a text that is to be buried.
 
-        Raises DeviceLost or OutOfDeviceMemory (worth a retry), DeviceGone (the process is to end), or CannotScore after
-        `close`.
+        Raises DeviceLost, OutOfDeviceMemory (worth a retry), DeviceGone (the process is to end), CannotScore (closed).
         """
         losses = self._all_losses
         results: list[Result] = []
@@ -152,8 +151,8 @@ class PairEngine:
     def _read(self, texts: Sequence[Ids], losses: int, *, blames: bool = True) -> list[Result]:
         """As `read_ids`, for a call that began after so many losses.
 
-        A call that waited while another lost the device fails with it: it does not load the models again only to be
-        rolled back with the other. Without `blames` a loss is no fault of the texts.
+        A call that waited while another lost the device fails with it and loads nothing: both are rolled back. Without
+        `blames` a loss is no fault of the texts.
         """
         cut = [ids[: self._settings.max_tokens] for ids in texts]
         for ids in cut:
@@ -208,6 +207,7 @@ class PairEngine:
         return EngineStats(
             self._tokens,
             self._padding,
+            self._batches,
             self._busy_s,
             self._out_of_memory,
             self._all_losses,
@@ -315,15 +315,13 @@ class PairEngine:
             self._fitting = 0
         self._tokens += sum(lengths)
         self._padding += len(lengths) * max(lengths) - sum(lengths)
+        self._batches += 1
         now = self._clock()
         self._busy_s += now - max(flight.launched_at, self._landed_at)
         self._landed_at = now
 
     def _make_room(self, device: Device, texts: Sequence[Ids], batch: Sequence[int], error: OutOfDeviceMemory) -> int:
-        """After `batch` did not fit: the token budget of what is left of this call, half of what the batch had.
-
-        Later calls begin with no less than max_tokens, unless less is configured.
-        """
+        """After `batch` did not fit: the budget of what is left of this call. Later ones have max_tokens at least."""
         _forget_frames(error)
         device.free()
         self._out_of_memory += 1

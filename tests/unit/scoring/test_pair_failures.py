@@ -420,7 +420,7 @@ def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -
     engine = start(FakeDevice())
     engine.read_ids(texts(10, 7, 1, 12))
     stats = engine.stats
-    assert (stats.tokens, stats.padding) == (29, 7)
+    assert (stats.tokens, stats.padding, stats.batches) == (29, 7, 1)
     assert (stats.memory, stats.kernel) == (DeviceMemory(1, 2, 3), "fake")
     assert stats.busy_s > 0
 
