@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from scoring.function_words import function_words_per_100
-from scoring.ngrams import tokens as word_tokens
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -161,4 +160,6 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 def _function_words_per_100(text: str) -> float:
     words = len(text.split())
+    from scoring.ngrams import tokens as word_tokens  # it brings numpy: not for who asks for an identity
+
     return function_words_per_100(word_tokens(text.lower().replace("’", "'")), words)

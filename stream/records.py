@@ -160,9 +160,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     mixed: bool = False  # two clear groups of scores: part of the site looks written by a model, part does not
     decided_at: int = 0  # fetch time of the page whose score decided; 0 = not decided
     days: list[int] = []  # days (since 1970, UTC) with a hit of the site, sorted; the newest MAX_DAYS of them
-    method_digest: str = (
-        ""  # of the method's parameters and its closing rule, 8 hex; "" = an older row
-    )
+    method_digest: str = ""  # of the method's parameters and its closing rule, 8 hex; "" = an older row
 
 
 class RatePoint(Record, frozen=True, kw_only=True):
