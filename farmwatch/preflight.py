@@ -20,7 +20,13 @@ from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.messages import counted, message, one_line
 from farmwatch.role_names import Role
-from farmwatch.roles import create_topics, load_configured_ruleset, open_configured, site_test_of, tally_identity
+from farmwatch.roles import (
+    configured_site_method,
+    create_topics,
+    load_configured_ruleset,
+    open_configured,
+    tally_identity,
+)
 from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.canary import is_canary
 from stream.errors import StreamError
@@ -68,21 +74,18 @@ def check_detectors(config: Config, roles: Sequence[Role]) -> None:
 
             refuse_unfit_pair(config.score.pair)
     if Role.TALLY in roles:
-        from scoring.method_choice import site_method
-
         refuse_uncalibrated([tally_identity(config)])
-        site_method(config.tally, tally_identity(config), site_test_of(config))
+        configured_site_method(config)
 
 
 def never_said(config: Config) -> str:
     """What the configured test cannot say of any site before its crawl stops; "" where it can say both.
 
-    Only of the method `sprt`. Raises as `tally_identity` and `site_method`.
+    Only of the method `sprt`. Raises as `configured_site_method`.
     """
-    from scoring.method_choice import site_method
     from scoring.site_verdict import SiteTest, fewest_pages
 
-    method = site_method(config.tally, tally_identity(config), site_test_of(config))
+    method = configured_site_method(config)
     if not isinstance(method, SiteTest):
         return ""
     enough = config.tally.enough_articles

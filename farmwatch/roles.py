@@ -31,6 +31,7 @@ from stream.watching import Health
 if TYPE_CHECKING:
     from filters.ruleset import Ruleset
     from scoring.detector import Detector
+    from scoring.site_method import SiteMethod
     from scoring.site_verdict import SprtParams
 
 _log = structlog.get_logger()
@@ -93,6 +94,13 @@ def site_test_of(config: Config) -> SprtParams | None:
 
     chosen = threshold_set_of(config.score, tally_identity(config))
     return None if chosen is None else chosen.site_test
+
+
+def configured_site_method(config: Config) -> SiteMethod:
+    """The site method of [tally], with its numbers. Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`."""
+    from scoring.method_choice import site_method
+
+    return site_method(config.tally, tally_identity(config), site_test_of(config))
 
 
 def configured_warnings(config: Config) -> dict[str, str]:
@@ -200,12 +208,9 @@ def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> 
 
 
 def _run_with_upkeep(loop: StageLoop, log: Log, config: Config, metrics: Metrics, stop: threading.Event) -> None:
-    from scoring.method_choice import site_method
-
     ended = threading.Event()
-    identity = tally_identity(config)
-    method = site_method(config.tally, identity, site_test_of(config))
-    upkeep = Upkeep(log, config, metrics, identity, (method.name, method.digest))
+    method = configured_site_method(config)
+    upkeep = Upkeep(log, config, metrics, tally_identity(config), (method.name, method.digest))
     thread = threading.Thread(target=upkeep.run, args=(ended,), name="upkeep", daemon=True)
     thread.start()
     try:

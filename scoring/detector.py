@@ -179,7 +179,7 @@ def _load_built_in(settings: ScoreSettings) -> Detector:
 
     detector = LiteNgram.load(settings.weights)
     thresholds = _thresholds(BUILT_IN, settings, base_of(detector.identity))
-    return detector if thresholds is None else LiteNgram.load(settings.weights, thresholds)
+    return detector if thresholds is None else LiteNgram(detector.weights, detector.warning, thresholds)
 
 
 def _identity(name: str, settings: ScoreSettings) -> str:

@@ -196,6 +196,11 @@ class PairEngine:
         return [number % self._words for number in range(1, min(length, self._settings.max_tokens) + 1)]
 
     @property
+    def batches(self) -> int:
+        """Batches that were read since the start; unlike `stats` it does not ask the device."""
+        return self._batches
+
+    @property
     def loaded(self) -> bool:
         """False from the loss of the device until the models are loaded again."""
         return self._device is not None

@@ -105,7 +105,7 @@ class Panel:
 
     def advanced(self) -> int:
         """A number that grows with each batch of an engine and each call of another detector; from any thread."""
-        return self._calls + sum(engine.stats.batches for engine in self._engines)
+        return self._calls + sum(engine.batches for engine in self._engines)
 
     def loaded(self) -> bool:
         """False from the loss of a device until its models are loaded again."""

@@ -61,6 +61,10 @@ class FakeEngine:
         self.closed = True
 
     @property
+    def batches(self) -> int:
+        return len(self.read_texts)
+
+    @property
     def stats(self) -> Any:
         tokens = sum(len(text) for texts in self.read_texts for text in texts)
         memory = SimpleNamespace(used_bytes=1000, peak_bytes=2000, total_bytes=3000)
@@ -68,7 +72,6 @@ class FakeEngine:
         return SimpleNamespace(
             tokens=tokens,
             padding=padding,
-            batches=len(self.read_texts),
             batch_tokens=2048,
             out_of_memory=0,
             losses=self.losses,
