@@ -14,16 +14,19 @@ class Kind(enum.Enum):
     """What a request is for; the value is the `kind` label of metrics."""
 
     ROBOTS = "robots"
+    TDMREP = "tdmrep"  # /.well-known/tdmrep.json
     SITEMAP = "sitemap"
     PAGE = "page"
 
 
 class Outcome(enum.Enum):
-    """How a request ended; the values are those of `Page.outcome`."""
+    """How a job ended; the values are those of `Page.outcome`, but for DEFERRED: no request was made, come back later."""
 
     FETCHED = "fetched"
+    UNCHANGED = "unchanged"  # 304 to a conditional request
     REFUSED = "refused"
     FAILED = "failed"
+    DEFERRED = "deferred"
 
 
 REDIRECTED = "redirected"  # outcome of a request whose answer led elsewhere
@@ -39,13 +42,18 @@ class Request(msgspec.Struct):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One request to one site. `rules` are those of the site's robots.txt, None for robots.txt itself."""
+    """One request to one site. `rules` are those of the site's robots.txt, None for robots.txt itself.
+
+    `etag` and `last_modified` are those of the last visit; a request with either is conditional (RFC 9110 section 13).
+    """
 
     kind: Kind
     site: str
     url: str
     delay_s: float
     rules: RobotsRules | None = None
+    etag: str = ""
+    last_modified: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,3 +81,5 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_s: float | None = None
     opt_out: list[str] = []
     sitemap: SitemapFile = SitemapFile()
+    not_before_ms: int = 0  # of a deferred job: when its domain and its address have a place for it
+    address: str = ""  # IP address that the last response came from

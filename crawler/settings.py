@@ -22,6 +22,8 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     # Politeness
     delay_s: float = 5.0  # seconds between the starts of two requests to a host
+    domain_delay_s: float = 2.0  # the same for all hosts of a registrable domain together; 0: no such limit
+    address_delay_s: float = 1.0  # the same for all hosts at an IP address together; 0: no such limit
     delay_per_second: float = 2.0  # a slow host waits at least this many times the duration of its last response
     delay_slow_cap_s: float = 60.0  # most seconds that a slow response adds up to
     crawl_delay_cap_s: float = 120.0  # robots Crawl-delay is obeyed up to here; beyond it the site is skipped
@@ -30,6 +32,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     robots_ttl_s: float = 86_400.0  # seconds that a robots.txt is believed
     robots_retry_s: float = 3600.0  # seconds until a robots.txt that answered with an error is asked again
     robots_tries: int = 3  # attempts at a robots.txt before the site is given up
+    ask_tdmrep: bool = True  # ask each site once for /.well-known/tdmrep.json, where owners reserve text and data mining
     obey_opt_out: bool = False  # True: pages that opt out of mining are recorded as refused, without a body
 
     # How much of a site
@@ -47,6 +50,13 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     network_wait_s: float = 21_600.0  # seconds that no site is given up while none answers: our network; 0: never
     reopen_s: float = 86_400.0  # seconds after which a new hit tries an unreachable site again
 
+    # Asking again, as long as the site is not stopped: seconds after which a URL of that status is asked for again; 0:
+    # never. One that failed (fetch_error) is asked again by retry_s and tries.
+    refetch_fetched_s: float = 2_592_000.0  # with If-None-Match and If-Modified-Since; the sitemaps are read again, too
+    refetch_redirection_s: float = 0.0  # a URL that another one leads to
+    refetch_error_s: float = 0.0  # one that failed for good
+    refetch_refused_s: float = 0.0  # one that robots.txt or an opt-out forbade
+
     # One request
     max_in_flight: int = 64  # requests under way in this process
     body_bytes: int = 2 * 1024 * 1024  # inflated bytes kept of a page; more is cut off and flagged
@@ -54,6 +64,14 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     idle_timeout_s: float = 15.0  # longest silence while a response is read
     total_timeout_s: float = 60.0  # one request from start to end
     redirects: int = 10  # hops followed for a page
+    nameservers: list[str] = []  # address or address:port of each; empty: those of the system
+    dns_least_s: float = 60.0  # seconds that a DNS answer is kept at least, whatever its time to live,
+    dns_most_s: float = 3600.0  # and at most
+
+    # What is kept beside the log
+    warc_folder: str = ""  # everything fetched goes to WARC files in this folder, too; empty: none are written
+    warc_bytes: int = 1_000_000_000  # compressed bytes after which a new file begins
+    warc_s: float = 3600.0  # seconds after which a new file begins
 
     # Tests and the demo
     allow_private: bool = False  # True lifts the guard against private addresses

@@ -36,6 +36,7 @@ class Hit(Record, frozen=True, kw_only=True):
     title: str = ""
     snippet: str = ""
     fetched_at: int = 0
+    imported: bool = False  # its page came from an archive: the crawler does not ask for it
 
 
 class Page(Record, frozen=True, kw_only=True):
@@ -44,7 +45,7 @@ class Page(Record, frozen=True, kw_only=True):
     page_id: str  # digest of the URL; the same on every visit
     url: str
     visit: int = 1
-    outcome: str = "fetched"  # fetched | refused | failed
+    outcome: str = "fetched"  # fetched | unchanged | refused | failed
     reason: str = ""  # why refused or failed: robots, private_address, http_404, timeout, …
     final_url: str = ""
     status: int = 0  # HTTP; 0 = no answer
@@ -56,9 +57,10 @@ class Page(Record, frozen=True, kw_only=True):
     truncated: bool = False
     fetched_at: int = 0
     duration_ms: int = 0
-    found_by: str = "hit"  # hit | sitemap | link
+    found_by: str = "hit"  # hit | sitemap | link | import
     opt_out: list[str] = []  # opt-out signals seen on the page
     hits: list[str] = []  # ids of the hits that asked for this URL
+    address: str = ""  # IP address that answered; "" = none, or not known
 
 
 class Features(Record, frozen=True, kw_only=True):

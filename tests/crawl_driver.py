@@ -20,6 +20,10 @@ def settings_for(target: str, **changes: object) -> CrawlSettings:
     values: dict[str, object] = {
         "contact": "https://crawler.example/about",
         "delay_s": 0.03,
+        "domain_delay_s": 0.0,
+        "address_delay_s": 0.0,
+        "ask_tdmrep": False,
+        "refetch_fetched_s": 0.0,
         "retry_s": 0.03,
         "robots_retry_s": 0.05,
         "connect_timeout_s": 2.0,

@@ -39,6 +39,8 @@ partitions = 4
 contact = "{contact}"
 delay_s = {delay_s}
 delay_per_second = 0.5
+domain_delay_s = 0.0  # all of its sites stand at one address
+address_delay_s = 0.0
 allow_private = true
 resolve_to = {{ "*" = "{web}" }}
 

@@ -86,6 +86,9 @@ def settings_for(target: str) -> CrawlSettings:
     return CrawlSettings(
         contact="https://crawler.example/about",
         delay_s=0.0005,
+        domain_delay_s=0.0,
+        address_delay_s=0.0,
+        ask_tdmrep=False,
         delay_per_second=0.0,
         max_in_flight=IN_FLIGHT,
         page_budget=PER_SITE,
