@@ -20,7 +20,7 @@ class Kind(enum.Enum):
 
 
 class Outcome(enum.Enum):
-    """How a job ended; the values are those of `Page.outcome`, but for DEFERRED: no request was made, come back later."""
+    """How a job ended; the values are those of `Page.outcome`, but for DEFERRED: no request, come back later."""
 
     FETCHED = "fetched"
     UNCHANGED = "unchanged"  # 304 to a conditional request

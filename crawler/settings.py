@@ -32,7 +32,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     robots_ttl_s: float = 86_400.0  # seconds that a robots.txt is believed
     robots_retry_s: float = 3600.0  # seconds until a robots.txt that answered with an error is asked again
     robots_tries: int = 3  # attempts at a robots.txt before the site is given up
-    ask_tdmrep: bool = True  # ask each site once for /.well-known/tdmrep.json, where owners reserve text and data mining
+    ask_tdmrep: bool = True  # ask each site for /.well-known/tdmrep.json, in which owners reserve data mining
     obey_opt_out: bool = False  # True: pages that opt out of mining are recorded as refused, without a body
 
     # How much of a site
