@@ -211,6 +211,16 @@ class EmbeddedLog:
                 return
             after = rows[-1][0]
 
+    @contextlib.contextmanager
+    def read_state(self, store: str, partition: int) -> Iterator[EmbeddedState]:
+        """Committed state of a store as it stands now, of one read transaction. Raises LogUnavailable."""
+        with self._reader() as reader:
+            reader.database.execute("BEGIN")
+            try:
+                yield EmbeddedState(reader.database, self._folder, self._prefix + store, partition)
+            finally:
+                reader.database.execute("ROLLBACK")
+
     def expire(self, now_ms: int) -> int:
         """Apply retention and compaction; returns the bytes of the records removed."""
         with self._reader() as reader:

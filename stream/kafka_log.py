@@ -10,6 +10,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
@@ -26,6 +27,7 @@ from stream.kafka_reader import read_all
 from stream.kafka_restore import Restore
 from stream.kafka_settings import KafkaSettings, require_crc32c
 from stream.kafka_site import KafkaSite
+from stream.kafka_state import LocalState
 from stream.kafka_topics import configs_of
 from stream.log import Message, Output, Topic
 
@@ -173,13 +175,19 @@ class KafkaLog:
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order: the changelog is read into a temporary file first."""
+        with self.read_state(store, partition) as state:
+            yield from state.items()
+
+    @contextmanager
+    def read_state(self, store: str, partition: int) -> Iterator[LocalState]:
+        """Committed state of a store as it stands now: the changelog is read into a temporary file first."""
         at = self._site.one(f"state.{store}", partition)
         with tempfile.TemporaryDirectory(prefix="farmwatch-state-") as folder:
             state = self._site.temporary_state(Path(folder), at)
             restore = Restore(self._site.admin, self._site.reader_options(), {at: state}, self._clock)
             try:
                 restore.run(self._settings.request_timeout_s)
-                yield from state.items()
+                yield state
             finally:
                 restore.close()
                 state.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -208,7 +209,14 @@ class Log(Protocol):
         """Set a group's committed offsets. Raises StreamError while the group has live members."""
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
-        """Committed state of a store in key order, outside of any group (audit, `farmwatch frontier`)."""
+        """Committed state of a store in key order, outside of any group (audit)."""
+
+    def read_state(self, store: str, partition: int) -> AbstractContextManager[StateReader]:
+        """Committed state of a store as it stands now, to look things up in, outside of any group.
+
+        What is committed meanwhile does not show. Keep it open for no longer than needed, and use it in one thread.
+        On Kafka entering it reads the partition's changelog.
+        """
 
     def expire(self, now_ms: int) -> int:
         """Apply retention and compaction; returns the bytes freed (0 on Kafka, whose broker does it)."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from stream.clock import Clock, wall_ms
@@ -149,6 +150,13 @@ class MemoryLog:
         with self.changed:
             state = self.state(store, partition)
             return iter(state.scan(b"", state.count()))
+
+    @contextmanager
+    def read_state(self, store: str, partition: int) -> Iterator[MemoryState]:
+        """Committed state of a store as it stands now: a copy."""
+        with self.changed:
+            copied = self.state(store, partition).copy()
+        yield copied
 
     def expire(self, now_ms: int) -> int:
         """Apply retention and compaction; returns the bytes freed."""

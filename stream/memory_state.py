@@ -26,6 +26,12 @@ class MemoryState:
                 if change.due_at is not None:
                     insort(self._due, (change.due_at, change.key))
 
+    def copy(self) -> MemoryState:
+        """The same rows, apart from what is applied later."""
+        made = MemoryState()
+        made._rows, made._keys, made._due = dict(self._rows), list(self._keys), list(self._due)
+        return made
+
     def get(self, key: bytes) -> bytes | None:
         """The value of key, or None."""
         row = self._rows.get(key)

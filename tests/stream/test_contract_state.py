@@ -74,6 +74,21 @@ def test_partitions_have_states_of_their_own(world: World) -> None:
     assert list(world.log.scan_state("other", 0)) == []
 
 
+def test_state_is_read_from_outside_as_it_stood(world: World) -> None:
+    """read_state looks up, scans and asks what is due without joining; what is committed meanwhile does not show."""
+    member = joined(world)
+    member.commit(Commit(state={0: [Change(b"a", b"1", 5), Change(b"b", b"2"), Change(b"c", b"3", 4)]}))
+    with world.again().read_state("s", 0) as state:
+        assert (state.get(b"a"), state.get(b"none"), state.count(), state.next_due()) == (b"1", None, 3, 4)
+        member.commit(Commit(state={0: [Change(b"a", b"9", 1), Change(b"d", b"4")]}))
+        assert state.scan(b"", 9) == [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")]
+        assert state.due(10, 9) == [(b"c", b"3", 4), (b"a", b"1", 5)]
+    with world.again().read_state("s", 0) as state:
+        assert (state.get(b"a"), state.count()) == (b"9", 4)
+    with world.again().read_state("s", 1) as state:
+        assert (state.get(b"a"), state.scan(b"", 9), state.next_due()) == (None, [], None)
+
+
 def test_state_comes_back_after_a_loss_of_local_files(world: World) -> None:
     """A process without local files that joins sees all committed state: values, deletions, due times, large ones."""
     member = joined(world)
