@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +21,7 @@ from farmwatch.role_names import Role, metrics_port
 from farmwatch.upkeep import Upkeep
 from farmwatch.zeros import export_zeros
 from filters.epoch import feature_epoch
-from stream.log import Log
+from stream.log import Log, Member
 from stream.loop import StageLoop
 from stream.metrics import Metrics
 from stream.opening import open_log
@@ -170,13 +171,22 @@ def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
     return TallyStage(identity, config.tally, site_test=site_test_of(config), canaries=canary_sender(config))
 
 
-def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> None:
+def run_role(
+    role: Role,
+    config: Config,
+    member: str,
+    stop: threading.Event,
+    *,
+    metrics: Metrics | None = None,
+    watched: Callable[[Member], Member] = lambda joined: joined,
+) -> None:
     """Run one role in this process until `stop`, then drain. `member` is its name in the group of the role.
 
+    `metrics` are those to count in; `watched` may put something in front of the member, to look on.
     Raises StreamError when the log cannot be opened or laid out, ConfigError when the metrics port is taken, and what
     the stage's settings raise.
     """
-    metrics = Metrics()
+    metrics = metrics or Metrics()
     metrics.set("build_info", 1, version=_version())
     starting = Health(True, False, "starting")
     loop: StageLoop | None = None
@@ -195,7 +205,7 @@ def run_role(role: Role, config: Config, member: str, stop: threading.Event) -> 
             export_zeros(stage, metrics)
             names = list(stage.inputs)
             joined = log.join(stage.name, names, member=member, store=stage.store, background=stage.background)
-            loop = StageLoop(stage, joined, metrics=metrics, settings=config.loop)
+            loop = StageLoop(stage, watched(joined), metrics=metrics, settings=config.loop)
             if role is Role.TALLY:
                 _run_with_upkeep(loop, log, config, metrics, stop)
             else:

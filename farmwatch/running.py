@@ -66,7 +66,7 @@ def up(
         if member is None:
             name = held.enter_context(claimed_name(names_folder(loaded.config), roles))
             member = f"{roles[0].value}-{name}" if in_process else name
-        skipped = sum(_append_hits(loaded.config, file) for file in hits or ())
+        skipped = sum(append_file(loaded.config, file) for file in hits or ())
         if in_process:
             code = _run_one(roles[0], loaded.config, member, leash)
         else:
@@ -161,8 +161,8 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
     return Exit.OK
 
 
-def _append_hits(config: Config, file: Path) -> int:
-    """Append a file's hits; returns how many lines held none."""
+def append_file(config: Config, file: Path) -> int:
+    """Append a file's hits, and say how many; returns how many lines held none."""
     from farmwatch.hits import append_hits, binary_input
     from farmwatch.roles import create_topics
 

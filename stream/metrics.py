@@ -159,6 +159,10 @@ class Metrics:
         """Export a known label set as zero before anything happened."""
         self._child(name, labels)
 
+    def of(self, name: str) -> MetricWrapperBase:
+        """A metric with all of its label sets, to be read."""
+        return self._metrics[name]
+
     def _child(self, name: str, labels: dict[str, str]) -> MetricWrapperBase:
         metric = self._metrics[name]
         return metric.labels(**labels) if labels else metric

@@ -1,0 +1,44 @@
+"""Spans of time and moments as people say them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
+
+
+def lasting(span_s: float) -> str:
+    """A span: 0.4 s, 35 s, 3 min 20 s, 2 h 5 min, 4 d 1 h; two units at most, rounded down."""
+    if span_s < 10:
+        return f"{max(0.0, span_s):.1f} s".replace(".0 s", " s")
+    if span_s < 60:
+        return f"{span_s:.0f} s" if span_s < 59.5 else "1 min"
+    for place, (size_s, unit) in enumerate(_UNITS):
+        if span_s >= size_s:
+            whole, rest_s = divmod(int(span_s), size_s)
+            less_s, less = (*_UNITS, (1, "s"))[place + 1]
+            rest = f" {rest_s // less_s} {less}" if rest_s // less_s else ""
+            return f"{whole} {unit}{rest}"
+    raise AssertionError("a span below a minute was told above")
+
+
+def when(at_ms: int, now_ms: int) -> str:
+    """A moment beside now: `now`, `in 3 min`, `3 min ago`."""
+    if abs(at_ms - now_ms) < 50:
+        return "now"
+    span = lasting(abs(at_ms - now_ms) / 1000)
+    return f"in {span}" if at_ms > now_ms else f"{span} ago"
+
+
+def moment(at_ms: int) -> str:
+    """A moment in UTC: 2026-05-01 12:00:05Z."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def size(size_bytes: float) -> str:
+    """Bytes: 512 B, 45.3 KiB, 1.2 MiB, 3.4 GiB."""
+    for unit in ("B", "KiB", "MiB"):
+        if size_bytes < 1024:
+            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} GiB"
