@@ -38,3 +38,19 @@ class PrivateAddress(OSError):
     """
 
     retriable = False
+
+
+class UnresolvedHost(CrawlError, OSError):
+    """DNS has no address for a host. `reason` tells why, in the words of `Page.reason`.
+
+    `dns_no_name`: there is no such name; `dns_no_address`: the name has no address; `dns`: no nameserver answered, or
+    one that failed. The site is tried again, then given up. The operator acts on `dns` for many sites: the nameservers
+    of this machine, or `crawl.nameservers`, are to be mended.
+    """
+
+    retriable = False
+
+    def __init__(self, message: str, *, reason: str = "dns") -> None:
+        """`message` says what was asked for and what came."""
+        super().__init__(message)
+        self.reason = reason
