@@ -22,9 +22,11 @@ from crawler.fetching import Fetcher
 from crawler.frontier import Frontier
 from crawler.jobs import Answer, Job, Outcome
 from crawler.network_watch import NetworkWatch, was_not_answered
+from crawler.parking import asked_until
 from crawler.robots import RobotsShelf
 from crawler.rows import TOTALS_KEY, Stop, Totals, site_key, site_of_key, unpack
 from crawler.settings import CrawlSettings
+from crawler.statuses import Status
 from stream.log import Log
 from stream.metrics import Meter, Metrics
 from stream.records import Decision, Hit, Page, Record
@@ -113,9 +115,8 @@ class CrawlStage(Stage):
         self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
         answers = self._thread.collect()
         for _, answer in answers:  # first of all, so that it is kept whatever becomes of the answers
-            if answer.retry_after_s is not None and answer.outcome is Outcome.FAILED:
-                asked_s = min(answer.retry_after_s, self._settings.park_cap_s)
-                self._demand(answer.job.site, answer.started_ms + int(1000 * asked_s))
+            if answer.outcome is Outcome.FAILED and (until_ms := asked_until(answer, self._settings)):
+                self._demand(answer.job.site, until_ms)
         is_down = self._watch_network(answers, contexts, now_ms)
         wait_s = self._network.excused_wait_s(now_ms) if is_down else None
         for number, answer in answers:
@@ -283,9 +284,12 @@ class CrawlStage(Stage):
         totals = self._totals.values()
         self._metrics.set("fetch_inflight", len(self._flights))
         self._metrics.set("frontier_urls", sum(t.queued for t in totals), state="queued")
-        self._metrics.set("frontier_sites", sum(t.active for t in totals), state="active")
-        self._metrics.set("frontier_sites", sum(t.stopped for t in totals), state="stopped")
-        self._metrics.set("frontier_sites", sum(t.sites - t.active - t.stopped for t in totals), state="resting")
+        for status in Status:
+            self._metrics.set("frontier_urls", sum(t.urls[status] for t in totals if t.urls), state=status.label)
+        states = {name: sum(getattr(t, name) for t in totals) for name in ("resting", "parked", "stopped")}
+        states["active"] = sum(t.sites for t in totals) - sum(states.values())
+        for state, sites in states.items():
+            self._metrics.set("frontier_sites", sites, state=state)
 
 
 def _must_be_ours(error: Exception) -> None:
@@ -295,6 +299,8 @@ def _must_be_ours(error: Exception) -> None:
 
 
 def _count_requests(answer: Answer, meter: Meter) -> None:
+    if answer.outcome is Outcome.DEFERRED:
+        meter.count("fetch_deferred", kind=answer.job.kind.value)
     for request in answer.requests:
         kind = request.kind.value
         meter.count("fetch_requests", kind=kind, outcome=request.outcome)

@@ -16,14 +16,15 @@ from collections import Counter
 
 import structlog
 
-from crawler.jobs import REDIRECTED, Answer
+from crawler.jobs import REDIRECTED, Answer, Outcome
 from crawler.settings import CrawlSettings
 
 log = structlog.get_logger(__name__)
 
 _FAILURES, _SITES = 10, 5  # ten: before any of five sites that fail in turn has failed for the third time
 _NO_ANSWER = frozenset({"dns", "connection", "timeout"})
-_OURS = frozenset({"private_address", "internal_error"})  # answers that tell nothing of the network
+# Answers that tell nothing of the network: ours, and a nameserver's that may have been asked long ago
+_SILENT = frozenset({"private_address", "internal_error", "dns_no_name", "dns_no_address"})
 _SUMMARY_MS = 60_000
 
 
@@ -47,7 +48,7 @@ class NetworkWatch:
 
     def note(self, answer: Answer, now_ms: int, *, has_answered: bool) -> None:
         """Take in an answer; `has_answered` says whether its site had answered before."""
-        if answer.outcome.value == "failed":
+        if answer.outcome is Outcome.FAILED:
             self._summary_since_ms = self._summary_since_ms or now_ms
             self._reasons[answer.reason] += 1
         if was_not_answered(answer):
@@ -59,7 +60,7 @@ class NetworkWatch:
             self._one_had_answered |= has_answered
             if len(self._sites) < _SITES:
                 self._sites.add(answer.job.site)
-        elif answer.reason not in _OURS:
+        elif answer.outcome is not Outcome.DEFERRED and answer.reason not in _SILENT:
             self._any_answered = True
             self._begin_anew()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawler.rows import QUEUE
-from crawler.urls import page_id_of_normal
 from stream.log import Log
 from stream.topics import FRONTIER_STORE
 
@@ -13,4 +12,4 @@ from stream.topics import FRONTIER_STORE
 def queued_pages(log: Log, partition: int, store: str = FRONTIER_STORE) -> Iterator[str]:
     """Page ids of the URLs of a partition that wait to be fetched, or are being fetched."""
     rows = log.scan_state(store, partition)
-    return (page_id_of_normal(url.decode()) for key, url in rows if key.startswith(QUEUE))
+    return (page.hex() for key, page in rows if key.startswith(QUEUE))

@@ -3,11 +3,15 @@
 | key | row | due index |
 |---|---|---|
 | `\\0totals` | Totals of the partition | |
-| `s` site | SiteRow: one per site | when its next request may start |
-| `u` site page_id | UrlRow: one per known URL | |
-| `q` site priority number | the URL: the queue of those to fetch, in the order of the keys | |
+| `s` site | SiteRow: one per site | when it is to be looked at next |
+| `u` site page | UrlRow: one per known URL | |
+| `q` site priority number | the page: the queue of those to fetch, in the order of the keys | |
+| `v` site time page | nothing: those to ask for again, in the order of time | |
 | `r` site | text of robots.txt | |
+| `t` site | text of tdmrep.json | |
 | `m` site | SitemapRow: while sitemaps are read | |
+
+A page stands in keys as the 16 bytes of its page id: there are millions of them.
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ from typing import TypeVar
 
 import msgspec
 
+from crawler.statuses import Status
+
+FORMAT = 2  # of rows and keys; 1 had page ids in hexadecimal, and URLs in the queue
 TOTALS_KEY = b"\0totals"  # sorts before all others, so that it is the first row of a scan
 QUEUE = b"q\0"  # what the keys of all queues begin with
 
@@ -27,6 +34,7 @@ class Priority(enum.IntEnum):
     HIT = 0
     SITEMAP = 1
     LINK = 2
+    AGAIN = 3  # a place in the queue only: what has been visited keeps the priority that it was found by
 
 
 class Stop(enum.StrEnum):
@@ -54,10 +62,14 @@ class Totals(Row):
     """Sums over the rows of a partition."""
 
     sites: int = 0
-    active: int = 0  # sites with something left to do
+    active: int = 0  # sites with something left to do, those that are parked among them
     stopped: int = 0
     queued: int = 0  # URLs
     fetched: int = 0  # pages
+    format: int = 1
+    parked: int = 0  # sites
+    resting: int = 0  # sites that are neither active nor stopped
+    urls: list[int] = []  # by status
 
 
 class SiteRow(Row):
@@ -70,7 +82,7 @@ class SiteRow(Row):
     robots_until: int = 0  # the robots.txt at hand is believed until then; 0 = none
     robots_tries: int = 0  # attempts since the last one that told something
     failures: int = 0  # connection failures in a row
-    page_requests: int = 0
+    page_requests: int = 0  # re-visits left out, here and in `fetched`
     fetched: int = 0
     queued: int = 0
     wanted: int = 0  # of the queued, those of hits and sitemaps
@@ -79,34 +91,50 @@ class SiteRow(Row):
     sitemaps_done: bool = False
     stopped: str = ""  # the reason; "" = not stopped
     stopped_at: int = 0
+    parked_until: int = 0  # left alone until then, after a failure; 0 = not parked
+    parked_why: str = ""  # the reason of the failure
+    parked_at: int = 0  # what began before belongs to the failure that is known already
+    park_level: int = 0  # parks in a row: each waits twice as long as the one before
+    tdm_until: int = 0  # the tdmrep.json at hand, or its absence, is believed until then; 0 = not asked
+    again: int = 0  # of the queued, those that have been visited
+    revisit_at: int = 0  # when the first URL of `v` is due; 0 = none
+    sitemaps_at: int = 0  # when the sitemaps are read anew; 0 = never
+    urls: list[int] = []  # by status
 
     def reopen(self) -> None:
         """Take a stop back."""
         self.stopped, self.stopped_at = "", 0
         self.failures = self.robots_tries = 0
 
+    def count(self, status: Status, change: int) -> None:
+        """Keep the number of its URLs of a status."""
+        if not self.urls:
+            self.urls = [0] * len(Status)
+        self.urls[status] += change
+
 
 class UrlRow(Row):
-    """One URL of a site.
-
-    Statuses: discovered → fetched | error | refused, with fetch_error between attempts; redirection is a URL that
-    another one led to, known so that it is not discovered again, and free to be asked for by a hit.
-    """
+    """One URL of a site. What a request needs to be conditional is that of the last visit that had a page."""
 
     url: str
-    status: str = "discovered"
-    visit: int = 1
-    priority: int = 0
-    number: int = 0  # place in the queue
+    status: Status = Status.DISCOVERED
+    visit: int = 0  # visits that have a page record
+    priority: Priority = Priority.HIT  # how it was found
+    place: Priority | None = None  # where it waits in the queue; None = it does not
+    number: int = 0  # its place there
     depth: int = 0  # links followed to find it
-    attempts: int = 0
+    attempts: int = 0  # requests of the visit under way
     hits: list[str] = []
     reason: str = ""  # why it was not fetched; "" = fetched, or not known
+    due: int = 0  # when it is asked for again (ms); 0 = never, or in the queue
+    has_page: bool = False  # some visit fetched it
+    etag: str = ""
+    last_modified: str = ""
 
     @property
     def is_queued(self) -> bool:
-        """Whether it is still to be fetched."""
-        return self.status in ("discovered", "fetch_error")
+        """Whether it is to be fetched as soon as it is its turn."""
+        return self.place is not None
 
 
 class SitemapRow(Row):
@@ -142,14 +170,19 @@ def site_of_key(key: bytes) -> str:
     return key[2:].decode()
 
 
-def url_key(site: str, page_id: str) -> bytes:
+def url_key(site: str, page: bytes) -> bytes:
     """Key of a UrlRow."""
-    return f"u\0{site}\0{page_id}".encode()
+    return b"u\0%s\0%s" % (site.encode(), page)
+
+
+def page_of_url_key(key: bytes) -> bytes:
+    """The page of a UrlRow's key."""
+    return key[-16:]
 
 
 def queue_prefix(site: str) -> bytes:
     """What the keys of a site's queue begin with."""
-    return QUEUE + f"{site}\0".encode()
+    return b"%s%s\0" % (QUEUE, site.encode())
 
 
 def queue_key(site: str, priority: int, number: int) -> bytes:
@@ -157,9 +190,30 @@ def queue_key(site: str, priority: int, number: int) -> bytes:
     return queue_prefix(site) + bytes([priority]) + number.to_bytes(8, "big")
 
 
+def revisit_prefix(site: str) -> bytes:
+    """What the keys of a site's URLs to ask for again begin with."""
+    return b"v\0%s\0" % site.encode()
+
+
+def revisit_key(site: str, due: int, page: bytes) -> bytes:
+    """Key of a URL to ask for again: ordered by time (ms)."""
+    return revisit_prefix(site) + due.to_bytes(8, "big") + page
+
+
+def revisit_of_key(site: str, key: bytes) -> tuple[int, bytes]:
+    """When a URL is asked for again, and its page."""
+    rest = key[len(revisit_prefix(site)) :]
+    return int.from_bytes(rest[:8], "big"), rest[8:]
+
+
 def robots_key(site: str) -> bytes:
     """Key of the text of a robots.txt."""
     return b"r\0" + site.encode()
+
+
+def tdm_key(site: str) -> bytes:
+    """Key of the text of a tdmrep.json."""
+    return b"t\0" + site.encode()
 
 
 def sitemap_key(site: str) -> bytes:

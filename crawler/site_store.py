@@ -2,106 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from crawler.jobs import Answer, Outcome
 from crawler.rows import (
-    FOUND_BY,
+    FORMAT,
+    MAY_PASS,
     TOTALS_KEY,
     Priority,
     SiteRow,
+    Stop,
     Totals,
     UrlRow,
     pack,
     queue_key,
     queue_prefix,
+    revisit_key,
+    revisit_of_key,
+    revisit_prefix,
     site_key,
     unpack,
+    url_key,
 )
 from crawler.settings import CrawlSettings
-from crawler.urls import fetch_id, page_id_of_normal
-from stream.records import Page
+from crawler.statuses import Status, refetch_s
 from stream.state import KeyedState
 
-_NOTHING = (0,) * len(Totals.__struct_fields__)
+_SUMS = ("sites", "active", "stopped", "queued", "fetched", "parked", "resting")  # fields of Totals
+_NO_URLS = (0,) * len(Status)
+_NOTHING = (0,) * len(_SUMS) + _NO_URLS
+_MAY_REOPEN = MAY_PASS | {Stop.DECIDED}
 
 
 class SiteStore:
-    """The rows during one batch. A `row` that is passed in is changed in place and stored by `save`."""
+    """The rows during one step. A `row` that is passed in is changed in place and stored by `save`."""
 
-    def __init__(self, state: KeyedState, settings: CrawlSettings, emit: Callable[[Page], None], now_ms: int) -> None:
-        """Read and write `state` at `now_ms`; page records go to `emit`."""
-        self._state = state
-        self._settings = settings
-        self._emit = emit
-        self._now = now_ms
+    def __init__(self, state: KeyedState, settings: CrawlSettings, now_ms: int) -> None:
+        """Read and write `state` at `now_ms`."""
+        self.state = state
+        self.settings = settings
+        self.now_ms = now_ms
         self._stored: dict[str, tuple[int, ...]] = {}  # what the stored rows add to the totals
+        self._statuses: dict[bytes, Status | None] = {}  # of the stored URLs that were looked at; None = not stored
 
-    def wants_sitemap(self, row: SiteRow) -> bool:
-        """Whether sitemaps are still to be read: not done, and the budget has room."""
-        room = row.fetched + row.wanted < self._settings.page_budget
-        return self._settings.use_sitemaps and not row.sitemaps_done and room and bool(row.origin)
-
-    def head(self, site: str, limit: int = 1) -> list[tuple[Priority, str]]:
-        """The next URLs of a site's queue, with their priority."""
-        prefix = queue_prefix(site)
-        rows = self._state.scan(prefix, limit)
-        return [(Priority(key[len(prefix)]), url.decode()) for key, url in rows]
-
-    def queue(self, row: SiteRow, key: bytes, found: UrlRow) -> None:
-        """Put a URL at the end of its priority's queue, and store it."""
-        found.number = row.next_number
-        row.next_number += 1
-        row.queued += 1
-        row.wanted += found.priority < Priority.LINK
-        self._state.put(queue_key(row.site, found.priority, found.number), found.url.encode())
-        self._state.put(key, pack(found))
-
-    def unqueue(self, row: SiteRow, found: UrlRow) -> None:
-        """Take a URL out of the queue."""
-        self._state.delete(queue_key(row.site, found.priority, found.number))
-        row.queued -= 1
-        row.wanted -= found.priority < Priority.LINK
-
-    def end(
-        self, row: SiteRow, key: bytes, found: UrlRow, outcome: Outcome, reason: str, answer: Answer | None = None
-    ) -> None:
-        """A queued URL is done with: record it, and take it out of the queue."""
-        self.unqueue(row, found)
-        self.record(row.site, found, outcome, reason, answer)
-        self._state.put(key, pack(found))
-
-    def record(self, site: str, found: UrlRow, outcome: Outcome, reason: str, answer: Answer | None = None) -> None:
-        """Emit the page record of a URL and set its status."""
-        found.status = {Outcome.FETCHED: "fetched", Outcome.REFUSED: "refused", Outcome.FAILED: "error"}[outcome]
-        found.reason = reason
-        page = Page(
-            id=fetch_id(found.url, found.visit),
-            site=site,
-            page_id=page_id_of_normal(found.url),
-            url=found.url,
-            visit=found.visit,
-            outcome=outcome.value,
-            reason=reason,
-            final_url=answer.final_url if answer else "",
-            status=answer.status if answer else 0,
-            headers=answer.headers if answer else {},
-            content_type=answer.content_type if answer else "",
-            encoding=answer.encoding if answer else "",
-            body=answer.packed if answer else b"",
-            body_bytes=len(answer.body) if answer else 0,
-            truncated=answer.truncated if answer else False,
-            fetched_at=answer.started_ms if answer else self._now,
-            duration_ms=answer.duration_ms if answer else 0,
-            found_by=FOUND_BY[Priority(found.priority)],
-            opt_out=answer.opt_out if answer else [],
-            hits=found.hits,
-        )
-        self._emit(page)
+    # Sites
 
     def site(self, site: str) -> SiteRow | None:
         """A site, if it is known."""
-        value = self._state.get(site_key(site))
+        value = self.state.get(site_key(site))
         return self.read(value) if value is not None else None
 
     def read(self, value: bytes) -> SiteRow:
@@ -110,29 +55,153 @@ class SiteStore:
         self._stored[row.site] = self._sums(row)
         return row
 
-    def url(self, key: bytes) -> UrlRow:
-        """A URL that is known."""
-        value = self._state.get(key)
-        assert value is not None, "a queued URL has a row"
-        return unpack(UrlRow, value)
+    def new_site(self, site: str) -> SiteRow:
+        """A site that is not known yet."""
+        return SiteRow(site, next_start=self.now_ms, delay_s=self.settings.delay_s)
+
+    def save(self, row: SiteRow) -> None:
+        """Store a site, which was read here if it was stored before, with its due time; and keep the totals right."""
+        value = self.state.get(TOTALS_KEY)
+        totals = unpack(Totals, value) if value is not None else Totals(format=FORMAT)
+        sums = self._sums(row)
+        changes = [new - old for new, old in zip(sums, self._stored.get(row.site, _NOTHING), strict=True)]
+        if any(changes):
+            for name, change in zip(_SUMS, changes, strict=False):
+                setattr(totals, name, getattr(totals, name) + change)
+            urls = zip(totals.urls or _NO_URLS, changes[len(_SUMS) :], strict=True)
+            totals.urls = [count + change for count, change in urls]
+            self._stored[row.site] = sums
+            self.state.put(TOTALS_KEY, pack(totals))
+        self.state.put(site_key(row.site), pack(row), self.due(row))
 
     def due(self, row: SiteRow) -> int | None:
         """When a site is to be looked at next; None while there is nothing to do."""
         if row.stopped:
-            return self._now if row.queued else None
-        return row.next_start if row.queued or self.wants_sitemap(row) else None
+            return self.now_ms if self.has_work(row) else None
+        if self.has_work(row):
+            return row.next_start
+        ahead = [at for at in (row.revisit_at, row.sitemaps_at if self.has_room(row) else 0) if at]
+        return max(row.next_start, min(ahead)) if ahead else None
 
-    def save(self, row: SiteRow) -> None:
-        """Store a site, which was read here if it was stored before, with its due time; and keep the totals right."""
-        value = self._state.get(TOTALS_KEY)
-        totals = unpack(Totals, value) if value is not None else Totals()
-        sums = self._sums(row)
-        for name, old, new in zip(Totals.__struct_fields__, self._stored.get(row.site, _NOTHING), sums, strict=True):
-            setattr(totals, name, getattr(totals, name) + new - old)
-        self._stored[row.site] = sums
-        self._state.put(TOTALS_KEY, pack(totals))
-        self._state.put(site_key(row.site), pack(row), self.due(row))
+    def has_work(self, row: SiteRow) -> bool:
+        """Whether a site has something left to do now, and not only URLs to ask for again later."""
+        if row.stopped:
+            return row.queued > 0 or (row.revisit_at > 0 and row.stopped not in _MAY_REOPEN)
+        return row.queued > 0 or self.wants_sitemap(row)
+
+    def wants_sitemap(self, row: SiteRow) -> bool:
+        """Whether sitemaps are still to be read: not done, and the budget has room for what they list."""
+        room = row.fetched + row.wanted < self.settings.page_budget
+        return self.settings.use_sitemaps and not row.sitemaps_done and room and bool(row.origin)
+
+    def has_room(self, row: SiteRow) -> bool:
+        """Whether a site may have more URLs than are queued."""
+        planned = row.fetched + row.queued - row.again
+        return planned < self.settings.page_budget and row.known < self.settings.url_cap
 
     def _sums(self, row: SiteRow) -> tuple[int, ...]:
-        """What a site adds to each field of Totals."""
-        return (1, self.due(row) is not None, bool(row.stopped), row.queued, row.fetched)
+        """What a site adds to each sum, and to the numbers of URLs by status."""
+        active = self.has_work(row)
+        stopped = bool(row.stopped)
+        parked = active and not stopped and row.parked_until > 0
+        sums = (1, active, stopped, row.queued, row.fetched, parked, not active and not stopped)
+        return (*sums, *(row.urls or _NO_URLS))
+
+    # URLs
+
+    def url(self, site: str, page: bytes) -> UrlRow | None:
+        """A URL, if it is known."""
+        key = url_key(site, page)
+        value = self.state.get(key)
+        found = unpack(UrlRow, value) if value is not None else None
+        self._statuses[key] = found.status if found is not None else None
+        return found
+
+    def queued_url(self, site: str, page: bytes) -> UrlRow:
+        """A URL of the queue."""
+        found = self.url(site, page)
+        assert found is not None, "a queued URL has a row"
+        return found
+
+    def put_url(self, row: SiteRow, page: bytes, found: UrlRow) -> None:
+        """Store a URL, and keep the numbers by status right."""
+        key = url_key(row.site, page)
+        if key not in self._statuses:
+            self.url(row.site, page)
+        before = self._statuses[key]
+        if before is not found.status:
+            if before is not None:
+                row.count(before, -1)
+            row.count(found.status, 1)
+            self._statuses[key] = found.status
+        self.state.put(key, pack(found))
+
+    def forget_url(self, row: SiteRow, page: bytes, found: UrlRow) -> None:
+        """Remove a URL as if it had never been discovered."""
+        key = url_key(row.site, page)
+        self.state.delete(key)
+        self._statuses[key] = None
+        row.count(found.status, -1)
+
+    # The queue
+
+    def head(self, site: str, limit: int = 1) -> list[tuple[Priority, bytes]]:
+        """The next pages of a site's queue, with the priority that they wait under."""
+        prefix = queue_prefix(site)
+        return [(Priority(key[len(prefix)]), page) for key, page in self.state.scan(prefix, limit)]
+
+    def queue(self, row: SiteRow, page: bytes, found: UrlRow, place: Priority | None = None) -> None:
+        """Put a URL at the end of the queue of its priority, or of `place`, and store it."""
+        self._unschedule(row, page, found)
+        found.place = found.priority if place is None else place
+        found.number = row.next_number
+        row.next_number += 1
+        self._count_queued(row, found.place, 1)
+        self.state.put(queue_key(row.site, found.place, found.number), page)
+        self.put_url(row, page, found)
+
+    def unqueue(self, row: SiteRow, found: UrlRow) -> None:
+        """Take a URL out of the queue; the caller stores it."""
+        assert found.place is not None, "only what is queued leaves the queue"
+        self.state.delete(queue_key(row.site, found.place, found.number))
+        self._count_queued(row, found.place, -1)
+        found.place = None
+
+    def _count_queued(self, row: SiteRow, place: Priority, change: int) -> None:
+        row.queued += change
+        row.wanted += change * (place < Priority.LINK)
+        row.again += change * (place is Priority.AGAIN)
+
+    # What is asked for again
+
+    def schedule(self, row: SiteRow, page: bytes, found: UrlRow, from_ms: int) -> None:
+        """Note when a URL that is done with is asked for again, counted from `from_ms`, if ever; and store it."""
+        wait_s = refetch_s(self.settings, found.status, found.reason)
+        if wait_s > 0:
+            found.due = from_ms + int(1000 * wait_s)
+            self.state.put(revisit_key(row.site, found.due, page), b"")
+            row.revisit_at = min(row.revisit_at or found.due, found.due)
+        self.put_url(row, page, found)
+
+    def revisits(self, row: SiteRow, limit: int) -> list[bytes]:
+        """Pages of a site that are to be asked for again by now, the oldest first."""
+        rows = self.state.scan(revisit_prefix(row.site), limit)
+        found = (revisit_of_key(row.site, key) for key, _ in rows)
+        return [page for due, page in found if due <= self.now_ms]
+
+    def forget_revisits(self, row: SiteRow, limit: int) -> None:
+        """Drop up to `limit` of the URLs to ask for again, for good."""
+        for key, _ in self.state.scan(revisit_prefix(row.site), limit):
+            self.state.delete(key)
+        self._look_ahead(row)
+
+    def _unschedule(self, row: SiteRow, page: bytes, found: UrlRow) -> None:
+        if found.due:
+            self.state.delete(revisit_key(row.site, found.due, page))
+            if found.due == row.revisit_at:
+                self._look_ahead(row)
+            found.due = 0
+
+    def _look_ahead(self, row: SiteRow) -> None:
+        first = self.state.scan(revisit_prefix(row.site), 1)
+        row.revisit_at = revisit_of_key(row.site, first[0][0])[0] if first else 0

@@ -104,6 +104,11 @@ def page_id_of_normal(url: str) -> str:
     return xxhash.xxh3_128_hexdigest(url.encode())
 
 
+def page_bytes(url: str) -> bytes:
+    """The 16 bytes that `page_id_of_normal` writes in hexadecimal."""
+    return xxhash.xxh3_128_digest(url.encode())
+
+
 def fetch_id(url: str, visit: int) -> str:
     """Id of one visit to a normalised URL: the same however often a crash makes the visit happen again."""
     return xxhash.xxh3_128_hexdigest(f"{visit}\n{url}".encode())

@@ -14,7 +14,7 @@ from stream.records import Decision, Hit, Page
 from stream.state import KeyedState
 from tests.crawl_driver import Committed, Store
 
-SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20)
+SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask_tdmrep=False, refetch_fetched_s=0.0)
 
 
 class Site:

@@ -105,7 +105,7 @@ def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatc
             raise UnicodeError("poison")
         yield from internal_links(body, encoding, url)
 
-    monkeypatch.setattr("crawler.frontier.internal_links", breaking)
+    monkeypatch.setattr("crawler.discovery.internal_links", breaking)
     pages = crawl(settings_for(loopback.target), ASKED)
     (broken,) = [page for page in pages if page.url == "http://site0.test/hit/1"]
     assert (broken.outcome, broken.reason, broken.body) == ("failed", "internal_error", b"")

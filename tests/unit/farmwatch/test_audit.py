@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crawler.rows import Priority, queue_key
-from crawler.urls import page_id
+from crawler.urls import page_bytes, page_id
 from farmwatch.audit import AuditReport, audit
 from stream import heartbeat
 from stream.dead_letters import dead_letter
@@ -243,7 +243,7 @@ def test_a_hit_in_the_frontier_waits(world: World) -> None:
     member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
     for _ in range(5):
         member.poll(0.01, 10, 10**6)
-    change = Change(queue_key(SITE, Priority.HIT, 0), url.encode())
+    change = Change(queue_key(SITE, Priority.HIT, 0), page_bytes(url))
     member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
     member.close()
     report = world.report()
@@ -371,11 +371,11 @@ def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> 
     world = World()
     world.page("1", outcome="refused", reason="unreachable")
     assert audit(world.log).steps["hits -> pages"].reasons == {"unreachable": 1}
-    place, url = queue_key(SITE, Priority.HIT, 1), f"http://{SITE}/1".encode()
+    place, page = queue_key(SITE, Priority.HIT, 1), page_bytes(f"http://{SITE}/1")
     member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
     for _ in range(5):
         member.poll(0.01, 10, 10**6)
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [Change(place, url)]}))
+    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [Change(place, page)]}))
     queued = audit(world.log).steps["hits -> pages"]
     assert (queued.waiting, queued.done, queued.reasons) == (1, 0, {})
     member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [Change(place, None)]}))
