@@ -1,0 +1,308 @@
+"""The records of a WARC file, one after another, from whatever somebody hands us: bounded memory, faults by offset.
+
+warcio reads what honest writers wrote; it has no bound on a line, a header or a chunk, and it ends at the first broken
+gzip member. Here a broken record is named and passed over, and reading goes on behind it: at the next gzip member that
+begins a record, or, in a file that is not compressed, at the next line that does.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import zlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NoReturn
+
+BLOCK_CAP_BYTES = 8 * 1024 * 1024  # read of one record; the rest is passed over
+_HEAD_CAP_BYTES = 64 * 1024  # header lines of a record
+_PIECE_BYTES = 64 * 1024
+_FOLD = re.compile(rb"\r?\n[ \t]+")  # a header's value goes on in the next line
+_BLANK = b"\r\n\r\n"  # behind a block
+_MAGIC = b"\x1f\x8b\x08"  # gzip (RFC 1952) with deflate, its only method
+_LOOK_BACK_BYTES = 65_540  # a stored block of deflate: a member that was cut takes this much of the next as its own
+_VERSIONS = (b"WARC/1.0", b"WARC/1.1")
+_DIGESTS = {"sha1": 20, "sha256": 32, "md5": 16}  # algorithm -> bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WarcRecord:
+    """A record. `headers` have lower-case names; `block` is cut at BLOCK_CAP_BYTES, and empty for unwanted types."""
+
+    offset: int  # in the file: where its gzip member, or its first line, begins
+    headers: dict[str, str]
+    block: bytes
+    cut: bool
+
+    @property
+    def kind(self) -> str:
+        """WARC-Type."""
+        return self.headers.get("warc-type", "")
+
+    @property
+    def url(self) -> str:
+        """WARC-Target-URI, without the brackets that wget 1.19 put around it."""
+        return self.headers.get("warc-target-uri", "").removeprefix("<").removesuffix(">")
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """What cannot be read, and where."""
+
+    offset: int
+    reason: str
+
+
+class _Broken(Exception):
+    """The record at hand cannot be read; reading goes on behind it."""
+
+
+def records_of(stream: BinaryIO, wanted: Collection[str], *, offset: int = 0) -> Iterator[WarcRecord | BadRecord]:
+    """The records in the stream's order; blocks are read for the types `wanted`.
+
+    `offset` is where the stream begins in its file, for one that is a range of it. Raises OSError from the stream.
+    """
+    bytes_ = _Bytes(stream, offset)
+    while bytes_.begin():
+        start = bytes_.record_offset
+        try:
+            record = _read(bytes_, start, wanted)
+        except _Broken as error:
+            yield BadRecord(start, str(error))
+            bytes_.resume()
+            continue
+        yield record
+
+
+def _read(bytes_: _Bytes, start: int, wanted: Collection[str]) -> WarcRecord:
+    """One record to its end. Raises _Broken."""
+    lines = _FOLD.sub(b" ", bytes_.head()).split(b"\n")
+    if lines[0].strip() not in _VERSIONS:
+        raise _Broken("no WARC 1.0 or 1.1 record begins here")
+    headers: dict[str, str] = {}
+    for line in lines[1:]:
+        name, colon, value = line.decode("utf-8", "replace").partition(":")
+        if colon:
+            headers.setdefault(name.strip().lower(), value.strip())
+    length = headers.get("content-length", "")
+    if not (length.isascii() and length.isdigit() and len(length) <= 18):
+        raise _Broken("a record without a usable Content-Length")
+    is_wanted = headers.get("warc-type", "") in wanted
+    digest = _Digest(headers.get("warc-block-digest", "") if is_wanted else "")
+    kept: list[bytes] = []
+    room = BLOCK_CAP_BYTES if is_wanted else 0
+    left = int(length)
+    while left:
+        piece = bytes_.take(min(left, _PIECE_BYTES))
+        if not piece:
+            raise _Broken(f"the record ends {left} bytes before its Content-Length")
+        left -= len(piece)
+        digest.update(piece)
+        if room:
+            kept.append(piece[:room])
+            room -= len(kept[-1])
+    bytes_.end_record()
+    if not digest.matches():
+        raise _Broken("the block does not match its WARC-Block-Digest")
+    return WarcRecord(start, headers, b"".join(kept), is_wanted and int(length) > BLOCK_CAP_BYTES)
+
+
+class _Digest:
+    """A WARC-Block-Digest, base 32 or hexadecimal; of an unknown algorithm or form nothing is checked."""
+
+    def __init__(self, said: str) -> None:
+        algorithm, _, value = said.partition(":")
+        self._asked = b""
+        size = _DIGESTS.get(algorithm.lower().replace("-", ""), 0)
+        try:
+            if size and len(value) == 2 * size:
+                self._asked = bytes.fromhex(value)
+            elif size:
+                self._asked = base64.b32decode(value + "=" * (-len(value) % 8), casefold=True)
+        except ValueError:
+            pass
+        self._sum: Any = None
+        if len(self._asked) == size and size:
+            self._sum = hashlib.new(algorithm.lower().replace("-", ""), usedforsecurity=False)
+
+    def update(self, piece: bytes) -> None:
+        if self._sum is not None:
+            self._sum.update(piece)
+
+    def matches(self) -> bool:
+        return self._sum is None or self._sum.digest() == self._asked
+
+
+class _Bytes:
+    """The inflated bytes of a stream, with the offset of each record, and ways on behind a broken one."""
+
+    def __init__(self, stream: BinaryIO, offset: int) -> None:
+        self._stream = stream
+        self._raw = b""  # read of the stream and not inflated yet
+        self._at = offset  # of the first byte of `_raw`
+        self._ready = b""  # inflated and not taken yet
+        self._inflate: Any = None  # None between members, and for a stream that is not compressed
+        self._is_gzip: bool | None = None
+        self._past = b""  # the last that was inflated of the gzip member at hand
+        self._damage = ""  # what is wrong with it
+        self._searched_to = offset  # where members were searched for after the last damage
+        self.record_offset = offset
+
+    def begin(self) -> bool:
+        """Whether another record follows; passes over the blank lines before it."""
+        while not self._ready:
+            if self._inflate is None:
+                self.record_offset = self._at
+                if not self._raw and not self._read():
+                    return False
+            try:
+                self._fill()
+            except _Broken:
+                return True  # `head` says so
+            self._ready = self._ready.lstrip(b"\r\n")
+        if not self._is_gzip:
+            self.record_offset = self._at - len(self._ready)
+        return True
+
+    def head(self) -> bytes:
+        """The header lines of a record, without the blank line behind them. Raises _Broken."""
+        if self._damage:
+            raise _Broken(self._damage)
+        while True:
+            ends = [
+                (end, len(blank))
+                for blank in (_BLANK, b"\n\n")
+                if (end := self._ready.find(blank, 0, _HEAD_CAP_BYTES)) >= 0
+            ]
+            if ends:
+                end, blank_bytes = min(ends)
+                head, self._ready = self._ready[:end], self._ready[end + blank_bytes :]
+                return head
+            if len(self._ready) >= _HEAD_CAP_BYTES:
+                raise _Broken(f"no end of the record's headers within {_HEAD_CAP_BYTES} bytes")
+            if not self._more():
+                raise _Broken("no WARC 1.0 or 1.1 record begins here, or its headers have no end")
+
+    def take(self, count: int) -> bytes:
+        """Up to `count` bytes of the record; none where its gzip member or the file is at its end. Raises _Broken."""
+        while not self._ready:
+            if not self._more():
+                return b""
+        piece, self._ready = self._ready[:count], self._ready[count:]
+        return piece
+
+    def end_record(self) -> None:
+        """Pass over the blank lines behind a block, to the end of its member if nothing else is in it. Raises _Broken.
+
+        With the end of the member its checksum is checked, too.
+        """
+        while len(self._ready) <= len(_BLANK) and self._more():
+            pass
+        if self._ready and not self._ready.startswith((b"\r", b"\n", b"WARC/1.")):
+            raise _Broken("the record goes on behind its Content-Length")
+        self._ready = self._ready.lstrip(b"\r\n")
+
+    def resume(self) -> None:
+        """Go on behind a broken record: at the next member or line that begins one, or at the end of the stream."""
+        if not self._is_gzip:
+            self._next_line()
+            return
+        try:
+            while self._inflate is not None:
+                self._ready = b""
+                self._fill()
+        except _Broken:
+            pass
+        self._ready = b""
+        if self._damage:
+            self._next_member()
+
+    def _more(self) -> bool:
+        """Try to get more bytes of the same member, or file; False at its end. Raises _Broken."""
+        if self._is_gzip:
+            if self._inflate is None:
+                return False
+        elif not self._raw and not self._read():
+            return False
+        self._fill()
+        return True
+
+    def _fill(self) -> None:
+        """Inflate a piece, which may be empty at the end of a member. Raises _Broken."""
+        if not self._raw and not self._read():
+            self._break("the file ends within a gzip member")
+        if self._is_gzip is None:
+            self._is_gzip = self._raw.startswith(_MAGIC[:2])
+        if not self._is_gzip:
+            self._ready += self._raw
+            self._skip(len(self._raw))
+            return
+        if self._inflate is None:
+            self._inflate = zlib.decompressobj(31)
+            self._past = b""
+        try:
+            self._ready += self._inflate.decompress(self._raw, _PIECE_BYTES)
+        except zlib.error as error:
+            self._break(f"a broken gzip member: {error}")
+        is_over = self._inflate.eof
+        over = self._inflate.unused_data if is_over else self._inflate.unconsumed_tail
+        used = len(self._raw) - len(over)
+        self._past = (self._past + self._raw[:used])[-_LOOK_BACK_BYTES:]
+        self._skip(used)
+        if is_over:
+            self._inflate = None
+
+    def _break(self, damage: str) -> NoReturn:
+        self._inflate = None
+        self._damage = damage
+        raise _Broken(damage)
+
+    def _next_member(self) -> None:
+        """Find the next gzip member that begins a record."""
+        self._damage = ""
+        known_to = max(self.record_offset + 1, self._searched_to)  # what lies before it is not searched twice
+        self._searched_to = self._at
+        self._raw, self._at = self._past + self._raw, self._at - len(self._past)
+        self._past = b""
+        self._skip(max(0, known_to - self._at))
+        while True:
+            found = self._raw.find(_MAGIC)
+            if found < 0:
+                self._skip(max(0, len(self._raw) - len(_MAGIC) + 1))
+                if not self._read():
+                    self._skip(len(self._raw))
+                    return
+                continue
+            self._skip(found)
+            while len(self._raw) < _PIECE_BYTES and self._read():
+                pass
+            try:
+                start = zlib.decompressobj(31).decompress(self._raw, len(b"WARC/1."))
+            except zlib.error:
+                start = b""
+            if start == b"WARC/1.":
+                return
+            self._skip(1)
+
+    def _next_line(self) -> None:
+        """Find the next line that begins a record."""
+        mark = b"\nWARC/1."
+        while True:
+            found = self._ready.find(mark)
+            if found >= 0:
+                self._ready = self._ready[found + 1 :]
+                return
+            self._ready = self._ready[1 - len(mark) :]
+            if not self._more():
+                self._ready = b""
+                return
+
+    def _read(self) -> bool:
+        piece = self._stream.read(_PIECE_BYTES)
+        self._raw += piece
+        return bool(piece)
+
+    def _skip(self, count: int) -> None:
+        self._raw = self._raw[count:]
+        self._at += count
