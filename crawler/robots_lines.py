@@ -1,0 +1,143 @@
+"""The lines of a robots.txt and the group that binds us (RFC 9309 sections 2.1, 2.2.1 and 2.2.4).
+
+Read octet by octet, because the RFC compares octets: bytes that are no UTF-8 live on as lone surrogates. Lines end
+with CR, LF or both, and with nothing else. Beyond the RFC, slips that leave no doubt are understood, as Google's parser
+and protego do: a misspelled `Disallow`, a missing colon, a version or more behind our name. Unknown lines, `Sitemap`
+and `Crawl-delay` end no group, as section 2.2.4 demands.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+ROBOTS_CAP_BYTES = 500 * 1024
+DELAY_MOST_S = 1e9  # what a Crawl-delay beyond it is read as
+SITEMAPS_CAP = 1000  # `Sitemap:` lines that are kept
+
+
+class Key(enum.Enum):
+    """What a line is about."""
+
+    AGENT = "user-agent"
+    ALLOW = "allow"
+    DISALLOW = "disallow"
+    DELAY = "crawl-delay"
+    SITEMAP = "sitemap"
+
+
+class Line(NamedTuple):
+    """A line that says something. `number` counts from 1."""
+
+    number: int
+    key: Key
+    value: str
+
+
+class Rule(NamedTuple):
+    """An `Allow` or `Disallow` line of our group, the pattern as it stands there."""
+
+    number: int
+    allow: bool
+    pattern: str
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """All that binds us, of all groups that name us together, or else of all that name `*`."""
+
+    agents: list[Line] = field(default_factory=list)  # the lines that name us
+    rules: list[Rule] = field(default_factory=list)
+    delay_s: float = 0.0  # the longest that is asked of us
+    delay_line: int = 0
+
+
+_KEYS = {
+    **dict.fromkeys(("user-agent", "useragent", "user agent"), Key.AGENT),
+    **dict.fromkeys(("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"), Key.DISALLOW),
+    **dict.fromkeys(("crawl-delay", "crawldelay", "crawl delay"), Key.DELAY),
+    **dict.fromkeys(("sitemap", "sitemaps", "site-map"), Key.SITEMAP),
+    "allow": Key.ALLOW,
+}
+_EOL = re.compile(r"\r\n?|\n")
+_TOKEN = re.compile(r"[a-z_-]+")
+_SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{0,20})?")
+
+
+def lines_of(text: bytes) -> Iterator[Line]:
+    """The lines of the first 500 KiB; one that the cap may have cut is left out, for its rule may be a longer one."""
+    cut = len(text) >= ROBOTS_CAP_BYTES
+    decoded = text[:ROBOTS_CAP_BYTES].decode("utf-8", "surrogateescape").replace("\0", "")
+    # A byte order mark, of UTF-16 too: without its zeros such a text is read as well
+    start = re.match("\ufeff|\udcff\udcfe|\udcfe\udcff|\udcef(?:\udcbb\udcbf?)?", decoded)
+    lines = _EOL.split(decoded[start.end() :] if start else decoded)
+    if cut:
+        del lines[-1]
+    for number, line in enumerate(lines, 1):
+        stripped = line.partition("#")[0].strip(" \t")
+        if stripped:
+            found = _key_and_value(stripped)
+            if found is not None:
+                yield Line(number, *found)
+
+
+def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[Group, list[Line]]:
+    """Our group and the `Sitemap` lines. `agent` is our product token; names are compared in lower case."""
+    ours, everyone = Group(), Group()
+    named = {agent.lower(): ours, "*": everyone}
+    bound: list[Group] = []
+    begun = False  # whether the group at hand has had a rule, so that the next user agent begins another
+    sitemaps: list[Line] = []
+    for line in lines:
+        if line.key is Key.AGENT:
+            if begun:
+                bound, begun = [], False
+            group = named.get(_token(line.value))
+            if group is not None:
+                group.agents.append(line)
+                if group not in bound:
+                    bound.append(group)
+        elif line.key is Key.SITEMAP:
+            if len(sitemaps) < SITEMAPS_CAP and line.value:
+                sitemaps.append(line)
+        elif line.key is Key.DELAY:
+            for group in bound:
+                _slow(group, line)
+        else:
+            begun = True
+            if line.value:
+                rule = Rule(line.number, line.key is Key.ALLOW, line.value)
+                for group in bound:
+                    group.rules.append(rule)
+    return (ours if ours.agents else everyone), sitemaps
+
+
+def _key_and_value(line: str) -> tuple[Key, str] | None:
+    name, colon, value = line.partition(":")
+    key = _KEYS.get(name.strip(" \t").lower()) if colon else None
+    if key is not None:
+        return key, value.strip(" \t")
+    words = line.split(None, 2)  # without the colon
+    for count in (1, 2):
+        key = _KEYS.get(" ".join(words[:count]).lower())
+        if key is not None and len(words) > count:
+            return key, line.split(None, count)[count]
+    return None
+
+
+def _token(value: str) -> str:
+    """The product token at the start of a `User-agent` value, lower case; `*` for everyone, "" for none."""
+    lower = value.lower()
+    if lower.startswith("*") and (len(lower) == 1 or lower[1].isspace()):
+        return "*"
+    found = _TOKEN.match(lower.lstrip("*"))
+    return found[0] if found else ""
+
+
+def _slow(group: Group, line: Line) -> None:
+    seconds = _SECONDS.match(line.value)
+    if seconds is not None and float(seconds[0]) > group.delay_s:
+        group.delay_s, group.delay_line = min(float(seconds[0]), DELAY_MOST_S), line.number

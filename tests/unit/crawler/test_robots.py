@@ -1,0 +1,240 @@
+"""robots.txt: what an answer means, what its rules say, that no text hurts, and the shelf of parsed ones."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from protego import Protego
+
+from crawler.robots import WILDCARDS_CAP, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
+from crawler.robots_explain import Why, explain
+from crawler.robots_lines import ROBOTS_CAP_BYTES, SITEMAPS_CAP
+
+
+@pytest.mark.parametrize(
+    ("status", "meaning"),
+    [
+        (200, RobotsAnswer.RULES),
+        (204, RobotsAnswer.RULES),
+        (302, RobotsAnswer.UNAVAILABLE),
+        (401, RobotsAnswer.UNAVAILABLE),
+        (404, RobotsAnswer.UNAVAILABLE),
+        (429, RobotsAnswer.UNREACHABLE),
+        (500, RobotsAnswer.UNREACHABLE),
+        (503, RobotsAnswer.UNREACHABLE),
+        (0, RobotsAnswer.UNREACHABLE),
+    ],
+)
+def test_what_an_answer_to_robots_txt_means(status: int, meaning: RobotsAnswer) -> None:
+    """The table of RFC 9309: 4xx allows, 429, 5xx and silence do not."""
+    assert meaning_of(status) is meaning
+    assert meaning_of(status, complete=False) is not RobotsAnswer.RULES
+
+
+def test_rules_are_those_of_our_group() -> None:
+    """Our own group counts before the star; the longest match decides; delay and sitemaps are read."""
+    rules = RobotsRules(
+        b"\xef\xbb\xbfUser-agent: *\nDisallow: /\n\nUser-agent: FarmWatch\nDisallow: /no\nAllow: /no/but\n"
+        b"Crawl-delay: 7\nSitemap: https://a.example/s.xml\n",
+        "farmwatch",
+    )
+    assert rules.allows("https://a.example/x") and rules.allows("https://a.example/no/but")
+    assert not rules.allows("https://a.example/no")
+    assert rules.crawl_delay_s == 7 and rules.sitemaps == ["https://a.example/s.xml"]
+    assert RobotsRules(b"", "farmwatch").allows("https://a.example/x")
+
+
+@given(st.binary(max_size=300))
+def test_no_robots_txt_breaks_the_parser(text: bytes) -> None:
+    """Any bytes give rules that answer."""
+    rules = RobotsRules(b"User-agent: *\n" + text, "farmwatch")
+    assert rules.allows("https://a.example/x") in (True, False)
+    assert rules.crawl_delay_s >= 0
+
+
+def test_the_shelf_parses_once_and_forgets_the_oldest() -> None:
+    """A text is asked for once per version while it is on the shelf."""
+    asked: list[str] = []
+
+    def text(name: str) -> bytes:
+        asked.append(name)
+        return b""
+
+    shelf = RobotsShelf("farmwatch", size=2)
+    for site, version in [("a", 1), ("a", 1), ("b", 1), ("a", 1), ("c", 1), ("a", 1), ("b", 1), ("a", 2)]:
+        shelf.rules(site, version, lambda name=f"{site}{version}": text(name))  # type: ignore[misc]
+    assert asked == ["a1", "b1", "c1", "b1", "a2"]
+
+
+def test_the_shelf_is_capped_by_bytes() -> None:
+    """Large rules push each other out, a replaced one does not count twice, and the newest is always held."""
+
+    def text(rules: int) -> bytes:
+        return b"User-agent: *\n" + b"".join(b"Disallow: /%d\n" % n for n in range(rules))
+
+    one = RobotsRules(text(1), "farmwatch").size_bytes
+    shelf = RobotsShelf("farmwatch", cap_bytes=2 * RobotsRules(text(60), "farmwatch").size_bytes)
+    shelf.hold("a", 1, text(60))
+    shelf.hold("a", 2, text(60))
+    shelf.hold("b", 1, text(60))
+    assert shelf.held("a") and shelf.held("b")
+    shelf.hold("c", 1, text(50))
+    assert not shelf.held("a") and shelf.held("b") and shelf.held("c")
+    shelf.hold("d", 1, text(500))
+    assert not shelf.held("b") and not shelf.held("c") and shelf.held("d")
+    assert RobotsRules(text(500), "farmwatch").size_bytes > 100 * one > 0
+
+
+def test_no_more_than_500_kib_of_robots_txt_are_parsed() -> None:
+    """Rules beyond the 500 KiB that RFC 9309 asks for do not count."""
+    rules = RobotsRules(b"User-agent: *\nDisallow: /a\n" + b"#" * 500 * 1024 + b"\nDisallow: /b\n", "farmwatch")
+    assert not rules.allows("https://a.example/a") and rules.allows("https://a.example/b")
+
+
+def test_a_line_that_the_cap_may_have_cut_does_not_count() -> None:
+    """`Allow: /private-but-this` cut to `Allow: /private` would allow what is forbidden: the cut line is left out."""
+    start = b"User-agent: *\nDisallow: /private\n"
+    fill = ROBOTS_CAP_BYTES - len(start) - len(b"\nAllow: /private")
+    text = start + b"#" * fill + b"\nAllow: /private-but-this\n"
+    assert text[:ROBOTS_CAP_BYTES].endswith(b"Allow: /private")
+    for sent in (text, text[:ROBOTS_CAP_BYTES]):
+        assert not RobotsRules(sent, "farmwatch").allows("https://a.example/private/x")
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"])
+@pytest.mark.parametrize("eol", [b"\n", b"\r", b"\r\n"])
+def test_marks_and_line_ends(mark: bytes, eol: bytes) -> None:
+    """A byte order mark, whole or broken, and each of the three line ends are read over; lines are counted by them."""
+    text = mark + eol.join([b"User-agent: *", b"", b"Disallow: /x", b"Crawl-delay: 3", b"Sitemap: https://a.example/s"])
+    rules = RobotsRules(text, "farmwatch")
+    assert not rules.allows("https://a.example/x") and rules.allows("https://a.example/y")
+    assert rules.crawl_delay_s == 3 and rules.sitemaps == ["https://a.example/s"]
+    found = explain(text, "farmwatch", "https://a.example/x")
+    assert found.rule is not None
+    assert (found.agents[0].number, found.rule.number, found.crawl_delay_line, found.sitemaps[0].number) == (1, 3, 4, 5)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_robots_txt_in_the_wrong_encoding_is_obeyed(encoding: str) -> None:
+    """The RFC wants UTF-8; one in UTF-16 or strewn with NULs says what its owner wants all the same."""
+    assert not RobotsRules("User-agent: *\nDisallow: /x\n".encode(encoding), "farmwatch").allows("https://a.example/x")
+
+
+@pytest.mark.parametrize(
+    ("lines", "delay_s"),
+    [
+        ("User-agent: *\nCrawl-delay: 7", 7),
+        ("User-agent: *\nCrawl-delay: 0.5", 0.5),
+        ("User-agent: *\nCrawl-delay: 10s", 10),
+        ("User-agent: *\ncrawl delay 4", 4),
+        ("User-agent: *\nCrawl-delay: -3", 0),
+        ("User-agent: *\nCrawl-delay: soon", 0),
+        ("User-agent: *\nCrawl-delay: inf", 0),
+        ("User-agent: *\nCrawl-delay: ٥", 0),
+        ("User-agent: *\nCrawl-delay: " + "9" * 5000, 1e9),
+        ("Crawl-delay: 7\nUser-agent: *\nDisallow:", 0),
+        ("User-agent: other\nCrawl-delay: 7\nUser-agent: *\nDisallow: /x", 0),
+        ("User-agent: *\nCrawl-delay: 7\nUser-agent: other\nDisallow: /x", 7),
+        ("User-agent: other\nUser-agent: farmwatch\nDisallow: /x\nCrawl-delay: 7", 7),
+        ("User-agent: *\nCrawl-delay: 7\nUser-agent: farmwatch\nDisallow: /x", 0),  # said before our name was
+        ("User-agent: *\nDisallow: /y\nCrawl-delay: 7\n\nUser-agent: farmwatch\nDisallow: /x", 0),
+        ("User-agent: *\nCrawl-delay: 9\nDisallow: /\nUser-agent: *\nCrawl-delay: 4", 9),
+    ],
+)
+def test_which_crawl_delay_is_asked_of_us(lines: str, delay_s: float) -> None:
+    """That of the names above it in our group; of several the longest; what is no number asks nothing."""
+    assert RobotsRules(lines.encode(), "farmwatch").crawl_delay_s == delay_s
+
+
+_words = st.sampled_from(
+    ["a", "b", "ab", "/", "*", "$", "?", "%61", "%2f", "%2F", "=", "&", ".", "-", "ä", "%C3%A4", ":"]
+)
+_paths = st.lists(_words, max_size=6).map("".join)
+_rules = st.tuples(st.sampled_from(["Allow: ", "Disallow: ", "disallow /", "Crawl-delay: 3 ", "X: "]), _paths).map(
+    "".join
+)
+_agents = st.sampled_from(["User-agent: *", "User-agent: farmwatch", "user-agent: FarmWatch/2", "User-agent: farm", ""])
+_texts = st.lists(_rules | _agents | _rules.map("/".join), max_size=14).map("\n".join)
+
+
+@given(_texts, _paths)
+def test_the_line_that_is_named_always_agrees_with_the_rules(text: str, path: str) -> None:
+    """Looking a rule up and searching for it line by line lead to the same decision."""
+    url = "https://a.example/" + path
+    found = explain(text.encode(), "farmwatch", url)
+    assert found.allowed is RobotsRules(text.encode(), "farmwatch").allows(url)
+    if found.rule is not None:
+        line = text.split("\n")[found.rule.number - 1]
+        assert found.rule.pattern in line and line.lower().startswith("allow") is found.allowed
+
+
+@given(st.binary(max_size=400), st.text(max_size=30))
+def test_any_bytes_are_explained_as_they_are_obeyed(text: bytes, path: str) -> None:
+    """Of bytes that were never meant to be a robots.txt, too, both are of one opinion."""
+    text, url = b"User-agent: *\nDisallow: /" + text, f"https://a.example/{path}"
+    assert explain(text, "farmwatch", url).allowed is RobotsRules(text, "farmwatch").allows(url)
+
+
+_plain = st.lists(st.sampled_from(["a", "b", "ab", "/", "*", "."]), max_size=6).map(lambda words: "/" + "".join(words))
+_plain_rules = st.tuples(st.booleans(), _plain, st.sampled_from(["", "", "$"]))
+
+
+@given(st.lists(_plain_rules, max_size=10), _plain)
+def test_on_plain_patterns_protego_agrees(rules: list[tuple[bool, str, str]], path: str) -> None:
+    """Where there are no escapes to read differently, an implementation of others comes to the same decisions."""
+    text = "User-agent: *\n" + "".join(f"{'Allow' if a else 'Disallow'}: {p}{end}\n" for a, p, end in rules)
+    path = path.replace("*", "x")
+    if path.startswith("//"):
+        path = "/x" + path  # which protego takes for a host
+    assert RobotsRules(text.encode(), "farmwatch").allows(f"https://a.example{path}") is Protego.parse(text).can_fetch(
+        f"https://a.example{path}", "farmwatch"
+    )
+
+
+_ALL = b"User-agent: *\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        (b"\n" * 5_000_000, True),
+        (b"#" * 5_000_000, True),
+        (_ALL + b"Disallow: /*a*b\n" * 1_000_000, True),
+        (_ALL + b"Disallow: /" + b"*a" * 2_500_000, True),
+        (_ALL + b"Disallow: /" + b"*a" * 250_000 + b"\n", False),
+        (_ALL + b"".join(b"Disallow: /*a*%d\n" % n for n in range(25_000)), False),
+        (_ALL + b"".join(b"Disallow: /%d\n" % n for n in range(35_000)), True),
+        (_ALL + b"".join(b"Disallow: /" + b"a" * n + b"b\n" for n in range(1000)), True),
+        (b"User-agent: farmwatch\n" * 25_000 + b"Disallow: /\n", True),
+        (_ALL + b"Disallow: /" + b"%41" * 160_000 + b"\n", True),
+        (b"a b c d " * 60_000, True),
+        (_ALL + b"Sitemap: https://a.example/\n" * 17_000, True),
+    ],
+    ids=lambda value: "" if isinstance(value, bool) else value[14:34].decode(),
+)
+def test_no_robots_txt_stops_the_crawler(text: bytes, allowed: bool) -> None:
+    """Five megabytes of anything are read in linear time and little memory; too many wildcards forbid everything.
+
+    (A matcher that tries to backtrack, or a table that is searched from the start for each line, would take minutes.)
+    """
+    tracemalloc.start()
+    rules = RobotsRules(text, "farmwatch")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 * 1024 * 1024
+    assert len(rules.sitemaps) <= SITEMAPS_CAP
+    for _ in range(20):
+        assert rules.allows("https://a.example/" + "a" * 2000) is allowed
+
+
+def test_the_work_of_a_match_is_bounded() -> None:
+    """As many wildcards as are tried at all, in the worst form, still leave an answer; one more forbids everything."""
+    worst = b"".join(b"Disallow: /*" + b"a" * 40 + b"b%05d" % n + b"a" * 40 + b"\n" for n in range(WILDCARDS_CAP // 88))
+    assert RobotsRules(_ALL + worst, "farmwatch").allows("https://a.example/" + "a" * 2000)
+    more = worst + b"Allow: /*" + b"c" * 88 + b"\n"
+    assert not RobotsRules(_ALL + more, "farmwatch").allows("https://a.example/")
+    assert explain(_ALL + more, "farmwatch", "https://a.example/").why is Why.TOO_COSTLY
+    assert RobotsRules(_ALL + more, "farmwatch").allows("https://a.example/robots.txt")
