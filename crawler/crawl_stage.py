@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import structlog
 from aiohttp.abc import AbstractResolver
 
+from crawler.errors import OldFrontier
 from crawler.fetch_thread import Done, FetchThread
 from crawler.fetching import Fetcher
 from crawler.frontier import Frontier
@@ -24,7 +25,7 @@ from crawler.jobs import Answer, Job, Outcome
 from crawler.network_watch import NetworkWatch, was_not_answered
 from crawler.parking import asked_until
 from crawler.robots import RobotsShelf
-from crawler.rows import TOTALS_KEY, Stop, Totals, site_key, site_of_key, unpack
+from crawler.rows import FORMAT, TOTALS_KEY, Stop, Totals, site_key, site_of_key, unpack
 from crawler.settings import CrawlSettings
 from crawler.statuses import Status
 from stream.log import Log
@@ -71,16 +72,24 @@ class CrawlStage(Stage):
     heartbeat_input: ClassVar[str | None] = HITS
 
     def __init__(
-        self, settings: CrawlSettings, metrics: Metrics | None = None, *, resolver: AbstractResolver | None = None
+        self,
+        settings: CrawlSettings,
+        metrics: Metrics | None = None,
+        *,
+        resolver: AbstractResolver | None = None,
+        partitions: int | None = None,
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings) and start the fetch thread.
 
-        `resolver` stands in for DNS.
+        `resolver` stands in for DNS. `partitions` is the number of all partitions, by which processes that share them
+        share the pace at a domain and at an address, too; None: there is no other process.
         """
         self.store = FRONTIER_STORE
         self._busy_poll_s = min(max(settings.delay_s / 100, _LEAST_POLL_S), _BUSY_POLL_S)
         self.poll_s = self._busy_poll_s
         self._settings = settings
+        self._partitions = partitions
+        self._owned = partitions or 0  # how many of them are this process's
         self._metrics = metrics
         self._robots = RobotsShelf(settings.name)
         self._flights: dict[int, _Flight] = {}  # by claim number, oldest first
@@ -95,7 +104,7 @@ class CrawlStage(Stage):
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
         """Put a hit or a decision into the frontier. Raises UnusableUrl."""
-        self._since.setdefault(ctx.partition, ctx.now_ms)
+        self._welcome(ctx)
         frontier = self._frontier(ctx)
         if isinstance(record, Hit):
             outcome = frontier.add_hit(record)
@@ -109,8 +118,9 @@ class CrawlStage(Stage):
         self._submit()  # the batch that made these claims is committed, or `lost` has dropped them
         self._settle()
         self._forget([partition for partition in self._since if partition not in contexts])
-        for partition, ctx in contexts.items():
-            self._since.setdefault(partition, ctx.now_ms)
+        for ctx in contexts.values():
+            self._welcome(ctx)
+        self._share(len(contexts))
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
         self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
         answers = self._thread.collect()
@@ -150,6 +160,23 @@ class CrawlStage(Stage):
         """Break off everything under way and end the thread."""
         self._thread.close()
         self._network.summarise(0, last=True)
+
+    def _welcome(self, ctx: Context) -> None:
+        """Take over a partition that this process did not have. Raises OldFrontier."""
+        if ctx.partition not in self._since:
+            value = ctx.state.get(TOTALS_KEY)
+            if value is not None and unpack(Totals, value).format != FORMAT:
+                raise OldFrontier(
+                    f"partition {ctx.partition} of the store {self.store!r} holds a frontier that another version of"
+                    " farmwatch has written: let that version crawl it to its end, or begin with a new log"
+                )
+            self._since[ctx.partition] = ctx.now_ms
+
+    def _share(self, owned: int) -> None:
+        """Tell the gate which part of all sites is this process's."""
+        if self._partitions and owned and owned != self._owned:
+            self._owned = owned
+            self._thread.share(owned / self._partitions)
 
     def _frontier(self, ctx: Context) -> Frontier:
         return Frontier(

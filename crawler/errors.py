@@ -23,6 +23,16 @@ class BadCrawlSettings(CrawlError):
     """Settings that contradict each other; the message names the setting and what it may be. The operator mends it."""
 
 
+class OldFrontier(CrawlError):
+    """The frontier in the log was written by a version that lays it out differently.
+
+    The process ends, and nothing is lost. The operator lets the version that wrote it crawl it to its end
+    (`farmwatch frontier` tells when nothing is active), or begins with a new log.
+    """
+
+    fatal = True
+
+
 class UnusableUrl(CrawlError, ValueError):
     """A text that is no http or https URL with a host.
 
@@ -54,3 +64,13 @@ class UnresolvedHost(CrawlError, OSError):
         """`message` says what was asked for and what came."""
         super().__init__(message)
         self.reason = reason
+
+
+class ArchiveUnwritable(CrawlError):
+    """The WARC files cannot be written: the disk is full or fails, or the folder may not be written to.
+
+    The crawl rests and loses nothing: the pages of the batch are fetched again later, and nothing new is asked for
+    until a file can be written. The operator makes room, mends the disk, or sets another `crawl.warc_folder`.
+    """
+
+    retriable = True

@@ -12,6 +12,22 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token as RFC 9309 s
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")
 _BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even where zstd gains nothing
 
+_FOREVER_S = 1e10  # three centuries: beyond it, times do not fit into the rows
+_NOT_BELOW_0 = (
+    "domain_delay_s",
+    "address_delay_s",
+    "delay_per_second",
+    "delay_slow_cap_s",
+    "crawl_delay_cap_s",
+    "park_cap_s",
+    "robots_retry_s",
+    "reopen_s",
+    "refetch_fetched_s",
+    "refetch_redirection_s",
+    "refetch_error_s",
+    "refetch_refused_s",
+)
+
 
 class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How the crawler presents itself, how fast it goes, and where it stops."""
@@ -99,7 +115,20 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         for name in ("delay_s", "retry_s", "connect_timeout_s", "idle_timeout_s", "total_timeout_s"):
             if not getattr(self, name) > 0:
                 raise BadCrawlSettings(f"crawl.{name} is {getattr(self, name)}: it must be above 0")
-
+        for name in _NOT_BELOW_0:
+            if not 0 <= getattr(self, name) < _FOREVER_S:
+                raise BadCrawlSettings(f"crawl.{name} is {getattr(self, name)}: it must be 0 or more, in seconds")
+        if not max(self.park_cap_s, 3 * self.crawl_delay_cap_s) < self.robots_ttl_s < _FOREVER_S:
+            raise BadCrawlSettings(
+                f"crawl.robots_ttl_s is {self.robots_ttl_s}: it must be above crawl.park_cap_s, and three times"
+                " crawl.crawl_delay_cap_s, or a slow site is asked for its robots.txt and for nothing else"
+            )
+        if not 0 < self.dns_least_s <= self.dns_most_s < _FOREVER_S:
+            raise BadCrawlSettings(
+                f"crawl.dns_least_s is {self.dns_least_s}: it must be above 0, and at most crawl.dns_most_s"
+            )
+        if self.warc_bytes < 1 or not self.warc_s > 0:
+            raise BadCrawlSettings("crawl.warc_bytes and crawl.warc_s: both must be above 0, or each page is a file")
         if self.body_bytes > _BODY_CAP_BYTES:
             raise BadCrawlSettings(
                 f"crawl.body_bytes is {self.body_bytes}: a page record holds {_BODY_CAP_BYTES} at most"

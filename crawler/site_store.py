@@ -86,8 +86,12 @@ class SiteStore:
     def has_work(self, row: SiteRow) -> bool:
         """Whether a site has something left to do now, and not only URLs to ask for again later."""
         if row.stopped:
-            return row.queued > 0 or (row.revisit_at > 0 and row.stopped not in _MAY_REOPEN)
+            return row.queued > 0 or (row.revisit_at > 0 and not self.may_reopen(row))
         return row.queued > 0 or self.wants_sitemap(row)
+
+    def may_reopen(self, row: SiteRow) -> bool:
+        """Whether the stop of a site may be taken back."""
+        return row.stopped in _MAY_REOPEN
 
     def wants_sitemap(self, row: SiteRow) -> bool:
         """Whether sitemaps are still to be read: not done, and the budget has room for what they list."""

@@ -45,5 +45,5 @@ class Stopping:
                 self._store.unqueue(row, found)
                 self._store.forget_url(row, page, found)
                 row.known -= 1
-        if not row.queued:
+        if not row.queued and not self._store.may_reopen(row):
             self._store.forget_revisits(row, _STEP)

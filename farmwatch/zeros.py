@@ -31,10 +31,13 @@ def _of_role(stage: Stage) -> Iterator[Series]:
         for kind in Kind:
             yield "fetch_response_bytes", {"kind": kind.value}
             yield "fetch_duration_seconds", {"kind": kind.value}
+            yield "fetch_deferred", {"kind": kind.value}
             for outcome in (*(o.value for o in Outcome), REDIRECTED):
                 yield "fetch_requests", {"kind": kind.value, "outcome": outcome}
         for result in ("allowed", "disallowed"):
             yield "robots_lookups", {"result": result}
+        for record_type in ("warcinfo", "request", "metadata", "response", "revisit"):
+            yield "warc_records", {"type": record_type}
     elif stage.name == "measure":
         for mode in ("recall", "precision"):
             yield "extract_attempts", {"mode": mode, "outcome": "ok"}
