@@ -1,0 +1,176 @@
+"""CRAWL alone, as a process that tests start, look at and kill: `python -m tests.crawl_process LOG FOLDER`.
+
+It imports what CRAWL needs and nothing else, so that a start takes well under a second. `Crawl` is the test's side.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from crawler.crawl_stage import CrawlStage, FrontierCounts, frontier_left
+from crawler.settings import CrawlSettings
+from stream.log import Log, Output, partition_of
+from stream.loop import StageLoop
+from stream.metrics import Metrics
+from stream.opening import open_log
+from stream.records import Hit, Page, decode, encode
+from stream.topics import HITS, PAGES, all_topics
+
+PARTITIONS = 4
+_SETTINGS, _OUTPUT = "crawl.json", "crawl.log"
+
+
+def options_of(url: str, folder: Path) -> dict[str, Any]:
+    """What the log at `url` wants besides."""
+    return {"state_folder": folder / "state"} if url.startswith("kafka:") else {}
+
+
+class Crawl:
+    """One crawl over restarts, in `folder` on the log `url`. Use as a context manager: at its end nothing runs."""
+
+    def __init__(self, folder: Path, url: str, settings: CrawlSettings, env: Mapping[str, str] | None = None) -> None:
+        """Lay the log out; nothing runs yet. `env` is added to the process's environment."""
+        self.folder, self.url, self.settings = folder, url, settings
+        folder.mkdir(exist_ok=True)
+        (folder / _SETTINGS).write_bytes(msgspec.json.encode(settings))
+        self._env = dict(env or {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log: Log = open_log(url, **options_of(url, folder / "seen"))
+        self.log.create(all_topics(PARTITIONS, "none"))
+
+    def __enter__(self) -> Crawl:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.log.close()
+
+    def hits(self, hits: Sequence[Hit]) -> None:
+        """Append hits."""
+        self.log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in hits])
+
+    def start(self) -> None:
+        """Start the process."""
+        command = [sys.executable, "-m", "tests.crawl_process", self.url, str(self.folder)]
+        with (self.folder / _OUTPUT).open("ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=output,
+                cwd=Path(__file__).resolve().parents[1],
+                env={**os.environ, **self._env},
+            )
+
+    def kill(self) -> None:
+        """kill -9, if it runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self, timeout_s: float = 60) -> None:
+        """SIGTERM, and wait for the drain."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(timeout_s) == 0, self.output()
+        self._process = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def peak_mib(self) -> float:
+        """The most resident memory that the process had so far, MiB."""
+        assert self._process is not None
+        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+        raise AssertionError("the kernel tells no VmHWM")
+
+    def left(self) -> FrontierCounts:
+        """How far the crawl is, as committed."""
+        return frontier_left(self.log, PARTITIONS)
+
+    def is_done(self) -> bool:
+        """Whether all hits were read and nothing is left to do but visits that lie ahead."""
+        committed, ends = self.log.committed("crawl", HITS), self.log.end(HITS)
+        unread = any((known or 0) < end for known, end in zip(committed, ends, strict=True))
+        return self._is_read(unread) and self.left().active == 0
+
+    def _is_read(self, unread: bool) -> bool:
+        if not unread or not self.url.startswith("kafka:"):
+            return not unread
+        return all(  # the markers of transactions take offsets, too
+            next(iter(self.log.read(HITS, p, self.log.committed("crawl", HITS)[p] or 0)), None) is None
+            for p in range(PARTITIONS)
+        )
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait until the crawl is at its end."""
+        until = time.monotonic() + timeout_s
+        while not self.is_done():
+            assert self.running, f"the crawl's process ended\n{self.output()}"
+            assert time.monotonic() < until, f"not at its end after {timeout_s} s: {self.left()}\n{self.output()}"
+            time.sleep(0.2)
+
+    def pages(self) -> list[Page]:
+        """All page records, by partition in order."""
+        read = (message.value for p in range(PARTITIONS) for message in self.log.read(PAGES, p))
+        return [decode(Page, value) for value in read if value is not None and value]
+
+    def output(self, lines: int = 40) -> str:
+        """The end of what the process printed."""
+        path = self.folder / _OUTPUT
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+
+
+def main(url: str, folder: Path) -> None:
+    """Run CRAWL until SIGTERM."""
+    if public := os.environ.get("FARMWATCH_TEST_INTERNET"):
+        from tests.hostile.internet import be_public
+
+        be_public(public)
+    settings = msgspec.json.decode((folder / _SETTINGS).read_bytes(), type=CrawlSettings)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    log = open_log(url, **options_of(url, folder))
+    metrics = Metrics()
+    stage = CrawlStage(settings, metrics, resolver=_tmp_resolver(settings))
+    member = log.join(stage.name, list(stage.inputs), member="crawl-1", store=stage.store)
+    StageLoop(stage, member, metrics=metrics).run(stop)
+    log.close()
+
+
+def _tmp_resolver(settings):
+    from aiohttp.abc import AbstractResolver
+    from aiohttp.resolver import AsyncResolver
+
+    if not settings.nameservers:
+        return None
+
+    class Lazy(AbstractResolver):
+        real = None
+
+        async def resolve(self, *a, **k):
+            self.real = self.real or AsyncResolver(nameservers=settings.nameservers)
+            return await self.real.resolve(*a, **k)
+
+        async def close(self):
+            pass
+
+    return Lazy()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

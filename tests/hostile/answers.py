@@ -1,0 +1,248 @@
+"""What the hosts of the hostile web answer: the row of an attack, the ways to answer, and the bombs."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import brotli
+
+from tests.hostile.internet import INTRANET
+from tests.loopback_dns import Zone
+from tests.raw_web import Handler, Visit, head, reply
+
+DOMAIN = "hostile.test"
+DRIP_S = 0.15
+TEXT = "<!doctype html><html><body><p>nothing but words</p>"
+
+Ends = tuple[str, str]  # outcome and reason of a page
+FETCHED: Ends = ("fetched", "")
+TIMEOUT: Ends = ("failed", "timeout")
+CONNECTION: Ends = ("failed", "connection")
+BAD_ENCODING: Ends = ("failed", "bad_encoding")
+BAD_REDIRECT: Ends = ("failed", "bad_redirect")
+PRIVATE: Ends = ("refused", "private_address")
+UNREACHABLE: Ends = ("refused", "unreachable")
+NOT_HTML: Ends = ("refused", "content_type")
+BROKEN: tuple[Ends, ...] = (CONNECTION, ("failed", "bad_response"))  # no HTTP: how it is called is the parser's affair
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A row: `ends` is how the page of its hit ends, one of them where the choice is the crawler's.
+
+    `serves` maps paths to handlers, "*" all that are not named; `scheme`, `host` and `path` are those of its hit, with
+    {port} for the server's.
+    """
+
+    name: str
+    does: str
+    ends: Ends | tuple[Ends, ...]
+    serves: Mapping[str, Handler] = field(default_factory=dict)
+    hit: str = "http://{host}:{port}/x"
+    dns: tuple[Zone, ...] = (Zone(("127.0.0.1",)),)  # one after the other
+    truncated: bool | None = None  # what the page record must say
+    at_most: int = 30  # requests to the host
+    tls: str = ""  # good | expired | self-signed | other name | none; "" where its hit is plain HTTP
+
+    @property
+    def host(self) -> str:
+        """Its name."""
+        return f"{self.name}.{DOMAIN}"
+
+    def url(self, port: int, tls: int) -> str:
+        """URL of its hit, on a web with these ports."""
+        url = self.hit.replace("http://{host}:{port}", "https://{host}:{tls}") if self.tls else self.hit
+        port_of_tls = port if self.tls == "none" else tls
+        return url.replace("{host}", self.host).replace("{port}", str(port)).replace("{tls}", str(port_of_tls))
+
+    def handler(self, path: str) -> Handler:
+        """What a path answers."""
+        found = self.serves.get(path) or self.serves.get(
+            "*" if path not in ("/robots.txt", "/.well-known/tdmrep.json") else path
+        )
+        return found or reply("no such thing", "404 Not Found")
+
+
+# Ways to answer
+
+
+def raw(wire: bytes) -> Handler:
+    """Bytes, and the end of the connection."""
+
+    async def send(visit: Visit) -> None:
+        await visit.send(wire)
+
+    return send
+
+
+def keeping(wire: bytes) -> Handler:
+    """Bytes, and the connection stays open for the next request."""
+
+    async def send(visit: Visit) -> None:
+        visit.keep = True
+        await visit.send(wire)
+
+    return send
+
+
+def endless(start: bytes, more: bytes, every_s: float = 0.0) -> Handler:
+    """A beginning, and then the same again for as long as somebody reads."""
+
+    async def send(visit: Visit) -> None:
+        await visit.send(start)
+        for _ in range(10**9):
+            await visit.send(more)
+            await asyncio.sleep(every_s)  # even of 0: the other hosts have their turn
+
+    return send
+
+
+def silent(wire: bytes = b"") -> Handler:
+    """Bytes, and then silence."""
+
+    async def send(visit: Visit) -> None:
+        await visit.send(wire)
+        await visit.gone()
+
+    return send
+
+
+def reset(wire: bytes = b"") -> Handler:
+    """Bytes, and then a TCP reset."""
+
+    async def send(visit: Visit) -> None:
+        await visit.send(wire)
+        await asyncio.sleep(0.02)
+        visit.reset()
+
+    return send
+
+
+def turns(*handlers: Handler) -> Handler:
+    """One after the other, the last one for ever."""
+
+    async def send(visit: Visit) -> None:
+        await handlers[min(visit.number, len(handlers)) - 1](visit)
+
+    return send
+
+
+def to(location: str, status: str = "302 Found") -> Handler:
+    """A redirect; {port} is the server's, {n} counts."""
+
+    async def send(visit: Visit) -> None:
+        visit.keep = True
+        where = location.replace("{port}", str(visit.port)).replace("{n}", str(visit.number))
+        await visit.send(head(status, location=where, content_length="0"))
+
+    return send
+
+
+def made(text: Callable[[Visit], str | bytes], **fields: str) -> Handler:
+    """A page that depends on the visit."""
+
+    async def send(visit: Visit) -> None:
+        await reply(text(visit), **fields)(visit)
+
+    return send
+
+
+def html(*lines: str, body: str = TEXT, **fields: str) -> Handler:
+    """A page with further header lines."""
+    data = body.encode()
+    fields = {"content_type": "text/html", "content_length": str(len(data)), **fields}
+    return raw(head("200 OK", *lines, **fields) + data)
+
+
+# Bombs: small on the wire, endless inside
+
+
+@lru_cache
+def gzip_bomb(blocks: int = 1024, text: bytes = b"<p>farm</p>", window: int = 31) -> bytes:
+    """A block of a MiB that is flushed, and so may stand there `blocks` times."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, window)
+    text = text * (2**20 // len(text))
+    first = packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
+    return first + block * blocks
+
+
+@lru_cache
+def brotli_bomb() -> bytes:
+    return bytes(brotli.compress(b"<p>farm</p>" * (2**26 // 11), quality=1))
+
+
+def packed(data: Callable[[], bytes], encoding: str, content_type: str = "text/html") -> Handler:
+    """A body in a content encoding, made when first asked for."""
+
+    async def send(visit: Visit) -> None:
+        body = data()
+        await visit.send(
+            head(content_type=content_type, content_encoding=encoding, content_length=str(len(body))) + body
+        )
+
+    return send
+
+
+HTML_HEAD = head(content_type="text/html")
+CHUNKED = head(content_type="text/html", transfer_encoding="chunked")
+POISONED = head(content_type="text/html", content_length="8") + b"poisoned"
+EMPTY_BLOCK = b"\0\0\0\xff\xff"  # a stored block of deflate that holds nothing
+
+
+def page_of_links(visit: Visit, names: Iterator[str]) -> str:
+    return TEXT + "".join(f'<a href="{name}">{name}</a>' for name in names)
+
+
+def calendar_page(visit: Visit) -> str:
+    day = int(visit.path.rpartition("/")[2]) if visit.path.rpartition("/")[2].isdigit() else 0
+    return page_of_links(visit, (f"/day/{day + n}" for n in range(1, 10_001)))
+
+
+def session_page(visit: Visit) -> str:
+    return page_of_links(visit, (f"/sid{visit.number}{n}{visit.path[:40]}" for n in range(50)))
+
+
+def _chain(visit: Visit) -> str:
+    number = int(visit.path.rpartition("/")[2] or 0) if visit.path.startswith("/hop/") else 0
+    return f"/hop/{number + 1}"
+
+
+async def hops(visit: Visit) -> None:
+    await to(_chain(visit))(visit)
+
+
+def robots_of(body: str | bytes) -> dict[str, Handler]:
+    return {"/robots.txt": reply(body, content_type="text/plain"), "*": reply(TEXT)}
+
+
+def hopping_robots(hops: int, end: Handler) -> dict[str, Handler]:
+    paths = ["/robots.txt", *(f"/r{n}" for n in range(1, hops))]
+    found = {path: to(f"/r{n}") for n, path in enumerate(paths, 1)}
+    return {**found, f"/r{hops}": end, "*": reply(TEXT)}
+
+
+def only_page(handler: Handler) -> dict[str, Handler]:
+    return {"/x": handler, "/sitemap.xml": reply("", "404 Not Found")}
+
+
+def only_sitemap(handler: Handler) -> dict[str, Handler]:
+    return {"/x": reply(TEXT), "*": handler, "/robots.txt": reply("", "404 Not Found")}
+
+
+def sitemap_index(visit: Visit, *names: str) -> str:
+    places = "".join(f"<sitemap><loc>http://{visit.host}:{visit.port}{name}</loc></sitemap>" for name in names)
+    return f"<sitemapindex>{places}</sitemapindex>"
+
+
+FAR = f"http://{INTRANET}:{{port}}/secret"
+DISALLOW = "User-agent: *\nDisallow: /"
+LAUGHS = (
+    '<!DOCTYPE x [<!ENTITY a "ha">'
+    + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefghi", "bcdefghij", strict=True))
+    + "]><urlset><url><loc>http://laughs.hostile.test/&j;</loc></url></urlset>"
+)

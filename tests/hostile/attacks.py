@@ -1,0 +1,13 @@
+"""The hostile web: one host per attack, what it does, and what the crawler must record of it.
+
+Each row is its own host under hostile.test, with a robots.txt that allows everything unless that is the attack.
+"""
+
+from __future__ import annotations
+
+from tests.hostile.against_http import REDIRECTS, STATUSES, TLS, WIRE
+from tests.hostile.against_reading import BODIES, CONTENT, LENGTHS
+from tests.hostile.against_ways import NAMES, ROBOTS, TRAPS
+
+ATTACKS = [*BODIES, *LENGTHS, *WIRE, *CONTENT, *TRAPS, *ROBOTS, *STATUSES, *REDIRECTS, *NAMES, *TLS]
+BY_HOST = {attack.host: attack for attack in ATTACKS}

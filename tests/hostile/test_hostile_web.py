@@ -1,0 +1,188 @@
+"""The hostile web against the real crawler: every attack at once, while 200 decent sites are crawled to the end.
+
+There is one crawl, in a process of its own on the embedded log, through real DNS, real TCP and the guard. The row of
+each attack is a test of its own on what that crawl left behind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from crawler.hits_file import make_hit
+from crawler.settings import CrawlSettings
+from stream.records import Page
+from tests.crawl_process import Crawl
+from tests.hostile.answers import Attack
+from tests.hostile.attacks import ATTACKS, BY_HOST
+from tests.hostile.internet import INTRANET, PUBLIC, Certificates
+from tests.loopback_dns import LoopbackDns, Zone
+from tests.raw_web import RawWeb, Visit, reply
+
+SITES = [f"site{n}.decent{n}.test" for n in range(200)]
+PATHS = {"/h1", "/h2", "/m1", "/m2", "/l1"}  # of each of them: two hits, two of its sitemap, a link
+MEMORY_CAP_MIB = 300.0
+BUDGET = 6
+LIMIT_S = 240.0
+_COOKIE_NAMES = ("cookie", "authorization", "referer")
+
+
+@dataclass(frozen=True)
+class Crawled:
+    """What the one crawl left behind."""
+
+    pages: list[Page]
+    web: RawWeb
+    tls: int  # its other port; 0 where no certificates could be made
+    peak_mib: float
+    took_s: float
+    output: str
+
+    def of(self, site: str) -> list[Page]:
+        return [page for page in self.pages if page.site == site]
+
+
+def settings(nameserver: str) -> CrawlSettings:
+    """Polite in kind, fast in numbers: a bad host costs seconds."""
+    return CrawlSettings(
+        contact="https://crawler.example/about",
+        delay_s=0.05,
+        domain_delay_s=0.0,
+        address_delay_s=0.0,
+        delay_slow_cap_s=0.2,
+        retry_s=0.1,
+        park_cap_s=0.5,
+        robots_retry_s=0.2,
+        robots_tries=2,
+        tries=2,
+        page_budget=BUDGET,
+        connect_timeout_s=1.5,
+        idle_timeout_s=1.0,
+        total_timeout_s=2.0,
+        nameservers=[nameserver],
+        dns_least_s=0.001,
+        refetch_fetched_s=0.0,
+    )
+
+
+async def decent(visit: Visit) -> None:
+    """A site as there are many."""
+    here = f"http://{visit.host}:{visit.port}"
+    if visit.path == "/sitemap.xml":
+        text = f"<urlset><url><loc>{here}/m1</loc></url><url><loc>{here}/m2</loc></url></urlset>"
+        await reply(text, content_type="application/xml")(visit)
+    elif visit.path == "/robots.txt":
+        await reply("User-agent: *\nDisallow: /no\n", content_type="text/plain")(visit)
+    elif visit.path in PATHS:
+        await reply(f"<!doctype html><p>{visit.host}{visit.path}</p><a href=/l1>l</a><a href=/no/1>n</a>")(visit)
+    else:
+        await reply("", "404 None")(visit)
+
+
+async def answer(visit: Visit) -> None:
+    """Whose turn it is, by the name that the request gives."""
+    attack = BY_HOST.get(visit.host.removeprefix("www."))
+    await (attack.handler(visit.path) if attack else decent)(visit)
+
+
+def names() -> dict[str, list[Zone]]:
+    """DNS of this Internet."""
+    found = {attack.host: list(attack.dns) for attack in ATTACKS}
+    return {"*": [Zone(("127.0.0.1",))], "www.twin-inside.hostile.test": [Zone((INTRANET,))], **found}
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    """The crawl, to its end."""
+    folder: Path = tmp_path_factory.mktemp("hostile")
+    web = RawWeb(answer, ["127.0.0.1", INTRANET, "127.1.0.2", "127.1.0.3"])
+    with web, LoopbackDns() as dns:
+        dns.names.update(names())
+        env = {"FARMWATCH_TEST_INTERNET": PUBLIC}
+        tls = 0
+        if Certificates.is_there():
+            certificates = Certificates(folder / "tls")
+            env["SSL_CERT_FILE"] = str(certificates.authority)
+            tls = web.listen(certificates.server({a.host: a.tls for a in ATTACKS if a.tls not in ("", "none")}))
+        urls = [attack.url(web.port, tls) for attack in ATTACKS if tls or not attack.tls]
+        urls += [f"http://{site}:{web.port}{path}" for site in SITES for path in ("/h1", "/h2")]
+        with Crawl(folder, f"sqlite:{folder / 'log'}", settings(dns.nameserver), env) as crawl:
+            crawl.hits([make_hit({"url": url, "query_id": "q"}) for url in urls])
+            began = time.monotonic()
+            crawl.start()
+            crawl.finish(LIMIT_S)
+            took_s, peak_mib = time.monotonic() - began, crawl.peak_mib()
+            crawl.stop()
+            print(f"{len(ATTACKS)} attacks and {len(SITES)} sites: {took_s:.1f} s, peak {peak_mib:.0f} MiB")
+            yield Crawled(crawl.pages(), web, tls, peak_mib, took_s, crawl.output(10_000))
+
+
+def test_decent_sites_are_crawled_to_the_end(crawled: Crawled) -> None:
+    """Every page of every decent site is there, fetched, exactly once, whatever the others do meanwhile."""
+    found = Counter((page.site, page.url.partition(f":{crawled.web.port}")[2]) for page in crawled.pages)
+    for site in SITES:
+        assert {path: n for (of, path), n in found.items() if of == site} == dict.fromkeys(PATHS, 1), site
+    decent_pages = [page for page in crawled.pages if page.site.endswith(tuple(SITES))]
+    assert {(page.outcome, page.reason) for page in decent_pages} == {("fetched", "")}
+
+
+def test_memory_stays_bounded(crawled: Crawled) -> None:
+    """The crawling process never held more than the cap: gibibytes were offered to it."""
+    assert crawled.peak_mib < MEMORY_CAP_MIB
+
+
+def test_nothing_is_published_twice(crawled: Crawled) -> None:
+    """Each fetch id stands there once."""
+    assert [ident for ident, n in Counter(page.id for page in crawled.pages).items() if n > 1] == []
+
+
+def test_nobody_reached_the_intranet(crawled: Crawled) -> None:
+    """No request came to an address outside of the public network, by whatever name or redirect."""
+    assert [(s.host, s.path) for s in crawled.web.seen if s.address.startswith("127.1.")] == []
+
+
+def test_no_request_carries_what_a_site_left(crawled: Crawled) -> None:
+    """Cookies never come back, and no request says where it came from."""
+    carried = {name for seen in crawled.web.seen for name in seen.headers if name in _COOKIE_NAMES}
+    assert carried == set()
+
+
+def test_records_hold_no_control_characters(crawled: Crawled) -> None:
+    """What a record keeps of names, URLs and headers may be printed."""
+    for page in crawled.pages:
+        texts = [page.url, page.final_url, page.content_type, page.encoding, page.reason, *page.opt_out]
+        texts += [text for pair in page.headers.items() for text in pair]
+        assert all(text.isprintable() for text in texts), page.url
+
+
+def test_an_answer_that_nobody_asked_for_is_no_page(crawled: Crawled) -> None:
+    """What a server sends behind an answer never passes for the answer to the next request."""
+    bodies = [zstandard.decompress(page.body) for page in crawled.of("answer-after.hostile.test") if page.body]
+    assert not [body for body in bodies if b"poisoned" in body and b"href" not in body]
+
+
+def test_the_log_of_the_process_is_clean(crawled: Crawled) -> None:
+    """Nothing in the process broke, and what it printed is no escape sequence of a stranger's."""
+    assert "Traceback" not in crawled.output and "_broke" not in crawled.output
+    assert all(c.isprintable() or c == "\n" for c in crawled.output)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_attack(crawled: Crawled, attack: Attack) -> None:
+    """The attack ends as its row says, recorded on the page, within the budget of a site."""
+    if attack.tls and not crawled.tls:
+        pytest.skip("no openssl on the PATH to make certificates with")
+    hit = make_hit({"url": attack.url(crawled.web.port, crawled.tls)})
+    pages = crawled.of(hit.site)
+    (page,) = [page for page in pages if hit.url in (page.url, page.url + "/") or page.found_by == "hit"]
+    allowed = attack.ends if isinstance(attack.ends[0], tuple) else (attack.ends,)
+    assert (page.outcome, page.reason) in allowed
+    assert attack.truncated in (None, page.truncated)
+    assert sum(page.outcome == "fetched" for page in pages) <= BUDGET
+    assert len(crawled.web.paths(hit.site)) <= attack.at_most
