@@ -1,10 +1,10 @@
-"""What a response is: an HTML page or not, in which charset, and what its owner opts out of."""
+"""What a response is: an HTML page or not, and in which charset."""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom
 
@@ -47,11 +47,6 @@ _CHARSETS = frozenset(
     cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 gb18030 big5hkscs euc_jp iso2022_jp cp932 cp949
     """.split()  # noqa: SIM905  # a table of words
 )
-
-_META = re.compile(rb"<meta\s([^<>]{1,1000})>", re.IGNORECASE)
-_ATTRIBUTE = re.compile(rb"""(name|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
-_SIGNALS = frozenset({"noindex", "nofollow", "none", "noai", "noimageai"})
-_HEAD_BYTES = 65_536  # where metas are looked for
 
 
 def media_type(content_type: str) -> str:
@@ -109,39 +104,6 @@ def _declared(content_type: str, body: bytes) -> Iterator[str]:
     name = html_body_declared_encoding(body)
     if name in _CHARSETS:
         yield name
-
-
-def opt_outs(headers: Mapping[str, str], body: bytes, agent: str) -> list[str]:
-    """Signals by which the owner opts out, as `where:what`: X-Robots-Tag, robots metas, and TDMRep's headers and metas.
-
-    `headers` has lower-case names; `agent` is our product token, rules for other robots are passed over.
-    """
-    found = [f"header:{word}" for word in _robot_words(headers.get("x-robots-tag", ""), agent)]
-    if headers.get("tdm-reservation", "").strip() == "1":
-        found.append("header:tdm-reservation")
-    head_end = body.find(b"</head>", 0, _HEAD_BYTES)
-    for match in _META.finditer(body, 0, head_end if head_end >= 0 else _HEAD_BYTES):
-        attributes = {m[1].lower(): (m[2] or m[3] or m[4] or b"") for m in _ATTRIBUTE.finditer(match[1])}
-        name = attributes.get(b"name", b"").strip().lower().decode("ascii", "replace")
-        content = attributes.get(b"content", b"").decode("ascii", "replace")
-        if name in ("robots", agent.lower()):
-            found.extend(f"meta:{word}" for word in _robot_words(content, agent))
-        elif name == "tdm-reservation" and content.strip() == "1":
-            found.append("meta:tdm-reservation")
-    return list(dict.fromkeys(found))
-
-
-def _robot_words(value: str, agent: str) -> list[str]:
-    """The signals in `noindex, otherbot: noai`; a name before a colon binds the words after it to that robot."""
-    words = []
-    meant = True
-    for part in value.lower().split(","):
-        name, colon, word = part.rpartition(":")
-        if colon:
-            meant = name.strip() == agent.lower()
-        if meant and word.strip() in _SIGNALS:
-            words.append(word.strip())
-    return words
 
 
 def _decodes(body: bytes, encoding: str, truncated: bool) -> bool:

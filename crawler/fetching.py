@@ -24,6 +24,7 @@ from crawler.gate import HostGate
 from crawler.guard import FixedResolver, guarded_sockets, is_guard_error
 from crawler.inflating import ACCEPTED, BadEncoding, Inflater
 from crawler.jobs import REDIRECTED, Answer, Job, Kind, Outcome, Request
+from crawler.opt_outs import FIELD_END, forbids_mining, opt_outs
 from crawler.retry_after import retry_after_s
 from crawler.robots import ROBOTS_CAP_BYTES, ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
 from crawler.settings import CrawlSettings
@@ -292,8 +293,8 @@ class Fetcher:
             kind = trip.headers.get("content-type", "")
             if trip.body and not content.is_html(kind, trip.body):
                 raise _Ends(Outcome.REFUSED, "content_type")
-            trip.opt_out = content.opt_outs(trip.headers, trip.body, self._settings.name)
-            if self._settings.obey_opt_out and any(not signal.endswith(":nofollow") for signal in trip.opt_out):
+            trip.opt_out = opt_outs(trip.headers, trip.body, self._settings.name)
+            if self._settings.obey_opt_out and forbids_mining(trip.opt_out):
                 raise _Ends(Outcome.REFUSED, "opt_out")
             trip.encoding = content.charset_of(kind, trip.body, truncated=trip.truncated)
             trip.packed = self._packer.compress(trip.body)
@@ -341,6 +342,7 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
         if lower in KEPT_HEADERS:
             # One more than a URL may have: a location that is too long is refused, not cut
             cap = URL_CAP + 1 if lower == "location" else HEADER_CAP
-            joined = f"{kept[lower]}, {value}" if lower in kept else value
+            between = f"{FIELD_END} " if lower == "x-robots-tag" else ", "
+            joined = f"{kept[lower]}{between}{value}" if lower in kept else value
             kept[lower] = clean(joined, cap)
     return kept

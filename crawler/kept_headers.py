@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from crawler.opt_outs import FIELD_END
 from crawler.urls import URL_CAP
 from crawler.wire_text import clean
 
@@ -35,6 +36,7 @@ def kept_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
         if lower in KEPT_HEADERS:
             # One more than a URL may have: a location that is too long is refused, not cut
             cap = URL_CAP + 1 if lower == "location" else HEADER_CAP
-            joined = f"{kept[lower]}, {value}" if lower in kept else value
+            between = f"{FIELD_END} " if lower == "x-robots-tag" else ", "
+            joined = f"{kept[lower]}{between}{value}" if lower in kept else value
             kept[lower] = clean(joined, cap)
     return kept

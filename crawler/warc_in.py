@@ -25,6 +25,7 @@ from crawler.hits_file import make_hit
 from crawler.inflating import BadEncoding, Inflater
 from crawler.jobs import Kind
 from crawler.kept_headers import kept_headers
+from crawler.opt_outs import forbids_mining, opt_outs
 from crawler.settings import CrawlSettings
 from crawler.urls import host_of, normalise, page_id_of_normal, twin_of
 from crawler.warc_records import BadRecord, WarcRecord, records_of
@@ -194,8 +195,8 @@ class _Reader:
         body, is_cut = _body(pairs, wire, headers.get("content-encoding", ""), self._settings.body_bytes)
         if body and not content.is_html(kind, body):
             raise _NoPage("content_type")
-        opt_out = content.opt_outs(headers, body, self._settings.name)
-        if self._settings.obey_opt_out and any(not signal.endswith(":nofollow") for signal in opt_out):
+        opt_out = opt_outs(headers, body, self._settings.name)
+        if self._settings.obey_opt_out and forbids_mining(opt_out):
             raise _NoPage("opt_out")
         is_cut = is_cut or record.cut or bool(why_cut)
         return msgspec.structs.replace(

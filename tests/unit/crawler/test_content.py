@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.content import charset_of, is_html, may_be_html, opt_outs
+from crawler.content import charset_of, is_html, may_be_html
 
 HTML = "text/html; charset=utf-8"
 
@@ -105,21 +105,3 @@ def test_the_charset_always_decodes(body: bytes, header: str) -> None:
     """Whatever was sent, the decided charset is one that Python decodes with replacement."""
     body.decode(charset_of(f"text/html; charset={header}", body), "replace")
     is_html(header, body)
-    opt_outs({"x-robots-tag": header}, b"<meta " + body + b">", "farmwatch")
-
-
-def test_opt_outs() -> None:
-    """Signals of headers and metas are named with their place; those for other robots are not ours."""
-    body = b"""<META content="noindex, NoAI" name="robots"><meta name=farmwatch content=noimageai>
-    <meta name="otherbot" content="none"><meta name="tdm-reservation" content="1">
-    <meta name="description" content="noai">"""
-    headers = {"x-robots-tag": "otherbot: noindex, farmwatch: noai", "tdm-reservation": "1"}
-    assert opt_outs(headers, body, "farmwatch") == [
-        "header:noai",
-        "header:tdm-reservation",
-        "meta:noindex",
-        "meta:noai",
-        "meta:noimageai",
-        "meta:tdm-reservation",
-    ]
-    assert opt_outs({"x-robots-tag": "noindex", "tdm-reservation": "0"}, b"", "farmwatch") == ["header:noindex"]

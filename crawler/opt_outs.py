@@ -1,0 +1,89 @@
+"""How the owner of a page opts out of having it mined: X-Robots-Tag, robots metas, and TDMRep's header and metas.
+
+| signal | where | obeyed when `crawl.obey_opt_out` is set |
+|---|---|---|
+| `noindex`, `none`, `noai`, `noimageai` | X-Robots-Tag, meta `robots` or of our name | yes |
+| `nofollow` | the same | no: the links of such a page are never followed, whatever the setting |
+| `tdm-reservation` | header, meta, /.well-known/tdmrep.json (`crawler.tdmrep`) | yes |
+
+A reservation in any of TDMRep's three places counts, though its section 6.4 lets a page take back what the site's file
+says. `unavailable_after` and what rules the look of search results (`max-snippet`) are no opt-outs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+FIELD_END = ";"  # what the values of several X-Robots-Tag fields are joined with: a robot's name binds within one only
+WELL_KNOWN = "well-known:tdm-reservation"  # the signal of a site's tdmrep.json
+
+_ROBOT_WORDS = frozenset({"noindex", "nofollow", "none", "noai", "noimageai"})
+_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+_ROBOT = re.compile(r"\*|[a-z][a-z0-9_/.-]*")
+_HEAD_BYTES = 65_536  # where metas are looked for
+_HEAD_END = re.compile(rb"</head\b", re.IGNORECASE)
+# Comments and scripts go by whole, closed or not, so that each byte is looked at once
+_META = re.compile(
+    rb"<!--.*?(?:-->|\Z)|<script\b.*?(?:</script|\Z)|<meta[\s/]([^<>]{1,1000})>", re.IGNORECASE | re.DOTALL
+)
+_ATTRIBUTE = re.compile(rb"""(?<![\w-])(name|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_NOT_OBEYED = ":nofollow"
+
+
+def opt_outs(headers: Mapping[str, str], body: bytes, agent: str) -> list[str]:
+    """The signals on a page, as `where:what`, each once. Never raises, in time of the length of the page's head.
+
+    `headers` has lower-case names; `agent` is our product token, rules for other robots are passed over.
+    """
+    agent = agent.lower()
+    fields = headers.get("x-robots-tag", "").lower().split(FIELD_END)
+    found = [f"header:{word}" for field in fields for word in _robot_words(field, agent)]
+    if _reserves(headers.get("tdm-reservation", "")):
+        found.append("header:tdm-reservation")
+    for name, content in _metas(body):
+        if name in ("robots", agent):
+            found.extend(f"meta:{word}" for word in _robot_words(content, agent))
+        elif name == "tdm-reservation" and _reserves(content):
+            found.append("meta:tdm-reservation")
+    return list(dict.fromkeys(found))
+
+
+def forbids_mining(signals: Iterable[str]) -> bool:
+    """Whether a page with these signals is left alone by a crawler that obeys opt-outs."""
+    return any(not signal.endswith(_NOT_OBEYED) for signal in signals)
+
+
+def _metas(body: bytes) -> Iterator[tuple[str, str]]:
+    """Name and content of the metas of a head, lower case."""
+    head = body[:_HEAD_BYTES]
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16: markup is ASCII between zeros
+        head = head.replace(b"\0", b"")
+    end = _HEAD_END.search(head)
+    for match in _META.finditer(head, 0, end.start() if end else len(head)):
+        if match[1] is None:
+            continue
+        attributes: dict[bytes, bytes] = {}
+        for attribute in _ATTRIBUTE.finditer(match[1]):
+            attributes.setdefault(attribute[1].lower(), attribute[2] or attribute[3] or attribute[4] or b"")
+        name = attributes.get(b"name", b"").strip().lower()
+        if name:
+            yield name.decode("ascii", "replace"), attributes.get(b"content", b"").lower().decode("ascii", "replace")
+
+
+def _robot_words(field: str, agent: str) -> Iterator[str]:
+    """The signals in `noindex, otherbot: noai`; a name before a colon binds the words after it to that robot."""
+    meant = True
+    for part in field.split(","):
+        name, colon, rest = (piece.strip() for piece in part.partition(":"))
+        if colon and name not in _WITH_VALUE:
+            if not _ROBOT.fullmatch(name):
+                continue  # the time of a date
+            meant = name in ("*", "robots") or name.partition("/")[0] == agent
+            part = rest
+        if meant:
+            yield from (word for word in part.split() if word in _ROBOT_WORDS)
+
+
+def _reserves(value: str) -> bool:
+    return any(part.strip() == "1" for part in value.split(","))

@@ -1,0 +1,128 @@
+"""Opt-outs: which signals of a page are ours, and which of them forbid mining."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.kept_headers import kept_headers
+from crawler.opt_outs import forbids_mining, opt_outs
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("noai", "noai"),
+        ("NoAI, NoImageAI", "noai noimageai"),
+        ("noindex nofollow", "noindex nofollow"),
+        ("none", "none"),
+        ("all", ""),
+        ("index, follow", ""),
+        ("farmwatch: noai", "noai"),
+        ("FarmWatch/1.0: noai", "noai"),
+        ("*: noai", "noai"),
+        ("otherbot: noai", ""),
+        ("otherbot: noindex, noai", ""),
+        ("noai, otherbot: noindex", "noai"),
+        ("otherbot: noindex, farmwatch: noai", "noai"),
+        ("otherbot: noindex; noai", "noai"),
+        ("max-snippet:-1, noai", "noai"),
+        ("otherbot: max-snippet:-1, noai", ""),
+        ("unavailable_after: 25 Jun 2010 15:00:00 PST, noai", "noai"),
+        ("unavailable_after: Fri, 25 Jun 2010 15:00:00 GMT, noindex", "noindex"),
+        ("unavailable_after: Friday, 25-Jun-10 15:00:00 GMT", ""),
+        ("noaix, xnoai, no ai", ""),
+        (":::, ,;;, :noai", ""),
+        ("", ""),
+    ],
+)
+def test_words_of_x_robots_tag(value: str, words: str) -> None:
+    """What is said to all or to us counts, in any case, after values or other fields; what others are told does not."""
+    expected = words.split()
+    assert opt_outs({"x-robots-tag": value}, b"", "farmwatch") == [f"header:{word}" for word in expected]
+
+
+@pytest.mark.parametrize(
+    ("head", "signals"),
+    [
+        (b'<meta name="robots" content="noai, noimageai">', "noai noimageai"),
+        (b"<META CONTENT='NOINDEX' NAME=ROBOTS>", "noindex"),
+        (b"<meta name=farmwatch content=noai>", "noai"),
+        (b'<meta name="FarmWatch" content="none"/>', "none"),
+        (b"<meta name=otherbot content=noai>", ""),
+        (b"<meta name=description content=noai>", ""),
+        (b"<meta data-name=robots data-content=noai>", ""),
+        (b"<meta name=robots content=all content=noai>", ""),
+        (b"<meta/name=robots content=noai>", "noai"),
+        (b"<meta\n\tname = 'robots'\n content = 'noai'>", "noai"),
+        (b'<meta name="tdm-reservation" content="1">', "tdm-reservation"),
+        (b'<meta name="tdm-reservation" content="0">', ""),
+        (b'<meta name="tdm-policy" content="https://a.example/p.json">', ""),
+        (b"<!-- <meta name=robots content=noai> -->", ""),
+        (b"<!-- > <meta name=robots content=noindex> --><meta name=robots content=noai>", "noai"),
+        (b"<script>'<meta name=robots content=noai>'</script>", ""),
+        (b"<title>x</title></HEAD><body><meta name=robots content=noai>", ""),
+        (b" " * 70_000 + b"<meta name=robots content=noai>", ""),
+        ("\ufeff<meta name=robots content=noai>".encode("utf-16-le"), "noai"),
+        ("\ufeff<meta name=robots content=noai>".encode("utf-16-be"), "noai"),
+        ("\ufeff<meta name=robots content=noai>".encode(), "noai"),
+    ],
+)
+def test_metas_of_a_head(head: bytes, signals: str) -> None:
+    """Metas for all or for us count where a browser would see them: not in comments, scripts, or after the head."""
+    assert opt_outs({}, head, "farmwatch") == [f"meta:{signal}" for signal in signals.split()]
+
+
+def test_all_places_are_told_apart() -> None:
+    """Signals of headers and metas are named with their place, each once, in the order of the page."""
+    body = b"""<META content="noindex, NoAI" name="robots"><meta name=farmwatch content="noimageai, noai">
+    <meta name="otherbot" content="none"><meta name="tdm-reservation" content="1">
+    <meta name="description" content="noai">"""
+    headers = {"x-robots-tag": "otherbot: noindex, farmwatch: noai", "tdm-reservation": "1"}
+    assert opt_outs(headers, body, "farmwatch") == [
+        "header:noai",
+        "header:tdm-reservation",
+        "meta:noindex",
+        "meta:noai",
+        "meta:noimageai",
+        "meta:tdm-reservation",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "reserved"), [("1", True), (" 1 ", True), ("0, 1", True), ("0", False), ("11", False)]
+)
+def test_the_header_of_tdmrep(value: str, reserved: bool) -> None:
+    """1 reserves, also beside another value; anything else does not."""
+    assert bool(opt_outs({"tdm-reservation": value}, b"", "farmwatch")) is reserved
+
+
+def test_a_name_binds_within_its_own_field() -> None:
+    """Of several X-Robots-Tag fields each speaks for itself, although they are kept as one text."""
+    fields = [("X-Robots-Tag", "otherbot: noindex, nofollow"), ("x-robots-tag", "noai"), ("X-Robots-Tag", "noimageai")]
+    assert opt_outs(kept_headers(fields), b"", "farmwatch") == ["header:noai", "header:noimageai"]
+
+
+def test_which_signals_forbid_mining() -> None:
+    """All but nofollow, which is about the links of a page and always obeyed."""
+    assert not forbids_mining([]) and not forbids_mining(["meta:nofollow", "header:nofollow"])
+    for signal in ("meta:noindex", "header:none", "meta:noai", "meta:noimageai", "well-known:tdm-reservation"):
+        assert forbids_mining(["meta:nofollow", signal])
+
+
+@given(st.binary(max_size=200), st.text(max_size=40))
+def test_no_page_raises(body: bytes, header: str) -> None:
+    """Any bytes and any header give signals of the known kinds."""
+    for text in (body, b"<meta " + body + b">", b"<meta name=robots content=" + body + b">"):
+        for signal in opt_outs({"x-robots-tag": header, "tdm-reservation": header}, text, "farmwatch"):
+            assert signal.partition(":")[0] in ("header", "meta")
+
+
+@pytest.mark.parametrize(
+    "piece", [b"<!--", b"<script", b"<meta ", b"<meta name=", b'<meta content="', b"<meta/" + b"a" * 999]
+)
+def test_hostile_heads_cost_no_more_than_their_length(piece: bytes) -> None:
+    """A head of openings that never close is read once over; only its first 64 KiB are."""
+    for _ in range(20):
+        assert opt_outs({}, piece * (2_000_000 // len(piece)), "farmwatch") == []
