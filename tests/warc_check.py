@@ -1,0 +1,57 @@
+"""What warcio says of an archive: its own checker, and its own reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from warcio import cli
+from warcio.archiveiterator import ArchiveIterator
+
+
+class Read(NamedTuple):
+    """A record as warcio reads it; `body` is without HTTP headers, as it stands in the file."""
+
+    kind: str
+    headers: dict[str, str]
+    status: str
+    http: list[tuple[str, str]]
+    body: bytes
+
+
+def assert_clean(files: Sequence[Path]) -> None:
+    """`warcio check` finds nothing, and knows a digest for every record that must have one."""
+    assert files
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["check", *map(str, files)])
+    assert ended.value.code == 0
+
+
+def read_all(files: Sequence[Path]) -> list[Read]:
+    """Every record, in order; each must be a gzip member of its own."""
+    found = []
+    for file in files:
+        with file.open("rb") as stream:
+            records: Any = ArchiveIterator(stream, check_digests="raise")
+            for record in records:
+                http = record.http_headers
+                body = record.raw_stream.read()
+                found.append(
+                    Read(
+                        record.rec_type,
+                        dict(record.rec_headers.headers),
+                        http.get_statuscode() if http else "",
+                        list(http.headers) if http else [],
+                        body,
+                    )
+                )
+            assert records.err_count == 0, "see stderr"
+    return found
+
+
+def finished(folder: Path) -> list[Path]:
+    """The closed files of a folder in the order of their names; no open one may be left."""
+    assert not list(folder.glob("*.open")), sorted(folder.iterdir())
+    return sorted(folder.glob("farmwatch-*.warc.gz"))
