@@ -5,7 +5,9 @@ Reads see what the batch has staged. Nothing is written until the loop commits `
 
 from __future__ import annotations
 
+import bisect
 import heapq
+import itertools
 from collections.abc import Iterator
 
 from stream.log import Change, StateReader
@@ -18,6 +20,7 @@ class KeyedState:
         """Stage changes over `committed`."""
         self._committed = committed
         self._staged: dict[bytes, Change] = {}
+        self._order: list[bytes] = []  # the staged keys, sorted, so that a scan costs what it finds
 
     def get(self, key: bytes) -> bytes | None:
         """The value of key, staged changes included, or None."""
@@ -26,21 +29,17 @@ class KeyedState:
 
     def put(self, key: bytes, value: bytes, due_at: int | None = None) -> None:
         """Set key to value; `due_at` (ms) enters the due index, None leaves it."""
-        self._staged[key] = Change(key, value, due_at)
+        self._stage(Change(key, value, due_at))
 
     def delete(self, key: bytes) -> None:
         """Remove key, if it is there."""
-        self._staged[key] = Change(key, None)
+        self._stage(Change(key, None))
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
         """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
         if limit <= 0:
             return []
-        staged = sorted(
-            (key, change.value)
-            for key, change in self._staged.items()
-            if key.startswith(prefix) and (after is None or key > after)
-        )
+        staged = self._scan_staged(prefix, after)
         found: list[tuple[bytes, bytes]] = []
         for key, value in heapq.merge(self._scan_committed(prefix, limit, after), staged, key=lambda item: item[0]):
             if value is not None:
@@ -56,12 +55,7 @@ class KeyedState:
             for key, change in self._staged.items()
             if change.due_at is not None and change.due_at <= now_ms and change.value is not None
         )
-        committed = (
-            (due_at, key, value)
-            for key, value, due_at in self._committed.due(now_ms, limit + len(self._staged))
-            if key not in self._staged
-        )
-        merged = heapq.merge(committed, staged)
+        merged = heapq.merge(self._due_committed(now_ms, limit), staged)
         return [(key, value, due_at) for (due_at, key, value), _ in zip(merged, range(limit), strict=False)]
 
     def changes(self) -> list[Change]:
@@ -74,7 +68,8 @@ class KeyedState:
 
     def merge(self, fork: KeyedState) -> None:
         """Take over what a fork has staged."""
-        self._staged.update(fork._staged)
+        for change in fork._staged.values():
+            self._stage(change)
 
     def next_due(self) -> int | None:
         """The earliest due time, or None; staged removals may make it early, never late."""
@@ -85,6 +80,30 @@ class KeyedState:
     def count(self) -> int:
         """Number of committed keys, staged ones not counted."""
         return self._committed.count()
+
+    def _stage(self, change: Change) -> None:
+        if change.key not in self._staged:
+            bisect.insort(self._order, change.key)
+        self._staged[change.key] = change
+
+    def _scan_staged(self, prefix: bytes, after: bytes | None) -> Iterator[tuple[bytes, bytes | None]]:
+        start = bisect.bisect_left(self._order, prefix)
+        if after is not None:
+            start = max(start, bisect.bisect_right(self._order, after))
+        for key in itertools.islice(self._order, start, None):
+            if not key.startswith(prefix):
+                return
+            yield key, self._staged[key].value
+
+    def _due_committed(self, now_ms: int, limit: int) -> list[tuple[int, bytes, bytes]]:
+        """The first `limit` committed rows that are due and not staged, read on where staged keys thin them out."""
+        wanted = limit
+        while True:
+            rows = self._committed.due(now_ms, wanted)
+            found = [(due_at, key, value) for key, value, due_at in rows if key not in self._staged]
+            if len(found) >= limit or len(rows) < wanted:
+                return found
+            wanted += max(limit, len(rows))
 
     def _scan_committed(self, prefix: bytes, limit: int, after: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Committed rows without the staged keys, read on page by page where staged deletions thin them out."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from crawler.jobs import Job, Kind, Outcome
-from crawler.rows import Status, UrlRow, unpack, url_key
+from crawler.rows import UrlRow, unpack, url_key
 from crawler.sitemaps import SitemapFile
+from crawler.statuses import Status
 from crawler.urls import fetch_id, page_bytes
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
