@@ -1,0 +1,181 @@
+"""Who may start when: the arithmetic of spacing requests to one registrable domain and to one IP address.
+
+Both have clocks of one kind, and a request heeds those of its domain and of its host's addresses. A clock knows when
+its last request began, the latest start that is promised to one that waits, and up to when its places are given away.
+
+- A host that asks for the first time gets the earliest time at which all its clocks are free, places given away
+  counted. If that is at most PATIENCE_S away it goes on; else it is told to come back, and the place is its own.
+  The place is taken of those clocks that made it so late, not of the others: a domain with a thousand hosts must not
+  take the places of its neighbours at an address for the next hour.
+- A host that comes at its place goes on as soon as the starts that are promised allow. Those before it may have been
+  late, or came from another clock's queue; for that it waits in place, up to LATE_S and two delays. Only if that is not
+  enough is it sent away again, with a promised start that is its own. So hosts of one domain or one address that come
+  in time are sent away once each.
+- The hop of a redirect has no place. It waits for the last start only, because its request is under way already.
+
+Whatever was promised, `begin` has the last word: nothing starts before the last actual starts allow it.
+
+A clock that was never seen counts as started when these places were made: the process before may have been killed just
+after a request. A question costs the same however many hosts wait. What is past is forgotten; with ROOM places given
+away at once, further hosts are sent behind them without a place of their own, to ask again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+PATIENCE_S = 0.25  # a place this near is waited for; a job that waits holds one of the requests under way
+LATE_S = 2.0  # longest wait of a host at its own place
+FORGOTTEN_S = 600.0  # a place that its host did not come for is dropped after this time
+ROOM = 65_536  # places given away at once, about 15 MB
+_EXACT_S = 1e-6  # sums of seconds are exact to less than this
+_PRUNE_AT = 4096  # entries that are held before what is past is dropped
+_PRUNE_S = 60.0  # seconds between two looks through all places
+
+
+class _Clock:
+    """Of one domain or address; seconds."""
+
+    __slots__ = ("began", "free", "promised")
+
+    def __init__(self, began: float) -> None:
+        self.began = self.promised = began
+        self.free = -math.inf
+
+    def after_promised(self, delay_s: float) -> float:
+        """When the next one may start after the last start and the last promise."""
+        return max(self.began, self.promised) + delay_s
+
+    def after_all(self, delay_s: float) -> float:
+        """The same after all places that are given away."""
+        return max(self.free, self.after_promised(delay_s))
+
+
+class _Spacing:
+    """The clocks of one kind, and the delay between two starts of each."""
+
+    def __init__(self, delay_s: float, born: float) -> None:
+        self.delay_s = delay_s
+        self.clocks: dict[str, _Clock] = {}
+        self._born = born
+        self._prune_at = _PRUNE_AT
+
+    def clock(self, name: str, now: float) -> _Clock:
+        """The clock of a name."""
+        found = self.clocks.get(name)
+        if found is None:
+            if len(self.clocks) >= self._prune_at:
+                at_rest = now - self.delay_s
+                self.clocks = {
+                    name: clock
+                    for name, clock in self.clocks.items()
+                    if max(clock.began, clock.promised) > at_rest or clock.free > now
+                }
+                self._prune_at = max(_PRUNE_AT, 2 * len(self.clocks))
+            found = self.clocks[name] = _Clock(self._born)
+        return found
+
+
+class _Place(NamedTuple):
+    """When a host comes back. A promised start was weighed against all others, a place only against places."""
+
+    at: float
+    promised: bool
+
+
+class Places:
+    """The places of all hosts. Times are seconds of one monotonic clock, passed in with each question."""
+
+    def __init__(self, domain_delay_s: float, address_delay_s: float, now: float, *, room: int = ROOM) -> None:
+        """Begin: all domains and addresses count as started `now`. A delay of 0 spaces nothing of its kind.
+
+        At most `room` places are given away at once.
+        """
+        self._delays = (domain_delay_s, address_delay_s)
+        self._domains = _Spacing(domain_delay_s, now)
+        self._addresses = _Spacing(address_delay_s, now)
+        self._places: dict[str, _Place] = {}
+        self._room = room
+        self._born = self._pruned = now
+
+    def __len__(self) -> int:
+        """How many clocks and places are remembered."""
+        return len(self._domains.clocks) + len(self._addresses.clocks) + len(self._places)
+
+    @property
+    def spaced(self) -> bool:
+        """Whether anything is spaced at all."""
+        return self._domains.delay_s > 0 or self._addresses.delay_s > 0
+
+    def share(self, fraction: float) -> None:
+        """This process has a `fraction` (above 0, at most 1) of all sites, and others the rest: delays grow by it."""
+        self._domains.delay_s, self._addresses.delay_s = (delay_s / fraction for delay_s in self._delays)
+
+    def ask(self, host: str, domain: str, addresses: Sequence[str], now: float) -> float:
+        """0 where the host may go on to `begin`, else the time at which it is to come back and ask again."""
+        clocks = self._clocks(domain, addresses, now)
+        if not clocks:
+            return 0.0
+        place = self._places.get(host)
+        if place is None:
+            soonest = max(now, self._born + max(self._domains.delay_s, self._addresses.delay_s))
+            at = max(soonest, max(clock.after_all(delay_s) for clock, delay_s in clocks))
+            if at - now <= PATIENCE_S:
+                _promise(clocks, at)
+                return 0.0
+            late = [(clock, delay_s) for clock, delay_s in clocks if clock.after_all(delay_s) >= at > soonest]
+            self._give_away(host, late or clocks, at, now)
+            return at
+        if now < place.at - PATIENCE_S:
+            return place.at
+        del self._places[host]
+        if place.promised and now <= place.at + PATIENCE_S:
+            return 0.0
+        at = max(now, place.at, max(clock.after_promised(delay_s) for clock, delay_s in clocks))
+        if at - now <= max(PATIENCE_S, min(LATE_S, 2 * max(delay_s for _, delay_s in clocks))):
+            _promise(clocks, at)
+            return 0.0
+        _promise([(clock, delay_s) for clock, delay_s in clocks if clock.after_promised(delay_s) >= at], at)
+        self._places[host] = _Place(at, promised=True)
+        return at
+
+    def begin(self, domain: str, addresses: Sequence[str], now: float) -> float:
+        """Seconds until the last starts allow a request; 0: it begins now, and that is noted."""
+        clocks = self._clocks(domain, addresses, now)
+        wait_s = max((clock.began + delay_s - now for clock, delay_s in clocks), default=0.0)
+        if wait_s > _EXACT_S:
+            return wait_s
+        for clock, _ in clocks:
+            clock.began = now
+        return 0.0
+
+    def charge(self, address: str, now: float) -> None:
+        """A request went to an address that it did not ask for: over a connection from before DNS changed."""
+        if self._addresses.delay_s > 0:
+            self._addresses.clock(address, now).began = now
+
+    def _clocks(self, domain: str, addresses: Sequence[str], now: float) -> list[tuple[_Clock, float]]:
+        """The clocks that a request heeds, each with its delay; none where nothing is spaced."""
+        clocks = []
+        if self._domains.delay_s > 0:
+            clocks.append((self._domains.clock(domain, now), self._domains.delay_s))
+        if self._addresses.delay_s > 0:
+            clocks += [(self._addresses.clock(address, now), self._addresses.delay_s) for address in addresses]
+        return clocks
+
+    def _give_away(self, host: str, clocks: list[tuple[_Clock, float]], at: float, now: float) -> None:
+        if len(self._places) >= min(_PRUNE_AT, self._room) and now - self._pruned >= _PRUNE_S:
+            self._pruned = now
+            self._places = {host: place for host, place in self._places.items() if place.at > now - FORGOTTEN_S}
+        if len(self._places) >= self._room:
+            return
+        for clock, delay_s in clocks:
+            clock.free = at + delay_s
+        self._places[host] = _Place(at, promised=False)
+
+
+def _promise(clocks: list[tuple[_Clock, float]], at: float) -> None:
+    for clock, _ in clocks:
+        clock.promised = max(clock.promised, at)

@@ -1,0 +1,29 @@
+"""The registrable domain of a host: what one owner holds, by the Public Suffix List with its private suffixes.
+
+`a.blogspot.com` is an owner's own, because anybody may have a name under `blogspot.com`; `shop.example.co.uk` is
+`example.co.uk`'s. An IP literal, a single label, and a public suffix itself are their own domains.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+from publicsuffixlist import PublicSuffixList
+
+_HOSTS = 65_536  # remembered; about 10 MB
+
+
+@lru_cache(_HOSTS)
+def registrable_domain(host: str) -> str:
+    """The registrable domain of a host in lower-case ASCII, without a port."""
+    host = host.removesuffix(".")
+    if host.startswith("[") or host.rpartition(".")[2].isdigit():
+        return host
+    domain: str | None = _suffixes().privatesuffix(host)
+    return domain or host
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    """The list that comes with the package; read when it is first asked."""
+    return PublicSuffixList()
