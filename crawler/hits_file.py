@@ -75,22 +75,7 @@ def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> H
 
 def read_hits(lines: Iterable[bytes], source: str = "file", now_ms: int = 0) -> Iterator[Hit | BadLine]:
     """Hits and broken lines in the order of the file; `source` and `now_ms` stand in where a line names none."""
-    numbered = enumerate(lines, 1)
-    first = next(((number, line) for number, line in numbered if line.strip(b" \t\r\n\xef\xbb\xbf")), None)
-    if first is None:
-        return
-    opening = (first[0], first[1].removeprefix(b"\xef\xbb\xbf"))
-    rest = itertools.chain([opening], numbered)
-    delimiter = _header_delimiter(opening[1])
-    if opening[1].lstrip().startswith(b"{"):
-        found = _from_each(rest, lambda text: msgspec.json.decode(text, type=dict[str, Any]))
-    elif delimiter is not None:
-        found = _from_csv(rest, delimiter)
-    elif wrong := _headless(opening[1]):
-        found = iter([(opening[0], wrong)])
-    else:
-        found = _from_each(rest, lambda text: {} if text.startswith("#") else {"url": text})
-    for number, fields in found:
+    for number, fields in read_records(lines, "url"):
         if isinstance(fields, str):
             yield BadLine(number, fields)
             continue
@@ -98,6 +83,28 @@ def read_hits(lines: Iterable[bytes], source: str = "file", now_ms: int = 0) -> 
             yield make_hit(fields, source, now_ms)
         except (UnusableUrl, ValueError) as error:
             yield BadLine(number, str(error))
+
+
+def read_records(lines: Iterable[bytes], column: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """(line number, fields, or what is wrong with the line) of a file in any of the three forms.
+
+    `column` is the one that must be there; the lines of a plain list are that column.
+    """
+    numbered = enumerate(lines, 1)
+    first = next(((number, line) for number, line in numbered if line.strip(b" \t\r\n\xef\xbb\xbf")), None)
+    if first is None:
+        return
+    opening = (first[0], first[1].removeprefix(b"\xef\xbb\xbf"))
+    rest = itertools.chain([opening], numbered)
+    delimiter = _header_delimiter(opening[1], column)
+    if opening[1].lstrip().startswith(b"{"):
+        yield from _from_each(rest, lambda text: msgspec.json.decode(text, type=dict[str, Any]))
+    elif delimiter is not None:
+        yield from _from_csv(rest, delimiter)
+    elif column == "url" and (wrong := _headless(opening[1])):
+        yield opening[0], wrong
+    else:
+        yield from _from_each(rest, lambda text: {} if text.startswith("#") else {column: text})
 
 
 _Found = Iterator[tuple[int, "dict[str, Any] | str"]]  # line number -> the fields, or what is wrong with the line
@@ -161,10 +168,10 @@ def _from_csv(lines: Iterator[tuple[int, bytes]], delimiter: str) -> _Found:
                 yield number, fields
 
 
-def _header_delimiter(line: bytes) -> str | None:
+def _header_delimiter(line: bytes, column: str) -> str | None:
     text = line.decode("utf-8", "replace").lower()
     for delimiter in _DELIMITERS:
-        if "url" in (name.strip().strip('"') for name in text.split(delimiter)):
+        if column in (name.strip().strip('"') for name in text.split(delimiter)):
             return delimiter
     return None
 

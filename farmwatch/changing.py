@@ -1,8 +1,7 @@
-"""The commands that change something: `search` and `train-detector`."""
+"""The command that learns: `train-detector`."""
 
 from __future__ import annotations
 
-import enum
 import importlib.util
 from pathlib import Path
 from typing import Annotated
@@ -10,48 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit, FarmwatchError
-from farmwatch.messages import counted, message, put, put_json
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
-
-
-class Source(enum.StrEnum):
-    """Where hits come from."""
-
-    FILE = "file"
-
-
-def search(
-    *,
-    hits: Annotated[
-        list[Path],
-        Parameter(help="File with hits: CSV with a header, JSONL or one URL a line; `-` is stdin.", negative=""),
-    ],
-    source: Annotated[Source, Parameter(help="Where the hits come from.")] = Source.FILE,
-    json: AsJson = False,
-    common: Common = DEFAULTS,
-) -> int:
-    """Append search results to the topic `hits`.
-
-    A line without a usable hit is reported with its number and skipped: exit code 1. The same file twice is harmless.
-    """
-    from farmwatch.hits import append_hits, binary_input
-    from farmwatch.roles import create_topics
-
-    config = common.load().config
-    total = skipped = 0
-    with opened(config, create=True) as log:
-        create_topics(log, config)
-        for file in hits:
-            where = f"{file}: " if len(hits) > 1 else ""
-            with binary_input(file) as lines:
-                added = append_hits(log, lines, lambda bad, w=where: message(f"{w}line {bad.number}: {bad.reason}"))  # type: ignore[misc]
-            total += added.hits
-            skipped += added.skipped
-    if json:
-        put_json({"source": source.value, "hits": total, "skipped": skipped})
-    else:
-        put(f"{counted(total, 'hit')} appended, {counted(skipped, 'line')} skipped")
-    return Exit.PROBLEM if skipped else Exit.OK
+from farmwatch.messages import message, put
 
 
 def train_detector(

@@ -13,13 +13,16 @@ from farmwatch import (
     canary_command,
     changing,
     checking,
+    crawl_command,
     detector_commands,
     evaluating,
     explain_command,
+    frontier_command,
     piping,
     rate_command,
     ruleset_commands,
     running,
+    search_command,
     training_sites,
     watching,
 )
@@ -59,15 +62,17 @@ def _add(to: App, command: Callable[..., int], **options: Any) -> None:
 
 
 _add(app, running.up, group=_DAEMON)
+_add(app, crawl_command.crawl, group=_DAEMON)
 _add(app, running.demo, group=_DAEMON)
 
 _add(app, rate_command.rate, group=_WATCHING)
 _add(app, watching.sites, group=_WATCHING)
 _add(app, canary_command.canaries, group=_WATCHING)
 _add(app, explain_command.explain, group=_WATCHING)
+_add(app, frontier_command.frontier, group=_WATCHING)
 _add(app, watching.topics, group=_WATCHING)
 
-_add(app, changing.search, group=_CHANGING)
+_add(app, search_command.search, group=_CHANGING)
 _add(app, changing.train_detector, group=_CHANGING)
 _add(app, training_sites.train_sites, group=_CHANGING)
 _add(app, calibrating.calibrate, group=_CHANGING)

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from crawler.settings import CrawlSettings
+from crawler.sources.settings import SearchSettings
 from farmwatch.errors import ConfigError
 from farmwatch.layers import Layer, from_document, from_environment, from_flags, masked, resolve, settings_of
 from farmwatch.settings import CanarySettings, LogSettings, MetricsSettings, RateSettings, UpSettings
@@ -31,6 +32,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     log: LogSettings = LogSettings()
     kafka: KafkaSettings = KafkaSettings()
+    search: SearchSettings = SearchSettings()
     crawl: CrawlSettings = CrawlSettings()
     measure: MeasureSettings = MeasureSettings()
     judge: JudgeSettings = JudgeSettings()

@@ -8,6 +8,7 @@ is found out months later.
 from __future__ import annotations
 
 import difflib
+import inspect
 import json
 import re
 import tomllib
@@ -65,8 +66,13 @@ def settings_of(kind: type[msgspec.Struct], prefix: str = "") -> dict[str, Setti
             found.update(settings_of(field.type, path + "."))
             continue
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-        found[path] = Setting(path, field.type, default, _is_secret(field.type), kind)
+        found[path] = Setting(path, field.type, default, _is_secret(field.type), _declared_by(kind, field.name))
     return found
+
+
+def _declared_by(kind: type[msgspec.Struct], name: str) -> type[msgspec.Struct]:
+    """The struct in whose source the field stands: `kind`, or one that it extends."""
+    return next((owner for owner in kind.__mro__ if name in inspect.get_annotations(owner)), kind)
 
 
 def from_document(kind: type[msgspec.Struct], document: Mapping[str, Any], origin: str) -> Layer:

@@ -1,0 +1,148 @@
+"""Common Crawl: its index (CDXJ, as pywb serves it) lists a site's pages, its WARC files hold them.
+
+A query is a host name. Pages are imported: nothing is asked of the site itself.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from crawler.errors import UnusableUrl
+from crawler.settings import CrawlSettings
+from crawler.sources.answers import at_path, read_items, read_json, refuse_status, url_of
+from crawler.sources.asking import ANSWER_CAP
+from crawler.sources.settings import CommonCrawlSettings
+from crawler.sources.source import (
+    Answer,
+    BadAnswer,
+    Found,
+    MissingKey,
+    Place,
+    Query,
+    QueryRefused,
+    Request,
+    Results,
+    SourceBusy,
+    SourceRefused,
+)
+from crawler.urls import hit_url, host_of
+from crawler.warc_in import ArchivedPage, pages_of
+
+_HTML = ("text/html", "application/xhtml+xml")
+_FILE = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/=-]{0,500}")
+_BLOCKS = "1"  # of the index per page: about 3,000 lines
+_SLOW = "it asks everybody to slow down"
+_MEANS = {
+    403: "too many requests from this address: lower search.commoncrawl.rate and wait a day",
+    429: _SLOW,
+    503: _SLOW,
+}
+
+
+class CommonCrawl:
+    """One crawl of Common Crawl."""
+
+    name = "commoncrawl"
+    pages_cap = 100
+
+    def __init__(self, settings: CommonCrawlSettings, crawl: CrawlSettings) -> None:
+        """Read the crawl `settings.crawl`; pages are taken by the rules of `crawl`. Raises MissingKey without one."""
+        if not settings.crawl:
+            raise MissingKey(
+                "commoncrawl needs the name of a crawl: set search.commoncrawl.crawl, such as CC-MAIN-2024-33"
+                f" ({settings.url}/collinfo.json lists them)"
+            )
+        self._index = f"{settings.url.rstrip('/')}/{settings.crawl}-index"
+        self._data = settings.data_url.rstrip("/")
+        self._count = settings.count
+        self._crawl = crawl
+
+    def request(self, query: Query, page: int) -> Request:
+        """The request for a page of the index, from 1. Raises QueryRefused where the query names no host."""
+        try:
+            host = host_of(hit_url(query.text if "://" in query.text else f"http://{query.text}"))
+        except UnusableUrl as error:
+            raise QueryRefused(f"a query of commoncrawl is a host name: {error}") from None
+        fields = [
+            ("url", f"{host}/*"),
+            ("output", "json"),
+            ("filter", "=status:200"),
+            ("filter", "=mime-detected:text/html"),
+            ("limit", str(self._count)),
+            ("pageSize", _BLOCKS),
+            ("page", str(page - 1)),
+        ]
+        return Request(f"{self._index}?{urlencode(fields)}")
+
+    def results(self, answer: Answer, page: int) -> Results:
+        """The captures of a page of the index, each URL once. Raises SourceError."""
+        if answer.status == 404 and self._none(answer):
+            return Results((), 0)
+        if answer.status in (400, 404) and page > 1:  # beyond the last page
+            return Results((), 0)
+        means = {**_MEANS, 404: "there is no such crawl: check search.commoncrawl.crawl"}
+        refuse_status(self.name, answer, means)
+        lines = [line for line in answer.body.split(b"\n") if line.strip()][: self._count]
+        found, bad = read_items(map(_line, lines), _capture)
+        once = {capture.url: capture for capture in found}
+        return Results(list(once.values()), len(lines), bad, bool(lines))
+
+    def record_request(self, place: Place) -> Request:
+        """The request for the bytes of a record."""
+        last = place.offset + place.length - 1
+        headers = {"Range": f"bytes={place.offset}-{last}", "Accept-Encoding": "identity"}
+        return Request(f"{self._data}/{place.file}", headers)
+
+    def record(self, answer: Answer, place: Place) -> ArchivedPage | str:
+        """The page of a record, or why there is none. Raises SourceError."""
+        if answer.status == 200:
+            raise BadAnswer(f"{self.name} answers a range with the whole file: check search.commoncrawl.data_url")
+        if answer.status in (403, 404):
+            return f"http_{answer.status}"
+        if answer.status != 206:
+            refuse_status(self.name, answer, _MEANS)
+            raise SourceRefused(f"commoncrawl answers {answer.status} in place of a record")
+        if len(answer.body) != place.length:
+            raise SourceBusy(f"commoncrawl sent {len(answer.body)} bytes of a record of {place.length}")
+        now_ms = int(answer.at_s * 1000)
+        for page in pages_of(
+            io.BytesIO(answer.body), self._crawl, now_ms=now_ms, source=self.name, offset=place.offset
+        ):
+            return page if isinstance(page, ArchivedPage) else page.reason
+        return "no response"
+
+    def _none(self, answer: Answer) -> bool:
+        """Whether a 404 says that the crawl has nothing of the site."""
+        try:
+            said = at_path(read_json(self.name, answer.body.strip().partition(b"\n")[0]), "message")
+        except BadAnswer:
+            return False
+        return isinstance(said, str) and said.lower().startswith("no captures")
+
+
+def _line(line: bytes) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _capture(item: dict[str, Any], place: int) -> Found:
+    if item.get("status", "200") != "200" or item.get("mime-detected", item.get("mime", _HTML[0])) not in _HTML:
+        raise ValueError("is no HTML page")
+    file, offset, length = item.get("filename"), _number(item.get("offset")), _number(item.get("length"))
+    if not isinstance(file, str) or not _FILE.fullmatch(file):
+        raise ValueError("names no file")
+    if offset is None or not length or length > ANSWER_CAP:
+        raise ValueError(f"names no range of at most {ANSWER_CAP} bytes")
+    return Found(url_of(item.get("url")), place, place=Place(file, offset, length))
+
+
+def _number(value: Any) -> int | None:
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

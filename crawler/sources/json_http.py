@@ -1,0 +1,65 @@
+"""Any search that answers a GET with JSON, told where in the answer things are."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+from crawler.sources.answers import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.settings import JsonHttpSettings
+from crawler.sources.source import Answer, Found, Query, Request, Results
+
+_FIELD = re.compile(r"\{(query|page|offset|count|language|country)\}")
+
+
+class JsonHttp:
+    """The source of a table [search.json_http.NAME]."""
+
+    pages_cap = 100
+
+    def __init__(self, name: str, settings: JsonHttpSettings, key: str) -> None:
+        """`name` is the source's; `key` may be empty where none is wanted."""
+        self.name = name
+        self._settings = settings
+        self._secret = {settings.key_header: settings.key_prefix + key} if settings.key_header and key else {}
+        self._means = {
+            401: "check the key",
+            403: f"the key is wrong, or lacks the right: search.json_http.{name} says how it is sent (key_header)",
+        }
+
+    def request(self, query: Query, page: int) -> Request:
+        """The request for a result page, from 1: the template with everything in it quoted."""
+        settings = self._settings
+        values = {
+            "query": query.text,
+            "page": str(page - 1 + settings.first_page),
+            "offset": str((page - 1) * settings.count),
+            "count": str(settings.count),
+            "language": query.language,
+            "country": query.country,
+        }
+        url = _FIELD.sub(lambda field: quote(values[field[1]], safe=""), settings.url)
+        return Request(url, {"Accept": "application/json", **settings.headers}, self._secret)
+
+    def results(self, answer: Answer, page: int) -> Results:  # noqa: ARG002 - the answer says all
+        """What an answer says. Raises SourceError."""
+        refuse_status(self.name, answer, self._means)
+        items = list_at(self.name, read_json(f"json_http.{self.name}", answer.body), self._settings.items)
+        found, bad = read_items(items, self._item)
+        can_page = "{page}" in self._settings.url or "{offset}" in self._settings.url
+        return Results(found, len(items), bad, can_page and bool(items))
+
+    def _item(self, item: dict[str, Any], place: int) -> Found:
+        settings = self._settings
+        rank = at_path(item, settings.rank) if settings.rank else place
+        if isinstance(rank, str) and rank.isascii() and rank.isdigit():
+            rank = int(rank[:9])
+        if not isinstance(rank, int) or isinstance(rank, bool) or not 0 < rank < 2**31:
+            raise ValueError(f"has no rank at {settings.rank}")
+        return Found(
+            url_of(at_path(item, settings.item_url)),
+            rank,
+            text_of(at_path(item, settings.title)),
+            text_of(at_path(item, settings.snippet)),
+        )

@@ -1,0 +1,76 @@
+"""A source's usage and round on the topic `control`: the log is the truth, a process only follows it.
+
+`search/<source>` holds its `Usage`, `search/<source>/round` how far its scheduled round is. What a round found is
+appended in the same append as how far it is then, so a crash neither loses results nor asks a finished query again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from crawler.sources.usage import Usage
+from stream.log import Log, Output
+from stream.topics import CONTROL
+
+T = TypeVar("T")
+
+
+class Round(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """How far the scheduled round is. `started_ms` is its place in the schedule, not the second of its first query."""
+
+    v: int = 1
+    started_ms: int = 0
+    queries: str = ""  # digest of the queries
+    done: int = 0
+    total: int = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether every query was dealt with."""
+        return self.done >= self.total
+
+
+class Ledger:
+    """The records of one source. Methods raise as `Log.append` and `Log.read` do."""
+
+    def __init__(self, log: Log, source: str) -> None:
+        """Read what is kept of `source`; the topic must exist."""
+        self._log = log
+        self._usage_key = f"search/{source}".encode()
+        self._round_key = f"search/{source}/round".encode()
+        self._next = log.beginning(CONTROL)[0]
+        self.usage = Usage()
+        self.round: Round | None = None
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take in what was appended since, by another process, too: a search by hand counts beside the daemon."""
+        for kept in self._log.read(CONTROL, 0, self._next):
+            self._next = kept.offset + 1
+            if kept.key == self._usage_key:
+                self.usage = _read(kept.value, Usage) or Usage()
+            elif kept.key == self._round_key:
+                self.round = _read(kept.value, Round)
+
+    def keep(self, usage: Usage | None = None, round_: Round | None = None, outputs: Sequence[Output] = ()) -> None:
+        """Append what changed, and `outputs`, all or nothing."""
+        records = list(outputs)
+        if usage is not None:
+            records.append(Output(CONTROL, 0, self._usage_key, msgspec.msgpack.encode(usage)))
+        if round_ is not None:
+            records.append(Output(CONTROL, 0, self._round_key, msgspec.msgpack.encode(round_)))
+        if records:
+            self._log.append(records)
+        self.usage = usage or self.usage
+        self.round = round_ or self.round
+
+
+def _read(value: bytes | None, kind: type[T]) -> T | None:
+    """A record, or None where it was removed, or is of another version than this one reads."""
+    try:
+        return None if value is None else msgspec.msgpack.decode(value, type=kind)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None

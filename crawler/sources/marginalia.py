@@ -1,0 +1,51 @@
+"""The Marginalia Search API (about.marginalia-search.com/article/api): an index of the small, old web."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from crawler.sources.answers import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.settings import MarginaliaSettings
+from crawler.sources.source import Answer, Found, Query, Request, Results
+
+PUBLIC_KEY = "public"  # shared by everybody without a key, and often over its limit
+_OVER = "over the limit of its key: ask for a key of your own, or lower search.marginalia.rate"
+_MEANS = {
+    401: "check the key",
+    403: "the key is wrong or blocked; write to Marginalia, or unset it to use the shared one",
+    429: _OVER,
+    503: _OVER,
+}
+
+
+class Marginalia:
+    """Marginalia's results. Results are under CC-BY-NC-SA unless the key is a commercial one."""
+
+    name = "marginalia"
+    pages_cap = 10
+
+    def __init__(self, settings: MarginaliaSettings, key: str) -> None:
+        """Ask with `key`, sent as the header API-Key."""
+        self._url = settings.url
+        self._count = settings.count
+        self._key = key or PUBLIC_KEY
+
+    def request(self, query: Query, page: int) -> Request:
+        """The request for a result page, from 1."""
+        fields = {"query": query.text, "count": str(self._count), "page": str(page)}
+        return Request(f"{self._url}?{urlencode(fields)}", secret_headers={"API-Key": self._key})
+
+    def results(self, answer: Answer, page: int) -> Results:
+        """What an answer says. Raises SourceError."""
+        refuse_status(self.name, answer, _MEANS)
+        said = read_json(self.name, answer.body)
+        items = list_at(self.name, said, "results")
+        found, bad = read_items(items, _item)
+        pages = at_path(said, "pages")
+        more = page < pages if isinstance(pages, int) else len(items) >= self._count
+        return Results(found, len(items), bad, more and bool(items))
+
+
+def _item(item: dict[str, Any], place: int) -> Found:
+    return Found(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("description")))

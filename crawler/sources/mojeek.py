@@ -1,0 +1,67 @@
+"""The Mojeek Search API (mojeek.com/support/api/search): its own index."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from crawler.sources.answers import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.settings import MojeekSettings
+from crawler.sources.source import Answer, Found, Query, QuotaSpent, Request, Results, SourceRefused
+
+_MEANS = {
+    401: "check the key",
+    403: "the key is wrong, has ended, or is not allowed from this address: see Mojeek's dashboard",
+    429: "more requests than the plan allows: lower search.mojeek.rate",
+}
+_BOOST = "10"  # of results in the language or from the country asked for, as Mojeek recommends
+_DAY_S = 86_400.0
+
+
+class Mojeek:
+    """Mojeek's web results. The key is a parameter there, and so a secret part of the URL."""
+
+    name = "mojeek"
+    pages_cap = 100
+
+    def __init__(self, settings: MojeekSettings, key: str) -> None:
+        """Ask with the API key `key`."""
+        self._url = settings.url
+        self._count = settings.count
+        self._key = key
+
+    def request(self, query: Query, page: int) -> Request:
+        """The request for a result page, from 1."""
+        fields = {
+            "q": query.text,
+            "fmt": "json",
+            "t": str(self._count),
+            "s": str((page - 1) * self._count + 1),
+        }
+        if query.language:
+            fields |= {"lb": query.language.upper(), "lbb": _BOOST}
+        if query.country:
+            fields |= {"rb": query.country.upper(), "rbb": _BOOST}
+        return Request(f"{self._url}?{urlencode(fields)}", secret_params={"api_key": self._key})
+
+    def results(self, answer: Answer, page: int) -> Results:
+        """What an answer says; errors come with status 200, too. Raises SourceError."""
+        refuse_status(self.name, answer, _MEANS)
+        said = read_json(self.name, answer.body)
+        status = text_of(at_path(said, "response.status"))
+        if status.upper().startswith("ERROR"):
+            self._refuse(status.replace(self._key, "********")[:100], answer)
+        items = list_at(self.name, said, "response.results")
+        found, bad = read_items(items, _item)
+        total = at_path(said, "response.head.results")
+        more = bool(items) and (not isinstance(total, int) or total > page * self._count)
+        return Results(found, len(items), bad, more)
+
+    def _refuse(self, status: str, answer: Answer) -> None:
+        if "limit" in status.lower():
+            raise QuotaSpent(f"mojeek says {status!r}", _DAY_S - answer.at_s % _DAY_S)
+        raise SourceRefused(f"mojeek says {status!r}: check the key and the plan")
+
+
+def _item(item: dict[str, Any], place: int) -> Found:
+    return Found(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("desc")))

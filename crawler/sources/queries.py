@@ -1,0 +1,64 @@
+"""Queries from a file: a plain list, or CSV and JSONL with the columns query, query_id, language and country."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import xxhash
+
+from crawler.hits_file import QUERY_ID_CAP, BadLine, read_records
+from crawler.sources.source import Query
+
+_TEXT_CAP = 2000  # characters of a query
+_CODE = re.compile(r"[A-Za-z0-9-]{0,16}")  # of a language or a country
+
+
+def read_queries(lines: Iterable[bytes]) -> tuple[list[Query], list[BadLine]]:
+    """The queries in the order of the file, each id once, and the lines that hold none.
+
+    A query without `query_id` is its own id, white space folded, as with hits from a file.
+    """
+    queries: dict[str, Query] = {}
+    bad: list[BadLine] = []
+    for number, fields in read_records(lines, "query"):
+        if isinstance(fields, str):
+            bad.append(BadLine(number, fields))
+            continue
+        try:
+            query = _query(fields)
+        except ValueError as error:
+            bad.append(BadLine(number, str(error)))
+            continue
+        if query.id in queries and queries[query.id] != query:
+            bad.append(BadLine(number, f"query_id {query.id[:40]!r} stands for another query above"))
+        queries.setdefault(query.id, query)
+    return list(queries.values()), bad
+
+
+def digest_of(queries: Sequence[Query]) -> str:
+    """xxh3-64 of the queries in their order, hexadecimal: whether a round that was broken off can go on."""
+    digest = xxhash.xxh3_64()
+    for query in queries:
+        for part in (query.id, query.text, query.language, query.country):
+            digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()
+
+
+def _query(fields: dict[str, Any]) -> Query:
+    text = fields.get("query")
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError("no query")
+    text = " ".join(text.split())
+    if len(text) > _TEXT_CAP:
+        raise ValueError(f"a query of {len(text)} characters; at most {_TEXT_CAP} are taken")
+    codes = {}
+    for name in ("language", "country"):
+        code = fields.get(name) or ""
+        if not isinstance(code, str) or not _CODE.fullmatch(code):
+            raise ValueError(f"{name} is no code such as {'de' if name == 'language' else 'DE'}")
+        codes[name] = code
+    given = fields.get("query_id")
+    ident = str(given).strip() if given not in (None, "") else text
+    return Query(ident[:QUERY_ID_CAP], text, codes["language"], codes["country"])

@@ -1,0 +1,67 @@
+"""SearXNG's search API (docs.searxng.org/dev/search_api): one instance asks many engines."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from crawler.sources.answers import list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.settings import SearxngSettings
+from crawler.sources.source import Answer, Found, Query, Request, Results
+
+_MEANS = {
+    403: "JSON is off there by default: add `json` to search.formats in the instance's settings.yml",
+    429: "the limiter of the instance takes this for a bot: allow this machine in its limiter.toml, or turn"
+    " server.limiter off",
+}
+_ENGINES_CAP = 50
+
+
+class Searxng:
+    """A SearXNG instance. The number of results per page is the instance's."""
+
+    name = "searxng"
+    pages_cap = 100
+
+    def __init__(self, settings: SearxngSettings, key: str = "") -> None:
+        """Ask the instance at `settings.url`; a `key` is sent as a bearer token, for a proxy before it."""
+        self._url = settings.url.rstrip("/").removesuffix("/search") + "/search"
+        self._fixed = {
+            name: ",".join(values)
+            for name, values in (("engines", settings.engines), ("categories", settings.categories))
+            if values
+        }
+        self._secret = {"Authorization": f"Bearer {key}"} if key else {}
+
+    def request(self, query: Query, page: int) -> Request:
+        """The request for a result page, from 1."""
+        language = f"{query.language}-{query.country}" if query.language and query.country else query.language
+        fields = {"q": query.text, "format": "json", "pageno": str(page), **self._fixed}
+        if language:
+            fields["language"] = language
+        return Request(f"{self._url}?{urlencode(fields)}", secret_headers=self._secret)
+
+    def results(self, answer: Answer, page: int) -> Results:  # noqa: ARG002 - the answer says all
+        """What an answer says. Raises SourceError."""
+        refuse_status(self.name, answer, _MEANS)
+        said = read_json(self.name, answer.body)
+        items = list_at(self.name, said, "results")
+        found, bad = read_items(items, _item)
+        return Results(found, len(items), bad, bool(items), _unresponsive(said))
+
+
+def _item(item: dict[str, Any], place: int) -> Found:
+    engines = item.get("engines")
+    named = [name for name in engines if isinstance(name, str)] if isinstance(engines, list) else []
+    engine = ",".join(sorted(named)) or text_of(item.get("engine"))
+    return Found(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("content")), engine[:200])
+
+
+def _unresponsive(said: Any) -> dict[str, str]:
+    """Engine -> why it did not answer, from pairs; nothing where the field is of another shape."""
+    pairs = said.get("unresponsive_engines") if isinstance(said, dict) else None
+    return {
+        text_of(pair[0])[:64]: text_of(pair[1])[:100] if len(pair) > 1 else ""
+        for pair in (pairs if isinstance(pairs, list) else ())[:_ENGINES_CAP]
+        if isinstance(pair, list) and pair and isinstance(pair[0], str)
+    }

@@ -1,0 +1,163 @@
+"""Settings of the sources of hits: a table [search.<name>] each. Keys never stand here, only where they are."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_SECRET = re.compile(r"auth|key|token|secret|password|cookie|credential", re.IGNORECASE)
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # a token of RFC 9110 section 5.6.2
+_CRAWL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_PATH_PARTS = 16
+
+BUILT_IN = ("searxng", "brave", "mojeek", "marginalia", "commoncrawl")
+RESERVED = frozenset({*BUILT_IN, "file", "warc", "json_http", "all", "other"})
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Twenty = Annotated[int, msgspec.Meta(ge=1, le=20)]
+Hundred = Annotated[int, msgspec.Meta(ge=1, le=100)]
+
+
+def refuse_url(url: str, setting: str = "url") -> None:
+    """Raises ValueError for what is no http(s) URL or holds a secret; the message repeats none of it."""
+    if not url:
+        return
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isprintable() or "{" in parts.netloc:
+        raise ValueError(f"{setting} is no http or https URL with a host")
+    if "@" in parts.netloc:
+        raise ValueError(f"{setting} holds a user or a password: a secret goes into key_env or key_file")
+    if any(_SECRET.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+        raise ValueError(f"{setting} holds a key in its query string: it goes into key_env or key_file")
+
+
+class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What every source of hits has."""
+
+    url: str = ""  # where the source is asked
+    key_env: str = ""  # name of the environment variable that holds the key; the key itself never stands here
+    key_file: str = ""  # file that holds the key and nothing else, in place of key_env
+    pages: Hundred = 1  # result pages per query; each is a request
+    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 1.0  # requests per second, at most
+    quota_day: Annotated[int, msgspec.Meta(ge=0)] = 0  # requests per day (UTC), at most; 0: no such limit
+    quota_month: Annotated[int, msgspec.Meta(ge=0)] = 0  # requests per calendar month (UTC), at most; 0: no such limit
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0  # seconds that an answer may take
+    tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5  # attempts at a result page until its query is given up
+
+    def __post_init__(self) -> None:
+        """Refuse what could give a secret away, without repeating it. Raises ValueError."""
+        if self.key_env and not _VARIABLE.fullmatch(self.key_env):
+            raise ValueError("key_env is no name of an environment variable; the key itself does not belong here")
+        if self.key_env and self.key_file:
+            raise ValueError("key_env and key_file are both set: one place for the key")
+        refuse_url(self.url)
+
+
+class SearxngSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A SearXNG instance: `url` is its address, such as http://127.0.0.1:8080."""
+
+    engines: list[str] = []  # engines asked; empty: those of the instance
+    categories: list[str] = []  # categories asked; empty: those of the instance
+    at_once: Annotated[int, msgspec.Meta(ge=1, le=4)] = 2  # queries under way at the same time
+
+
+class BraveSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The Brave Web Search API."""
+
+    url: str = "https://api.search.brave.com/res/v1/web/search"  # where the source is asked
+    key_env: str = "BRAVE_API_KEY"  # name of the environment variable that holds the key
+    count: Twenty = 20  # results per page
+
+
+class MojeekSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The Mojeek Search API."""
+
+    url: str = "https://api.mojeek.com/search"  # where the source is asked
+    key_env: str = "MOJEEK_API_KEY"  # name of the environment variable that holds the key
+    count: Hundred = 10  # results per page
+
+
+class MarginaliaSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The Marginalia Search API. Without a key the shared one, `public`, is used; it is often over its limit."""
+
+    url: str = "https://api2.marginalia-search.com/search"  # where the source is asked
+    key_env: str = "MARGINALIA_API_KEY"  # name of the environment variable that holds the key
+    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.2  # requests per second, at most
+    count: Hundred = 20  # results per page
+
+
+class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Common Crawl: lists the pages of a site in one crawl and imports them; a query is a host name."""
+
+    url: str = "https://index.commoncrawl.org"  # where the index is asked
+    data_url: str = "https://data.commoncrawl.org"  # where the records are read
+    crawl: str = ""  # the crawl, such as CC-MAIN-2024-33
+    count: Count = 40  # pages imported per page of the index
+
+    def __post_init__(self) -> None:
+        """Refuse a crawl that is no name of one. Raises ValueError."""
+        super().__post_init__()
+        refuse_url(self.data_url, "data_url")
+        if self.crawl and not _CRAWL.fullmatch(self.crawl):
+            raise ValueError(f"crawl is {self.crawl[:40]!r}: write its name, such as CC-MAIN-2024-33")
+
+
+class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Any search that answers a GET with JSON: [search.json_http.NAME]. Paths are dotted names or positions."""
+
+    items: str = "results"  # path to the list of results
+    item_url: str = "url"  # path to the address, from a result
+    title: str = "title"
+    snippet: str = "snippet"
+    rank: str = ""  # path to the rank on the page; empty: the place in the list
+    first_page: Annotated[int, msgspec.Meta(ge=0, le=1)] = 1  # what {page} is for the first result page
+    count: Count = 10  # what {count} is
+    key_header: str = ""  # header that carries the key, such as X-Api-Key
+    key_prefix: str = ""  # put before the key in that header, such as "Bearer "
+    headers: dict[str, str] = {}  # further headers; no secrets
+
+    def __post_init__(self) -> None:
+        """Refuse templates and headers that cannot work, or that hold a secret. Raises ValueError."""
+        super().__post_init__()
+        if self.url and "{query}" not in self.url:
+            raise ValueError("url has no {query}: it is where the query goes")
+        for unknown in set(re.findall(r"\{([^{}]*)\}", self.url)) - {
+            *("query", "page", "offset", "count", "language", "country")
+        }:
+            raise ValueError(f"url holds {{{unknown[:40]}}}; it may hold query, page, offset, count, language, country")
+        for path in (self.items, self.item_url, self.title, self.snippet, self.rank):
+            if path.count(".") >= _PATH_PARTS:
+                raise ValueError(f"a path of more than {_PATH_PARTS} parts")
+        for name, value in self.headers.items():
+            if _SECRET.search(name):
+                raise ValueError(f"headers holds {name[:40]!r}: a key goes into key_env or key_file, with key_header")
+            if not _HEADER.fullmatch(name) or not value.isprintable():
+                raise ValueError(f"headers: {name[:40]!r} is no header")
+        if self.key_header and not _HEADER.fullmatch(self.key_header):
+            raise ValueError("key_header is no name of a header")
+
+
+class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The sources of hits that `farmwatch search --source` may ask; see docs/sources.md."""
+
+    searxng: SearxngSettings = SearxngSettings()
+    brave: BraveSettings = BraveSettings()
+    mojeek: MojeekSettings = MojeekSettings()
+    marginalia: MarginaliaSettings = MarginaliaSettings()
+    commoncrawl: CommonCrawlSettings = CommonCrawlSettings()
+    json_http: dict[str, JsonHttpSettings] = {}  # name of your own -> a table [search.json_http.NAME]
+
+    def __post_init__(self) -> None:
+        """Refuse names that are not one word, or taken. Raises ValueError."""
+        for name in self.json_http:
+            if not _NAME.fullmatch(name) or name in RESERVED:
+                raise ValueError(f"json_http: {name[:40]!r} cannot be a source's name: small letters, digits, _ and -")

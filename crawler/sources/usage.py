@@ -1,0 +1,142 @@
+"""What is remembered of a source: requests of this day and month, and until when it is left alone. Pure.
+
+A request is counted before it is made, whatever comes of it: so our count is never below the provider's. What the
+provider itself says is left counts beside it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from crawler.sources.settings import SourceSettings
+
+PARK_FIRST_S = 30.0  # the first wait after a failure; doubles with each
+PARK_CAP_S = 3600.0  # the longest wait that doubling comes to
+ASKED_CAP_S = 86_400.0  # the longest wait that a Retry-After may ask for
+_LEVELS = 16
+
+
+class Usage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """Kept on the topic `control` under `search/<source>`. Times are Unix milliseconds; fields are appended only."""
+
+    v: int = 1
+    day: str = ""  # 2026-11-22, UTC
+    day_used: int = 0
+    month: str = ""  # 2026-11, UTC
+    month_used: int = 0
+    asked_ms: int = 0  # start of the last request
+    parked_ms: int = 0  # until when the source is left alone
+    parked_why: str = ""
+    park_level: int = 0  # failures in a row
+    told_left: int = -1  # requests that the provider says are left; -1 = it did not say
+    told_reset_ms: int = 0  # when they are renewed
+    unresponsive: dict[str, str] = {}  # engine -> why it did not answer last
+
+
+def counted(usage: Usage, now_s: float) -> Usage:
+    """With one more request that starts now."""
+    day, month = _day(now_s), _day(now_s)[:7]
+    told = usage.told_left
+    if usage.told_reset_ms <= now_s * 1000:
+        told = -1
+    return msgspec.structs.replace(
+        usage,
+        day=day,
+        day_used=usage.day_used + 1 if usage.day == day else 1,
+        month=month,
+        month_used=usage.month_used + 1 if usage.month == month else 1,
+        asked_ms=int(now_s * 1000),
+        told_left=max(0, told - 1) if told >= 0 else -1,
+    )
+
+
+def left(usage: Usage, settings: SourceSettings, now_s: float) -> int | None:
+    """Requests that are left by our counts and by what the provider says, whatever is less; None = no limit known."""
+    return min((number for number, _ in _limits(usage, settings, now_s)), default=None)
+
+
+def renewed_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
+    """Unix time at which a request is left again; `now_s` where one is left now."""
+    return max((reset for number, reset in _limits(usage, settings, now_s) if number <= 0), default=now_s)
+
+
+def parked(
+    usage: Usage,
+    why: str,
+    wait_s: float | None,
+    asked_s: float,
+    now_s: float,
+    draw: Callable[[], float] = random.random,
+) -> Usage:
+    """After a failure of a request that started at `asked_s`: `wait_s` is what the source asked for, if it did.
+
+    Several requests that were under way at once fail as one: only the first doubles the wait. `draw` is from 0 to 1:
+    the wait is spread over its last half, so that many clients do not come back together.
+    """
+    level = usage.park_level
+    if level == 0 or asked_s * 1000 >= usage.parked_ms:
+        level = min(level + 1, _LEVELS)
+    own_s = min(PARK_CAP_S, PARK_FIRST_S * 2 ** (level - 1)) * (0.5 + draw() / 2)
+    until_s = now_s + (own_s if wait_s is None else min(max(wait_s, own_s), max(ASKED_CAP_S, own_s)))
+    return msgspec.structs.replace(
+        usage, parked_ms=max(usage.parked_ms, int(until_s * 1000)), parked_why=why, park_level=level
+    )
+
+
+def spent(usage: Usage, now_s: float, wait_s: float) -> Usage:
+    """After the source said that nothing is left for `wait_s`."""
+    return msgspec.structs.replace(usage, told_left=0, told_reset_ms=int((now_s + wait_s) * 1000))
+
+
+def answered(usage: Usage, told_left: int | None, reset_s: float, unresponsive: dict[str, str], now_s: float) -> Usage:
+    """After results: what the provider said of its limits, and of engines that did not answer."""
+    if told_left is not None:
+        usage = msgspec.structs.replace(usage, told_left=told_left, told_reset_ms=int((now_s + reset_s) * 1000))
+    return msgspec.structs.replace(usage, unresponsive=unresponsive)
+
+
+def calmed(usage: Usage) -> Usage:
+    """After an answer: nothing is parked any more."""
+    return msgspec.structs.replace(usage, parked_ms=0, parked_why="", park_level=0)
+
+
+def free_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
+    """Unix time at which the next request may start: by its rate, and when the source is parked no more.
+
+    A clock that was set back must not park a source for years.
+    """
+    rate_s = min(usage.asked_ms / 1000 + 1 / settings.rate, now_s + 1 / settings.rate)
+    park_s = min(usage.parked_ms / 1000, now_s + ASKED_CAP_S)
+    return max(now_s, rate_s, park_s)
+
+
+def _limits(usage: Usage, settings: SourceSettings, now_s: float) -> list[tuple[int, float]]:
+    """(requests left, Unix time of their renewal) of each limit."""
+    day = _day(now_s)
+    limits: list[tuple[int, float]] = []
+    if settings.quota_day:
+        used = usage.day_used if usage.day == day else 0
+        limits.append((max(0, settings.quota_day - used), _start(day) + 86_400))
+    if settings.quota_month:
+        used = usage.month_used if usage.month == day[:7] else 0
+        limits.append((max(0, settings.quota_month - used), _next_month(day)))
+    if usage.told_left >= 0 and usage.told_reset_ms > now_s * 1000:
+        limits.append((usage.told_left, usage.told_reset_ms / 1000))
+    return limits
+
+
+def _day(now_s: float) -> str:
+    return datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d")
+
+
+def _start(day: str) -> float:
+    return datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
+
+
+def _next_month(day: str) -> float:
+    first = datetime.strptime(day[:7], "%Y-%m").replace(tzinfo=UTC)
+    return (first + timedelta(days=32)).replace(day=1).timestamp()

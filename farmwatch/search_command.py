@@ -1,0 +1,101 @@
+"""The command `search`: hits from files, and from the APIs of search engines, once or on a schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.errors import Exit, UsageError
+from farmwatch.messages import counted, message, put, put_json
+from farmwatch.options import DEFAULTS, AsJson, Common, opened
+
+if TYPE_CHECKING:
+    from farmwatch.config import Config
+
+FILE, WARC = "file", "warc"
+
+
+def search(
+    *,
+    hits: Annotated[
+        list[Path] | None,
+        Parameter(help="File with hits: CSV with a header, JSONL or one URL a line; `-` is stdin.", negative=""),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        Parameter(
+            help="file (with --hits), searxng, brave, mojeek, marginalia, commoncrawl, or a name of search.json_http;"
+            " may be repeated. Default: file.",
+            negative="",
+        ),
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        Parameter(help="File with queries: one a line, or CSV and JSONL with query, query_id, language, country."),
+    ] = None,
+    every: Annotated[
+        str | None, Parameter(help="Search again and again: 90m, 6h, 1d. A round that was missed is made up once.")
+    ] = None,
+    pages: Annotated[int | None, Parameter(help="Result pages per query, in place of the source's setting.")] = None,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Append search results to the topic `hits`: from files, or by asking sources (docs/sources.md).
+
+    A line without a usable hit is reported with its number and skipped: exit code 1. The same file twice is harmless.
+
+    With --every it runs until SIGTERM, which ends it between two queries; a round that was broken off goes on at the
+    next start. Exit code 1 when queries were left unasked.
+    """
+    names = list(dict.fromkeys(part.strip() for name in source or [FILE] for part in name.split(",") if part.strip()))
+    if WARC in names:
+        raise UsageError("--source warc: WARC files are imported by another command, see `farmwatch import --help`")
+    if FILE in names and len(names) > 1:
+        raise UsageError("--source file stands alone: its hits come from --hits, not from --queries")
+    if names == [FILE]:
+        if not hits:
+            raise UsageError("give --hits FILE, or --source NAME with --queries FILE")
+        if queries or every or pages is not None:
+            raise UsageError("--queries, --every and --pages are for sources that are asked: give --source NAME")
+        return _append(common.load().config, hits, json)
+    if hits:
+        raise UsageError("--hits goes with --source file; sources that are asked take --queries FILE")
+    if queries is None:
+        raise UsageError("give --queries FILE: one query a line, or CSV or JSONL with a column query")
+    if pages is not None and not 1 <= pages <= 100:
+        raise UsageError("--pages: from 1 to 100")
+    from farmwatch.searching import Wanted, run_search
+
+    wanted = Wanted(names, queries, _seconds(every), pages)
+    return run_search(common.load().config, wanted, as_json=json)
+
+
+def _seconds(every: str | None) -> int | None:
+    from crawler.sources.schedule import interval_s
+
+    try:
+        return None if every is None else interval_s(every)
+    except ValueError as error:
+        raise UsageError(f"--every: {error}") from error
+
+
+def _append(config: Config, files: list[Path], as_json: bool) -> int:
+    from farmwatch.hits import append_hits, binary_input
+    from farmwatch.roles import create_topics
+
+    total = skipped = 0
+    with opened(config, create=True) as log:
+        create_topics(log, config)
+        for file in files:
+            where = f"{file}: " if len(files) > 1 else ""
+            with binary_input(file) as lines:
+                added = append_hits(log, lines, lambda bad, w=where: message(f"{w}line {bad.number}: {bad.reason}"))  # type: ignore[misc]
+            total += added.hits
+            skipped += added.skipped
+    if as_json:
+        put_json({"source": FILE, "hits": total, "skipped": skipped})
+    else:
+        put(f"{counted(total, 'hit')} appended, {counted(skipped, 'line')} skipped")
+    return Exit.PROBLEM if skipped else Exit.OK

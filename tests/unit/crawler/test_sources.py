@@ -1,0 +1,332 @@
+"""Sources: requests as the APIs document them, and results out of answers that may be anything."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from crawler.settings import CrawlSettings
+from crawler.sources.opening import configured, open_source, settings_for, source_names
+from crawler.sources.settings import JsonHttpSettings, SearchSettings
+from crawler.sources.source import (
+    Answer,
+    BadAnswer,
+    MissingKey,
+    Query,
+    QueryRefused,
+    QuotaSpent,
+    Source,
+    SourceBusy,
+    SourceError,
+    SourceRefused,
+)
+from tests.search_engines import BRAVE, BRAVE_LIMITS, MARGINALIA, MOJEEK, SEARXNG
+
+KEY = "s3cr3t-0f-the-test"
+ENVIRONMENT = dict.fromkeys(("BRAVE_API_KEY", "MOJEEK_API_KEY", "MARGINALIA_API_KEY", "MINE_KEY"), KEY)
+MINE = JsonHttpSettings(
+    url="https://api.mine.example/v1?q={query}&from={offset}&n={count}&p={page}&hl={language}",
+    items="data.items",
+    item_url="link.href",
+    title="name",
+    snippet="parts.0.text",
+    rank="position",
+    key_env="MINE_KEY",
+    key_header="Authorization",
+    key_prefix="Bearer ",
+)
+
+
+def _settings() -> SearchSettings:
+    blank = SearchSettings()
+    return replace(
+        blank,
+        searxng=replace(blank.searxng, url="http://127.0.0.1:8080/", engines=["mojeek", "brave"]),
+        commoncrawl=replace(blank.commoncrawl, crawl="CC-MAIN-2024-33"),
+        json_http={"mine": MINE},
+    )
+
+
+def _open(name: str) -> Source:
+    return open_source(_settings(), name, ENVIRONMENT, CrawlSettings())
+
+
+def _answer(value: Any, status: int = 200, **headers: str) -> Answer:
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return Answer(status, {name.replace("_", "-").lower(): text for name, text in headers.items()}, body, 1000.0)
+
+
+def _fields(url: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+
+
+QUERY = Query("q1", "garden & wall", "de", "at")
+MINE_ANSWER = {
+    "data": {
+        "items": [
+            {
+                "link": {"href": "https://a.example/garden"},
+                "name": "A garden",
+                "parts": [{"text": "About one."}],
+                "position": 1,
+            },
+            {"link": {"href": "https://b.example/"}, "name": "B", "parts": [], "position": "2"},
+        ]
+    }
+}
+ANSWERS = {"searxng": SEARXNG, "brave": BRAVE, "mojeek": MOJEEK, "marginalia": MARGINALIA, "mine": MINE_ANSWER}
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "path", "fields"),
+    [
+        (
+            "searxng",
+            2,
+            "http://127.0.0.1:8080/search",
+            {"q": "garden & wall", "format": "json", "pageno": "2", "engines": "mojeek,brave", "language": "de-at"},
+        ),
+        (
+            "brave",
+            2,
+            "https://api.search.brave.com/res/v1/web/search",
+            {
+                "q": "garden & wall",
+                "count": "20",
+                "offset": "1",
+                "result_filter": "web",
+                "search_lang": "de",
+                "country": "AT",
+            },
+        ),
+        (
+            "mojeek",
+            3,
+            "https://api.mojeek.com/search",
+            {
+                "q": "garden & wall",
+                "fmt": "json",
+                "t": "10",
+                "s": "21",
+                "lb": "DE",
+                "lbb": "10",
+                "rb": "AT",
+                "rbb": "10",
+            },
+        ),
+        (
+            "marginalia",
+            2,
+            "https://api2.marginalia-search.com/search",
+            {"query": "garden & wall", "count": "20", "page": "2"},
+        ),
+        (
+            "mine",
+            3,
+            "https://api.mine.example/v1",
+            {"q": "garden & wall", "from": "20", "n": "10", "p": "3", "hl": "de"},
+        ),
+    ],
+)
+def test_a_request_is_as_documented(name: str, page: int, path: str, fields: dict[str, str]) -> None:
+    """Query, page, language and country stand where each API wants them, quoted."""
+    request = _open(name).request(QUERY, page)
+    assert request.shown == path
+    assert _fields(request.url) == fields
+
+
+def test_a_key_is_sent_where_the_api_wants_it_and_never_shown() -> None:
+    """Header or parameter by source; neither the URL nor the repr of a request holds it."""
+    sent = {
+        "brave": ("X-Subscription-Token", KEY),
+        "marginalia": ("API-Key", KEY),
+        "mine": ("Authorization", f"Bearer {KEY}"),
+    }
+    for name, (header, value) in sent.items():
+        request = _open(name).request(QUERY, 1)
+        assert request.secret_headers == {header: value}
+        assert KEY not in request.url + repr(request)
+    request = _open("mojeek").request(QUERY, 1)
+    assert request.secret_params == {"api_key": KEY}
+    assert KEY not in request.url + repr(request)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_results_are_read_in_the_order_of_the_answer(name: str) -> None:
+    """URL, title, snippet and place of each result of the documented shape."""
+    results = _open(name).results(_answer(ANSWERS[name]), 1)
+    assert [(found.url, found.rank, found.title) for found in results.found] == [
+        ("https://a.example/garden", 1, "A garden"),
+        ("https://b.example/", 2, "B"),
+    ]
+    assert results.found[0].snippet == "About one."
+    assert (results.places, list(results.bad), results.more) == (2, [], True)
+
+
+def test_searxng_names_the_engines_and_those_that_did_not_answer() -> None:
+    """The engines of a result are kept together, sorted; unresponsive ones are kept with their reasons."""
+    results = _open("searxng").results(_answer(SEARXNG), 1)
+    assert [found.engine for found in results.found] == ["brave,mojeek", "brave"]
+    assert results.unresponsive == {"duckduckgo": "timeout", "qwant": "access denied"}
+
+
+def test_brave_tells_what_is_left_of_the_month() -> None:
+    """Of the windows in its headers the longest is the quota; one of seconds, or no header, is none."""
+    brave = _open("brave")
+    results = brave.results(_answer(BRAVE, **BRAVE_LIMITS), 1)
+    assert (results.left, results.reset_s) == (1234, 86400.0)
+    assert brave.results(_answer(BRAVE), 1).left is None
+    rate_only = {"X_RateLimit_Policy": "50;w=1", "X_RateLimit_Remaining": "49", "X_RateLimit_Reset": "1"}
+    assert brave.results(_answer(BRAVE, **rate_only), 1).left is None
+    unlimited = {**BRAVE_LIMITS, "X_RateLimit_Policy": "50;w=1, 0;w=2592000", "X_RateLimit_Remaining": "49, 0"}
+    assert brave.results(_answer(BRAVE, **unlimited), 1).left is None
+
+
+def test_brave_stops_at_its_tenth_page_and_where_it_says_so() -> None:
+    """`offset` goes to 9 there; `more_results_available: false` ends a query before."""
+    brave = _open("brave")
+    assert brave.pages_cap == 10
+    last = {**BRAVE, "query": {"more_results_available": False}}
+    assert not brave.results(_answer(last), 1).more
+    with pytest.raises(QueryRefused, match="400 characters"):
+        brave.request(Query("q", "x" * 401), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "body", "kind", "said"),
+    [
+        ("searxng", 403, b"Forbidden", SourceRefused, "search.formats"),
+        ("searxng", 429, b"", SourceBusy, "limiter"),
+        ("searxng", 502, b"", SourceBusy, "overloaded"),
+        ("searxng", 200, b"<!doctype html>", BadAnswer, "an HTML page in place of JSON"),
+        ("searxng", 200, b'{"results": {}}', BadAnswer, "no list"),
+        ("brave", 401, b"", SourceRefused, "key"),
+        ("brave", 403, b"", SourceRefused, "plan"),
+        ("brave", 422, b'{"error": {"code": "SUBSCRIPTION_TOKEN_INVALID"}}', SourceRefused, "does not know the key"),
+        ("brave", 422, b'{"error": {"code": "VALIDATION"}}', QueryRefused, "does not accept the query"),
+        ("brave", 429, b"", SourceBusy, "search.brave.rate"),
+        ("mojeek", 403, b"", SourceRefused, "key is wrong"),
+        ("mojeek", 200, b'{"response": {"status": "ERROR: Daily Limit Reached"}}', QuotaSpent, "Daily Limit"),
+        ("mojeek", 200, b'{"response": {"status": "ERROR: Access Denied"}}', SourceRefused, "Access Denied"),
+        ("marginalia", 503, b"", SourceBusy, "key of your own"),
+        ("marginalia", 403, b"", SourceRefused, "blocked"),
+        ("mine", 403, b"", SourceRefused, "key_header"),
+        ("mine", 404, b"", SourceRefused, "nothing at this URL"),
+        ("mine", 400, b"", QueryRefused, "does not understand"),
+        ("commoncrawl", 403, b"", SourceRefused, "wait a day"),
+        ("commoncrawl", 503, b"", SourceBusy, "slow down"),
+        ("commoncrawl", 404, b"<html>", SourceRefused, "no such crawl"),
+    ],
+)
+def test_a_refusal_is_told_in_words(name: str, status: int, body: bytes, kind: type[SourceError], said: str) -> None:
+    """Each status is an error that says what it means for this source, and whether asking again helps."""
+    with pytest.raises(SourceError, match=said) as raised:
+        _open(name).results(_answer(body, status), 1)
+    assert type(raised.value) is kind
+    assert raised.value.retriable == (kind in (SourceBusy, BadAnswer))
+
+
+def test_retry_after_is_what_a_busy_source_asked_for() -> None:
+    """Seconds or a date; none where the header is not there."""
+    for header, wait_s in (
+        ({"Retry_After": "17"}, 17.0),
+        ({"Retry_After": "Thu, 01 Jan 1970 00:17:20 GMT"}, 40.0),
+        ({}, None),
+    ):
+        with pytest.raises(SourceBusy) as raised:
+            _open("brave").results(_answer(b"", 429, **header), 1)
+        assert raised.value.wait_s == wait_s
+
+
+def test_a_bad_result_takes_its_place_and_is_passed_over_with_its_reason() -> None:
+    """Ranks of the others do not move."""
+    spoiled = {"results": [{"title": "no url"}, 7, {"url": "https://b.example/"}, {"url": ["x"]}]}
+    results = _open("searxng").results(_answer(spoiled), 1)
+    assert [(found.url, found.rank) for found in results.found] == [("https://b.example/", 3)]
+    assert results.bad == ["result 1 has no url", "result 2 is no object", "result 4 has no url"]
+    assert results.places == 4
+
+
+def test_a_result_of_json_http_without_its_rank_is_passed_over() -> None:
+    """Where a path to ranks is set, a result without one would be at a wrong place."""
+    item = {"link": {"href": "https://a.example/"}, "position": "first"}
+    results = _open("mine").results(_answer({"data": {"items": [item]}}), 1)
+    assert (list(results.found), results.bad) == ([], ["result 1 has no rank at position"])
+
+
+_NAMES = ["results", "web", "response", "url", "title", "engines", "unresponsive_engines", "data", "items", "pages"]
+_NAMES += ["status", "head", "query", "link", "href", "position"]
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(_NAMES),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(said=_JSON, name=st.sampled_from([*ANSWERS, "commoncrawl"]), status=st.sampled_from([200, 404, 422]))
+def test_whatever_json_comes_is_results_or_a_source_error(said: Any, name: str, status: int) -> None:
+    """No shape of an answer is a bug of ours."""
+    source = _open(name)
+    try:
+        results = source.results(_answer(said, status), 1)
+    except SourceError:
+        return
+    assert len(results.found) + len(results.bad) <= results.places
+    assert all(isinstance(found.title + found.snippet + found.engine, str) for found in results.found)
+
+
+@pytest.mark.parametrize("body", [b"[" * 200_000, b"\xff\xfe", b"", b'{"results": [' + b"[" * 100_000])
+def test_an_answer_that_is_no_json_is_bad_not_fatal(body: bytes) -> None:
+    """Depth without end and bytes of nothing are answers that are asked for again."""
+    with pytest.raises(BadAnswer):
+        _open("searxng").results(_answer(body), 1)
+
+
+def test_results_of_one_answer_are_capped() -> None:
+    """An engine that gives a hundred thousand results is cut off, and its texts, too."""
+    many = {"results": [{"url": "https://a.example/", "title": "x" * 10_000}] * 5000}
+    results = _open("searxng").results(_answer(many), 1)
+    assert len(results.found) == 1000
+    assert len(results.found[0].title) == 2000
+
+
+def test_a_source_without_what_it_needs_says_where_it_belongs() -> None:
+    """Key, address, crawl: the message names the setting or the variable."""
+    for name, said in (
+        ("brave", "BRAVE_API_KEY"),
+        ("mojeek", "MOJEEK_API_KEY"),
+        ("searxng", "search.searxng.url"),
+        ("commoncrawl", "search.commoncrawl.crawl"),
+        ("mine", "MINE_KEY"),
+    ):
+        with pytest.raises(MissingKey, match=said):
+            open_source(SearchSettings(json_http={"mine": MINE}), name, {}, CrawlSettings())
+    with pytest.raises(SourceError, match="file, searxng, brave, mojeek, marginalia, commoncrawl"):
+        settings_for(SearchSettings(), "bing")
+
+
+def test_marginalia_without_a_key_uses_the_shared_one() -> None:
+    """Its documentation names `public`."""
+    source = open_source(SearchSettings(), "marginalia", {}, CrawlSettings())
+    assert source.request(QUERY, 1).secret_headers == {"API-Key": "public"}
+
+
+def test_what_was_set_up_is_told_by_its_table_or_its_key() -> None:
+    """The doctor has a line for these, and for no others."""
+    assert configured(SearchSettings(), {}) == []
+    assert configured(SearchSettings(), {"BRAVE_API_KEY": "x"}) == ["brave"]
+    assert configured(_settings(), {}) == ["searxng", "commoncrawl", "mine"]
+    assert source_names(_settings())[-1] == "mine"
