@@ -1,7 +1,8 @@
-"""Spans of time and moments as people say them."""
+"""Spans of time, moments, sizes and queues as people say them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
@@ -42,3 +43,10 @@ def size(size_bytes: float) -> str:
             return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
         size_bytes /= 1024
     return f"{size_bytes:.1f} GiB"
+
+
+def queue_in_words(queued: Mapping[str, int]) -> str:
+    """URLs by the queue in which they wait: 3 of hits, 12 of links, 1 again."""
+    return ", ".join(
+        f"{count:,} again" if name == "again" else f"{count:,} of {name}" for name, count in queued.items() if count
+    )

@@ -1,0 +1,276 @@
+"""What a crawl that began now would ask for, when, and why not: the frontier itself, over a copy, with no request made.
+
+Each site is looked at alone: its new hits and decisions are staged on the committed rows, and `Frontier.claim` is asked
+as the stage asks it, at the time at which the site is due. For more than one request of a site, answers are made up:
+its robots.txt stays as it is (one that was never asked is not there), nobody has a tdmrep.json, sitemaps list nothing,
+pages lead nowhere, and each answer comes at once. Then the limits per registrable domain are laid over all first
+requests, as the fetcher gives places away. What it does not know: addresses, since no name is looked up; what is under
+way in a running crawl; and how long answers take.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from crawler.errors import UnusableUrl
+from crawler.frontier import Frontier
+from crawler.frontier_report import QUEUES, rows_of
+from crawler.jobs import Answer, Job, Kind, Outcome
+from crawler.registrable import registrable_domain
+from crawler.robots import RobotsShelf
+from crawler.robots_explain import Why, explain
+from crawler.rows import Priority, SiteRow, queue_prefix, robots_key, site_key, site_of_key, unpack
+from crawler.settings import CrawlSettings
+from crawler.site_store import SiteStore
+from stream.log import StateReader
+from stream.metrics import Meter
+from stream.records import Decision, Hit, Page
+from stream.state import KeyedState
+
+REFUSALS_KEPT = 100  # of a site
+_UNUSABLE_KEPT = 10
+_STEPS = 10_000  # looks at one site; each makes a request, ends URLs, or waits
+_EVER_MS = 2**62
+
+
+class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that would be made. Times are milliseconds UTC."""
+
+    kind: str  # robots | tdmrep | sitemap | page
+    url: str
+    at: int
+    conditional: bool = False  # asks whether what is known has changed
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A URL that would be recorded without a request. `rule` is the line of robots.txt that forbids it."""
+
+    url: str
+    reason: str
+    rule: str = ""
+
+
+class SitePlan(msgspec.Struct, kw_only=True):
+    """What would become of a site. Times are milliseconds UTC, 0 = none."""
+
+    site: str
+    domain: str  # registrable
+    has_row: bool = False  # in the frontier, or after its hits
+    requests: list[PlannedRequest] = []  # in order; none: nothing would be asked
+    waits_for: str = ""  # why the first one is not at once: delay | parked | revisit | domain | begin
+    rests_until: int = 0  # when something is asked for again, once the requests are made
+    first_page: str = ""  # the URL at the head of the queue
+    queued: dict[str, int] = {}  # hits | sitemaps | links | again -> URLs
+    hits: int = 0  # that are new here, those that change nothing among them
+    imported: int = 0  # of them, those whose page came with them
+    unusable: list[str] = []  # why some of them are no hits of the site, the first of them
+    refused: int = 0  # URLs that would be recorded without a request
+    refusals: list[Refusal] = []  # the first of them
+    fetched: int = 0  # pages so far
+    stopped: str = ""  # the reason
+    parked_until: int = 0
+    parked_why: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the site has a row, or would have one."""
+        return self.has_row or self.hits > 0
+
+    @property
+    def at(self) -> int:
+        """When the first request would start; never last."""
+        return self.requests[0].at if self.requests else _EVER_MS
+
+
+class DryRun:
+    """Plans sites as if CRAWL began at `now_ms`."""
+
+    def __init__(self, settings: CrawlSettings, now_ms: int, limit: int | None) -> None:
+        """Keep the first `limit` sites (None: all, in memory)."""
+        self._settings = settings
+        self._now = now_ms
+        self._limit = limit
+        self._shelf = RobotsShelf(settings.name)
+        self._found: list[SitePlan] = []
+
+    def add(self, state: StateReader, hits: Iterable[Hit] = (), decisions: Iterable[Decision] = ()) -> None:
+        """Plan the sites of a partition, with what CRAWL has not read of it."""
+        new: dict[str, tuple[list[Hit], list[Decision]]] = {}
+        for hit in hits:
+            new.setdefault(hit.site, ([], []))[0].append(hit)
+        for decision in decisions:
+            new.setdefault(decision.site, ([], []))[1].append(decision)
+        for site, (its_hits, its_decisions) in new.items():
+            self._keep(self.plan(state, site, its_hits, its_decisions))
+        for site in self._known(state):
+            if site not in new:
+                self._keep(self.plan(state, site))
+
+    def plans(self) -> list[SitePlan]:
+        """The sites whose first request comes first, spaced by registrable domain; those without one at the end."""
+        self._shorten()
+        return self.spaced(self._found)
+
+    def spaced(self, plans: Iterable[SitePlan]) -> list[SitePlan]:
+        """The same plans in order, their requests spaced by registrable domain."""
+        found = sorted(plans, key=_order)
+        delay_ms = int(1000 * self._settings.domain_delay_s)
+        free: dict[str, int] = {}  # domain -> when it has a place; an unseen one counts as started now
+        for plan in (plan for plan in found if plan.requests and delay_ms):
+            at = max(plan.at, free.get(plan.domain, self._now + delay_ms))
+            if at > plan.at:
+                plan.waits_for = "domain" if plan.domain in free else "begin"
+            spaced = []
+            for each in plan.requests:
+                at = max(at, each.at)
+                spaced.append(msgspec.structs.replace(each, at=at))
+                at += delay_ms
+            plan.requests = spaced
+            free[plan.domain] = at
+        return sorted(found, key=_order)
+
+    def plan(
+        self,
+        state: StateReader,
+        site: str,
+        hits: Sequence[Hit] = (),
+        decisions: Sequence[Decision] = (),
+        requests: int = 1,
+    ) -> SitePlan:
+        """One site, with its first `requests` requests."""
+        staged = KeyedState(state)
+        pages: list[Page] = []
+        plan = SitePlan(site=site, domain=registrable_domain(site), hits=len(hits))
+        outcomes: Counter[str] = Counter()
+        frontier = self._frontier(staged, pages, self._now)
+        for hit in hits:
+            try:
+                outcomes[frontier.add_hit(hit)] += 1
+            except UnusableUrl as error:
+                plan.unusable = [*plan.unusable, str(error)][:_UNUSABLE_KEPT]
+        for decision in decisions:
+            frontier.decide(decision)
+        plan.imported = outcomes["imported"]
+        self._describe(plan, staged)
+        self._walk(plan, staged, pages, requests)
+        text = state.get(robots_key(site)) or b""
+        plan.refused = len(pages)
+        plan.refusals = [self._refusal(page, text) for page in pages[:REFUSALS_KEPT]]
+        return plan
+
+    def _describe(self, plan: SitePlan, staged: KeyedState) -> None:
+        """What stands in the rows before anything is asked."""
+        value = staged.get(site_key(plan.site))
+        if value is None:
+            return
+        row = unpack(SiteRow, value)
+        plan.has_row, plan.stopped, plan.fetched = True, row.stopped, row.fetched
+        if row.parked_until > self._now and not row.stopped:
+            plan.parked_until, plan.parked_why = row.parked_until, row.parked_why
+        queued: Counter[str] = Counter()
+        prefix = queue_prefix(plan.site)
+        head = b""
+        for key, page in rows_of(staged, prefix):
+            head = head or page
+            queued[QUEUES[Priority(key[len(prefix)])]] += 1
+        plan.queued = {name: queued[name] for name in QUEUES.values()}
+        if head:
+            plan.first_page = SiteStore(staged, self._settings, self._now).queued_url(plan.site, head).url
+        plan.waits_for = self._waits_for(row, staged)
+
+    def _waits_for(self, row: SiteRow, staged: KeyedState) -> str:
+        store = SiteStore(staged, self._settings, self._now)
+        due = store.due(row)
+        if row.stopped or due is None or due == self._now:
+            return ""
+        if row.parked_until > self._now:
+            return "parked"
+        return "delay" if store.has_work(row) else "revisit"
+
+    def _walk(self, plan: SitePlan, staged: KeyedState, pages: list[Page], requests: int) -> None:
+        """Claim, and answer, until there are `requests` requests or there is nothing to ask."""
+        key = site_key(plan.site)
+        at = self._now
+        for _ in range(_STEPS):
+            value = staged.get(key)
+            if value is None:
+                return
+            store, row = SiteStore(staged, self._settings, at), unpack(SiteRow, value)
+            due = store.due(row)
+            if due is None:
+                return
+            if plan.requests and not store.has_work(row):
+                plan.rests_until = due
+                return
+            at = max(at, due)
+            frontier = self._frontier(staged, pages, at)
+            claim = frontier.claim(value, due, self._now)
+            if claim is None:
+                continue
+            job = claim.job
+            plan.requests.append(
+                PlannedRequest(kind=job.kind.value, url=job.url, at=at, conditional=bool(job.etag or job.last_modified))
+            )
+            if len(plan.requests) == requests:
+                return
+            taken: list[Page] = []
+            self._frontier(staged, taken, at).apply(self._made_up(job, staged, at))
+            pages += [page for page in taken if page.outcome == Outcome.REFUSED.value]
+
+    def _made_up(self, job: Job, staged: KeyedState, at: int) -> Answer:
+        """The answer that changes least."""
+        text = staged.get(robots_key(job.site)) if job.kind is Kind.ROBOTS else b""
+        is_there = job.kind in (Kind.PAGE, Kind.SITEMAP) or bool(text)
+        return Answer(
+            job=job,
+            outcome=Outcome.FETCHED if is_there else Outcome.FAILED,
+            reason="" if is_there else "http_404",
+            status=200 if is_there else 404,
+            started_ms=at,
+            final_url=job.url,
+            encoding="utf-8",
+            body=text or b"",
+        )
+
+    def _frontier(self, staged: KeyedState, pages: list[Page], at: int) -> Frontier:
+        return Frontier(staged, self._settings, self._shelf, Meter(), pages.append, at)
+
+    def _refusal(self, page: Page, robots: bytes) -> Refusal:
+        rule = ""
+        if page.reason == "robots":
+            found = explain(robots, self._settings.name, page.url)
+            if found.why is Why.RULE and found.rule is not None:
+                rule = f"line {found.rule.number}: Disallow: {found.rule.pattern}"
+        return Refusal(url=page.url, reason=page.reason, rule=rule)
+
+    def _known(self, state: StateReader) -> Iterable[str]:
+        """Sites of the rows: by their due times, as many as may be shown; then others, while there is room."""
+        most = self._limit if self._limit is not None else state.count()
+        due = [site_of_key(key) for key, _, _ in state.due(_EVER_MS, most)]
+        yield from due
+        room = most - len(due)
+        seen = set(due)
+        for key, _ in rows_of(state, site_key("")) if room > 0 else ():
+            site = site_of_key(key)
+            if site not in seen:
+                yield site
+                room -= 1
+                if room == 0:
+                    return
+
+    def _keep(self, plan: SitePlan) -> None:
+        self._found.append(plan)
+        if self._limit is not None and len(self._found) >= 2 * self._limit + 1000:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        if self._limit is not None:
+            self._found = heapq.nsmallest(self._limit, self._found, key=_order)
+
+
+def _order(plan: SitePlan) -> tuple[int, str]:
+    return (plan.at, plan.site)

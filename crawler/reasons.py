@@ -1,0 +1,82 @@
+"""Every reason word that stands on a page record, a site or a parked host, in plain words. docs/crawling.md shows it.
+
+Most end one URL. Those of `crawler.rows.Stop` stop a whole site, and then stand on the records of its URLs, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Meaning(NamedTuple):
+    """What a reason word means, and what makes it pass."""
+
+    text: str
+    passes: str = ""  # "" = nothing does
+
+
+_HTTP = re.compile(r"http_([1-5][0-9]{2})")
+_AGAIN = "asked again after crawl.retry_s, doubling, crawl.tries times"
+_MENDED = "the site's owner mends it; crawl.refetch_error_s asks again"
+
+STOPS: Mapping[str, Meaning] = {
+    "site_decided": Meaning("TALLY has read enough of the site", "TALLY takes its decision back"),
+    "budget": Meaning("crawl.page_budget pages of the site were fetched"),
+    "too_many_requests": Meaning("crawl.requests_per_page times the page budget was asked for, and little came of it"),
+    "unreachable": Meaning(
+        "crawl.tries connections in a row failed, or robots.txt could not be had that often",
+        "a new hit, from crawl.reopen_s after the stop on",
+    ),
+    "robots_unavailable": Meaning(
+        "robots.txt answered with errors crawl.robots_tries times, which forbids all",
+        "a new hit, from crawl.reopen_s after the stop on",
+    ),
+    "crawl_delay": Meaning("robots.txt asks for a Crawl-delay above crawl.crawl_delay_cap_s"),
+    "private_address": Meaning("the host stands at an address that is not public; nothing was sent to it"),
+    "internal_error": Meaning("this program failed at it; its log has the trace", "a new version, and a fresh log"),
+}
+
+PAGES: Mapping[str, Meaning] = {
+    "robots": Meaning("robots.txt forbids the URL", "crawl.refetch_refused_s asks again"),
+    "opt_out": Meaning("the page opts out, and crawl.obey_opt_out is on", "crawl.refetch_refused_s asks again"),
+    "tdm_reserved": Meaning(
+        "tdmrep.json reserves data mining, and crawl.obey_opt_out is on", "crawl.refetch_refused_s asks again"
+    ),
+    "content_type": Meaning("what came is no HTML"),
+    "redirect_offsite": Meaning("it leads to another site, whose pages are that site's"),
+    "bad_redirect": Meaning("it leads to something that is no URL", _MENDED),
+    "too_many_redirects": Meaning("it leads on and on: crawl.redirects hops were followed", _MENDED),
+    "other_port": Meaning("the hit names another port than the one that the site is known by"),
+    "timeout": Meaning("no answer, or not the whole of it, in time", _AGAIN),
+    "dns": Meaning("no nameserver told an address of the host", _AGAIN),
+    "dns_no_name": Meaning("DNS says that there is no such host", _AGAIN),
+    "dns_no_address": Meaning("DNS has no address for the host", _AGAIN),
+    "connection": Meaning("the connection failed, or broke off", _AGAIN),
+    "tls": Meaning("the certificate, or what TLS agreed on, is not right", _MENDED),
+    "bad_url": Meaning("no request can be made of the URL"),
+    "bad_encoding": Meaning("the body cannot be inflated as its Content-Encoding says", _MENDED),
+    "bad_response": Meaning("the answer is no HTTP", _MENDED),
+    "not_modified": Meaning("304 to a request that asked for no such thing", _MENDED),
+    "http_429": Meaning("too many requests, says the server: the host is parked", _AGAIN),
+    "http_5xx": Meaning("the server failed", _AGAIN),
+    "http_4xx": Meaning("gone, forbidden, or never there", "crawl.refetch_error_s asks again"),
+    "http_3xx": Meaning("a redirect without a place to go to", _MENDED),
+    "http_1xx": Meaning("no final answer", _MENDED),
+}
+
+REASONS: Mapping[str, Meaning] = {**STOPS, **PAGES}
+
+
+def meaning_of_reason(reason: str) -> Meaning:
+    """What a reason word means; of a status without a line of its own, what its class means."""
+    known = REASONS.get(reason)
+    if known is None and (status := _HTTP.fullmatch(reason)):
+        known = REASONS.get(f"http_{status[1][0]}xx")
+    return known or Meaning("a reason of another version of this program")
+
+
+def in_words(reason: str) -> str:
+    """A reason word with what it means, in one line."""
+    return f"{reason}: {meaning_of_reason(reason).text}"

@@ -1,0 +1,201 @@
+"""The command `crawl`: the role CRAWL alone, in this process, with a view of how it goes; or what it would do."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.errors import Exit, UsageError
+from farmwatch.messages import error_console, message
+from farmwatch.options import DEFAULTS, AsJson, Common
+from farmwatch.role_names import Role
+
+if TYPE_CHECKING:
+    from farmwatch.config import Config
+    from farmwatch.crawl_view import CrawlView
+    from farmwatch.crawl_watch import CrawlWatch
+    from stream.log import Log
+
+_DRAW_S = 0.5
+_ASK_S = {"sqlite": 0.5, "kafka": 5.0}  # between questions whether all is done; on Kafka the state has to be read
+
+
+def crawl(
+    *,
+    hits: Annotated[
+        list[Path] | None,
+        Parameter(help="File with search results to append first (CSV, JSONL or URLs); repeatable.", negative=""),
+    ] = None,
+    until_done: Annotated[
+        bool, Parameter(negative="", help="End when nothing is left to do now; sites that rest are not waited for.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Parameter(negative="", help="Say what would be fetched, when, and why not. Nothing is asked or written.")
+    ] = False,
+    site: Annotated[str, Parameter(help="With --dry-run: only this host, with its queue.")] = "",
+    limit: Annotated[int, Parameter(help="With --dry-run: sites, or URLs of --site, at most; 0 = all.")] = 50,
+    allow_private: Annotated[
+        bool, Parameter(negative="", help="Let the crawler reach private addresses. For tests on loopback only.")
+    ] = False,
+    member: Annotated[
+        str | None, Parameter(help="Name of this member, the same after a restart. Default: host and a number.")
+    ] = None,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Crawl: the role `crawl` of `up` alone, in this process, with a live view on a terminal. Ctrl-C drains.
+
+    Off a terminal a line of status comes every up.status_s seconds. What is fetched goes to the topic `pages`, as under
+    `up`, and further processes of the role share the work.
+
+    Dry run: as if a crawl began now on the frontier as it is committed, the hits that it has not read yet, and those of
+    --hits. One line a site: its next request, when, and what is in the way. The limits per registrable domain are in
+    it; those per address are not, because no name is looked up.
+
+    Exit code 0 after a clean drain or when all is done, 1 when lines of --hits were skipped.
+    """
+    if limit < 0:
+        raise UsageError("--limit: 0 or more")
+    flags = ["crawl.allow_private=true"] if allow_private else []
+    config = common.load(*flags).config
+    if dry_run:
+        if until_done:
+            raise UsageError("--dry-run does nothing: there is no --until-done of it")
+        from farmwatch.crawl_plan import show_plan
+
+        return show_plan(config, hits or (), site, limit, as_json=json)
+    if site or json:
+        raise UsageError("--site and --json go with --dry-run")
+    return _run(config, hits or [], until_done, member)
+
+
+def _run(config: Config, hits: list[Path], until_done: bool, member: str | None) -> int:
+    from farmwatch.crawl_view import CrawlView
+    from farmwatch.crawl_watch import CrawlWatch
+    from farmwatch.member_names import claimed_name, names_folder
+    from farmwatch.messages import start_logging
+    from farmwatch.preflight import check_log
+    from farmwatch.roles import run_role
+    from farmwatch.running import append_file, refuse_unfit
+    from farmwatch.supervisor import stop_on_signals
+    from stream.metrics import Metrics
+
+    refuse_unfit(config, [Role.CRAWL])
+    check_log(config, [Role.CRAWL])
+    stop, hurry = threading.Event(), threading.Event()
+    console = error_console()
+    with ExitStack() as held:
+        if member is None:
+            member = f"{Role.CRAWL.value}-{held.enter_context(claimed_name(names_folder(config), [Role.CRAWL]))}"
+        skipped = sum(append_file(config, file) for file in hits)
+        metrics = Metrics()
+        watch = CrawlWatch(metrics)
+        view = None
+        if console.is_terminal and not console.is_dumb_terminal:
+            view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
+        start_logging(role=Role.CRAWL.value)  # behind the view, which takes stderr over
+        stop_on_signals(stop, hurry)
+        held.enter_context(_looking_on(config, watch, view, stop, hurry, until_done))
+        run_role(Role.CRAWL, config, member, stop, metrics=metrics, watched=watch.over)
+    return Exit.PROBLEM if skipped else Exit.OK
+
+
+@contextmanager
+def _looking_on(
+    config: Config,
+    watch: CrawlWatch,
+    view: CrawlView | None,
+    stop: threading.Event,
+    hurry: threading.Event,
+    until_done: bool,
+) -> Iterator[None]:
+    """A thread that shows how it goes while the block runs, and sets `stop` when all is done."""
+    ended = threading.Event()
+    onlooker = _Onlooker(config, watch, view, stop, hurry, until_done)
+    thread = threading.Thread(target=onlooker.run, args=(ended,), name="crawl-view", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(_ASK_S["kafka"])
+    onlooker.say_last()
+
+
+class _Onlooker:
+    """Shows the figures, asks whether all is done, and cuts the drain short on a second Ctrl-C."""
+
+    def __init__(
+        self,
+        config: Config,
+        watch: CrawlWatch,
+        view: CrawlView | None,
+        stop: threading.Event,
+        hurry: threading.Event,
+        until_done: bool,
+    ) -> None:
+        self._config = config
+        self._watch = watch
+        self._view = view
+        self._stop = stop
+        self._hurry = hurry
+        self._until_done = until_done
+        self._said = time.monotonic()
+        self._asked = 0.0
+
+    def run(self, ended: threading.Event) -> None:
+        """Look on until `ended`."""
+        from farmwatch.roles import open_configured
+
+        log = open_configured(self._config) if self._until_done else None
+        try:
+            while not ended.wait(_DRAW_S):
+                self._show()
+                if log is not None and not self._stop.is_set() and self._is_done(log):
+                    self._stop.set()
+                if self._hurry.is_set():
+                    os._exit(Exit.INTERRUPTED)  # what is committed is whole, what is under way is still queued
+        finally:
+            if log is not None:
+                log.close()
+
+    def say_last(self) -> None:
+        """The figures at the end."""
+        from farmwatch.crawl_view import status_line
+
+        figures = self._watch.figures()
+        if self._view is not None:
+            self._view.show(figures)
+        else:
+            message(status_line(figures))
+
+    def _show(self) -> None:
+        from farmwatch.crawl_view import status_line
+
+        if self._view is not None:
+            self._view.show(self._watch.figures())
+        elif time.monotonic() - self._said >= self._config.up.status_s:
+            self._said = time.monotonic()
+            message(status_line(self._watch.figures()))
+
+    def _is_done(self, log: Log) -> bool:
+        from farmwatch.crawl_done import crawl_is_done
+        from stream.errors import StreamError
+
+        every_s = _ASK_S[self._config.log.url.partition(":")[0]]
+        if time.monotonic() - self._asked < every_s or self._watch.figures().active:
+            return False
+        self._asked = time.monotonic()
+        try:
+            return crawl_is_done(log, self._config.log.partitions)
+        except StreamError as error:
+            if error.retriable:  # it is asked again; the loop itself says what is wrong with the log
+                return False
+            raise

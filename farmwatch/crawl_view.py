@@ -1,0 +1,100 @@
+"""How a crawl goes, drawn on a terminal or said in one line. Nothing of what was crawled is shown."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from farmwatch.crawl_watch import CrawlFigures
+from farmwatch.messages import one_line
+from farmwatch.spans import lasting, size
+
+_REASONS_SHOWN = 8
+
+
+def status_line(figures: CrawlFigures) -> str:
+    """All of it in one line, for a log."""
+    return (
+        f"{figures.fetched_now:,} pages fetched ({figures.recent_per_s:.1f}/s), {figures.in_flight} requests in flight,"
+        f" sites {_sites(figures, ', ')}; {figures.queued:,} URLs queued{_left(figures)}; {_due(figures)};"
+        f" {size(figures.received_bytes)}; last minute: {_outcomes(figures)}"
+    )
+
+
+def drawn(figures: CrawlFigures, where: str, most_in_flight: int) -> RenderableType:
+    """The view: one fact a row. `where` is the log, `most_in_flight` how many requests may be under way."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    if not figures.partitions:
+        table.add_row("waiting", Text("for the log to give this process its partitions"))
+    table.add_row(
+        "pages",
+        Text(
+            f"{figures.fetched_now:,} fetched, {figures.recent_per_s:.1f}/s over the last minute,"
+            f" {size(figures.received_bytes)}"
+        ),
+    )
+    table.add_row("in flight", Text(f"{figures.in_flight} of {counted_most(most_in_flight)}"))
+    table.add_row("sites", Text(_sites(figures, " · ")))
+    table.add_row("due", Text(_due(figures)))
+    table.add_row("left", Text(f"{figures.queued:,} URLs queued{_left(figures)}"))
+    table.add_row("last minute", Text(_outcomes(figures)))
+    heading = Text(one_line(f"crawl on {where}, {lasting(figures.running_s)}"), style="bold")
+    return Group(heading, table)
+
+
+def counted_most(most: int) -> str:
+    """How many requests may be under way."""
+    return f"{most} requests at most"
+
+
+class CrawlView:
+    """The view on a terminal while the block runs; what is logged meanwhile scrolls above it."""
+
+    def __init__(self, console: Console, where: str, most_in_flight: int) -> None:
+        """Draw on `console`."""
+        self._where = where
+        self._most = most_in_flight
+        self._live = Live(console=console, auto_refresh=False, transient=False)
+
+    def __enter__(self) -> CrawlView:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, figures: CrawlFigures) -> None:
+        """Draw these figures in place of the last ones."""
+        self._live.update(drawn(figures, self._where, self._most), refresh=True)
+
+
+def _sites(figures: CrawlFigures, between: str) -> str:
+    parked = f" ({figures.parked:,} of them parked)" if figures.parked else ""
+    parts = (f"{figures.active:,} active{parked}", f"{figures.resting:,} resting", f"{figures.stopped:,} stopped")
+    return between.join(parts)
+
+
+def _due(figures: CrawlFigures) -> str:
+    if figures.oldest_due_ms is not None:
+        return f"the oldest for {lasting(figures.oldest_due_ms / 1000)}"
+    if figures.next_due_ms is not None:
+        return f"the next in {lasting(figures.next_due_ms / 1000)}"
+    return "nothing"
+
+
+def _left(figures: CrawlFigures) -> str:
+    if not figures.queued or figures.left_s is None:
+        return ""
+    return f", about {lasting(figures.left_s)} at this rate"
+
+
+def _outcomes(figures: CrawlFigures) -> str:
+    """The commonest outcomes of the last minute."""
+    ranked = sorted(figures.outcomes.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{one_line(reason)} {count:,}" for reason, count in ranked[:_REASONS_SHOWN]]
+    rest = sum(count for _, count in ranked[_REASONS_SHOWN:])
+    return ", ".join([*shown, *([f"others {rest:,}"] if rest else [])]) or "nothing yet"

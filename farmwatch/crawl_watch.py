@@ -1,0 +1,205 @@
+"""Looking on while CRAWL runs: what it commits is counted, and the sums of its frontier are read, beside the log."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from crawler.rows import TOTALS_KEY, Totals, unpack
+from stream.clock import Clock, wall_ms
+from stream.log import At, Commit, Member, Message, Output, StateReader
+from stream.metrics import Metrics
+from stream.topics import PAGES
+
+_LOOK_S = 0.5  # between two looks at the frontier
+_WINDOW_S = 60  # over which rates and outcomes are told
+
+
+class _PageHead(msgspec.Struct, array_like=True):
+    """The first fields of a page record: what became of a URL. The body is passed over."""
+
+    v: int
+    id: str
+    site: str
+    page_id: str
+    url: str
+    visit: int = 1
+    outcome: str = ""
+    reason: str = ""
+
+
+_page_heads = msgspec.msgpack.Decoder(_PageHead)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlFigures:
+    """How a crawl goes; the counts are those of this process and of its partitions."""
+
+    running_s: float = 0.0
+    partitions: int = 0  # owned; none until the log has given some
+    sites: int = 0
+    active: int = 0  # with something left to do, parked ones among them
+    parked: int = 0
+    resting: int = 0
+    stopped: int = 0
+    queued: int = 0  # URLs
+    fetched: int = 0  # pages of the frontier, those of earlier runs among them
+    fetched_now: int = 0  # since this process began
+    recent_per_s: float = 0.0  # pages fetched a second, over the last minute
+    in_flight: int = 0  # requests
+    received_bytes: int = 0  # inflated
+    oldest_due_ms: int | None = None  # how long the site waits that waits longest; None = none is due
+    next_due_ms: int | None = None  # how long until the next site is due; None = one is due, or none ever
+    outcomes: Mapping[str, int] = field(default_factory=dict)  # reason or "fetched" -> records of the last minute
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that what is queued takes at the rate of the last minute; None where nobody can tell."""
+        is_moving = self.recent_per_s > 0 and self.active > self.parked
+        return self.queued / self.recent_per_s if is_moving else None
+
+
+class CrawlWatch:
+    """Counts what a member commits. `figures` may be asked from any thread; all else is the loop's thread's."""
+
+    def __init__(
+        self, metrics: Metrics, *, clock: Clock = wall_ms, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Read the fetcher's counts from `metrics`."""
+        self._metrics = metrics
+        self._clock = clock
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._lock = threading.Lock()
+        self._recent: deque[tuple[int, Counter[str]]] = deque()  # second -> outcomes
+        self._fetched = 0
+        self._totals: dict[int, Totals] = {}
+        self._due: list[int] = []
+        self._looked = -_LOOK_S
+
+    def over(self, member: Member) -> Member:
+        """The member, watched."""
+        return WatchedMember(member, self)
+
+    def committed(self, outputs: Iterable[Output]) -> None:
+        """Count the page records among what has become visible."""
+        found: Counter[str] = Counter()
+        for output in outputs:
+            if output.topic == PAGES and output.value:
+                page = _page_heads.decode(output.value)
+                found[page.reason or page.outcome] += 1
+                self._fetched += page.outcome == "fetched"
+        if found:
+            second = int(self._monotonic())
+            with self._lock:
+                if not self._recent or self._recent[-1][0] != second:
+                    self._recent.append((second, Counter()))
+                self._recent[-1][1].update(found)
+
+    def look(self, member: Member) -> None:
+        """Read the sums of the member's partitions, at most twice a second."""
+        now = self._monotonic()
+        if now - self._looked < _LOOK_S:
+            return
+        self._looked = now
+        totals: dict[int, Totals] = {}
+        due: list[int] = []
+        for partition in member.assignment():
+            state = member.state(partition)
+            value = state.get(TOTALS_KEY)
+            totals[partition] = unpack(Totals, value) if value is not None else Totals()
+            at = state.next_due()
+            if at is not None:
+                due.append(at)
+        with self._lock:
+            self._totals, self._due = totals, due
+
+    def figures(self) -> CrawlFigures:
+        """How it goes now."""
+        now, now_ms = self._monotonic(), self._clock()
+        with self._lock:
+            while self._recent and self._recent[0][0] < now - _WINDOW_S:
+                self._recent.popleft()
+            outcomes: Counter[str] = sum((counts for _, counts in self._recent), Counter())
+            totals, first_due = list(self._totals.values()), min(self._due, default=None)
+        running_s = now - self._began
+        waits_ms = None if first_due is None else now_ms - first_due
+        return CrawlFigures(
+            running_s=running_s,
+            partitions=len(totals),
+            sites=sum(t.sites for t in totals),
+            active=sum(t.active for t in totals),
+            parked=sum(t.parked for t in totals),
+            resting=sum(t.sites - t.active - t.stopped for t in totals),
+            stopped=sum(t.stopped for t in totals),
+            queued=sum(t.queued for t in totals),
+            fetched=sum(t.fetched for t in totals),
+            fetched_now=self._fetched,
+            recent_per_s=outcomes["fetched"] / min(max(running_s, 1.0), _WINDOW_S),
+            in_flight=int(self._sum("fetch_inflight")),
+            received_bytes=int(self._sum("fetch_response_bytes")),
+            oldest_due_ms=waits_ms if waits_ms is not None and waits_ms >= 0 else None,
+            next_due_ms=-waits_ms if waits_ms is not None and waits_ms < 0 else None,
+            outcomes=dict(outcomes.most_common()),
+        )
+
+    def _sum(self, name: str) -> float:
+        """Sum of a metric over its labels."""
+        return sum(
+            sample.value
+            for metric in self._metrics.of(name).collect()
+            for sample in metric.samples
+            if not sample.name.endswith("_created")
+        )
+
+
+class WatchedMember:
+    """A member (`stream.log.Member`) that tells a watch what it has committed, and has it look now and then."""
+
+    def __init__(self, member: Member, watch: CrawlWatch) -> None:
+        """Stand in front of `member`."""
+        self._member = member
+        self._watch = watch
+
+    def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
+        """As `Member.poll`; looks first."""
+        self._watch.look(self._member)
+        return self._member.poll(timeout_s, max_records, max_bytes)
+
+    def commit(self, commit: Commit) -> None:
+        """As `Member.commit`; what it raises was not committed, and is not counted."""
+        self._member.commit(commit)
+        self._watch.committed(commit.outputs)
+
+    def assignment(self) -> Mapping[int, int]:
+        """As `Member.assignment`."""
+        return self._member.assignment()
+
+    def state(self, partition: int) -> StateReader:
+        """As `Member.state`."""
+        return self._member.state(partition)
+
+    def rewind(self) -> None:
+        """As `Member.rewind`."""
+        self._member.rewind()
+
+    def pause(self, partitions: Iterable[int] | None = None) -> None:
+        """As `Member.pause`."""
+        self._member.pause(partitions)
+
+    def resume(self) -> None:
+        """As `Member.resume`."""
+        self._member.resume()
+
+    def lag(self) -> Mapping[At, int]:
+        """As `Member.lag`."""
+        return self._member.lag()
+
+    def close(self) -> None:
+        """As `Member.close`."""
+        self._member.close()
