@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.lock-$(shell sha256sum requirements.lock | cut -c1-16)
 DEMO_VENV := .venv-demo
+PEERS := $(VENV)/.peers-$(shell sha256sum requirements-bench.lock | cut -c1-16)
 BROKER := .broker/libs
 RUN_TESTS := $(BIN)/python -m pytest
 
@@ -25,7 +26,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMP) $(BROKER)            ## measures beside the named peers; prints ratios, asserts nothing
+bench: $(PEERS) $(BROKER)            ## measures beside the named peers; prints ratios, asserts nothing
 	for bench in tests/bench/bench_*.py; do $(BIN)/python -m tests.bench.$$(basename $$bench .py) || exit 1; done
 
 gpu: card $(STAMP)                   ## the pair engine on this machine's NVIDIA card, random weights; figures also in gpu-figures.json
@@ -47,6 +48,8 @@ lock:                                ## resolve the dependencies anew
 		--custom-compile-command "make lock" -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --python-version 3.11 -q \
 		-c requirements.lock --custom-compile-command "make lock" -o requirements-base.lock
+	$(BIN)/uv pip compile pyproject.toml --extra bench --universal --generate-hashes --python-version 3.11 -q \
+		-c requirements.lock --custom-compile-command "make lock" -o requirements-bench.lock
 
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "farmwatch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
@@ -54,6 +57,10 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install -q --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install -q --no-deps -e .
 	rm -f $(VENV)/.lock-* && touch $@
+
+$(PEERS): $(STAMP) requirements-bench.lock
+	$(BIN)/python -m pip install -q --require-hashes -r requirements-bench.lock
+	rm -f $(VENV)/.peers-* && touch $@
 
 $(DEMO_VENV)/.ready: requirements-base.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "farmwatch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'

@@ -1,0 +1,165 @@
+"""One contender of the crawlers' benchmark, in a process of its own: does its work and prints what it cost, as JSON.
+
+    python -m tests.bench.crawler_contenders NAME TARGET SITES
+
+The cost is the CPU time, user and system, of this process with all its threads and children, from when its modules are
+loaded to when its work is done. Every contender fetches 40 pages from each of SITES hosts, 64 requests under way, one
+at a time per host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yarl
+
+from crawler.crawl_stage import CrawlStage, frontier_left
+from crawler.fetching import Fetcher
+from crawler.guard import FixedResolver
+from crawler.hits_file import make_hit
+from crawler.jobs import Job, Kind, Outcome
+from crawler.robots import RobotsRules
+from crawler.settings import CrawlSettings
+from crawler.urls import fetch_id, page_id_of_normal
+from stream.embedded_log import EmbeddedLog
+from stream.log import Output, partition_of
+from stream.loop import StageLoop
+from stream.metrics import Metrics
+from stream.records import Page, encode
+from stream.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics
+from tests.bench.crawler_peers import crawlee, scrapy
+from tests.bench.crawler_server import PER_SITE
+
+IN_FLIGHT = 64
+PARTITIONS = 4
+_DELAY_S = 0.0005  # nobody waits: what is measured is work
+
+
+def settings_for(target: str) -> CrawlSettings:
+    """As a user has them, but without waiting, and without the files that the server does not have."""
+    return CrawlSettings(
+        contact="https://crawler.example/about",
+        delay_s=_DELAY_S,
+        domain_delay_s=0.0,
+        address_delay_s=0.0,
+        delay_per_second=0.0,
+        ask_tdmrep=False,
+        max_in_flight=IN_FLIGHT,
+        page_budget=PER_SITE,
+        use_sitemaps=False,
+        allow_private=True,
+        resolve_to={"*": target},
+    )
+
+
+async def side_by_side(sites: int, one: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+    """Fetch all pages of all sites, one at a time per site, IN_FLIGHT sites at once."""
+    waiting = list(range(sites))
+
+    async def work() -> None:
+        while waiting:
+            site = waiting.pop()
+            for page in range(PER_SITE):
+                await one(f"http://site{site}.test/p/{page}")
+
+    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+
+
+async def raw(target: str, sites: int) -> None:
+    """aiohttp alone: get and read."""
+    connector = aiohttp.TCPConnector(limit=IN_FLIGHT, resolver=FixedResolver({"*": target}))
+    async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
+
+        async def one(url: str) -> None:
+            async with session.get(yarl.URL(url, encoded=True)) as response:
+                await response.read()
+
+        await side_by_side(sites, one)
+
+
+async def fetch_path(target: str, sites: int) -> None:
+    """The fetcher (guard, DNS, gate, redirects, inflating, charset, zstd) and the page record, without a frontier."""
+    rules = RobotsRules(b"", "farmwatch")
+    async with Fetcher(settings_for(target)) as fetching:
+
+        async def one(url: str) -> None:
+            site = url.split("/")[2]
+            answer = await fetching.fetch(Job(Kind.PAGE, site, url, _DELAY_S, rules))
+            assert answer.outcome is Outcome.FETCHED, answer.reason
+            page = Page(id=fetch_id(url, 1), site=site, page_id=page_id_of_normal(url), url=url, body=answer.packed)
+            encode(page)
+
+        await side_by_side(sites, one)
+
+
+def whole_stage(target: str, sites: int) -> dict[str, float]:
+    """CRAWL on the embedded log, from hits to committed pages, links followed; tells the log's share of the CPU."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = EmbeddedLog(Path(folder))
+        log.create(all_topics(PARTITIONS, "bench"))
+        began = cpu_s()
+        hits = [make_hit({"url": f"http://site{n}.test/p/0"}) for n in range(sites)]
+        log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in hits])
+        metrics = Metrics()
+        member = log.join("crawl", [HITS, DECISIONS], member="bench", store=FRONTIER_STORE)
+        loop = StageLoop(CrawlStage(settings_for(target), metrics), member, metrics=metrics)
+        stop = threading.Event()
+        thread = threading.Thread(target=loop.run, args=(stop,))
+        thread.start()
+        while sum(log.end(PAGES)) < sites * PER_SITE and thread.is_alive():
+            time.sleep(0.1)
+        stop.set()
+        thread.join()
+        spent = cpu_s() - began
+        left = frontier_left(log, PARTITIONS)
+        assert left.fetched == sites * PER_SITE == sum(log.end(PAGES)), left
+        sample = metrics.registry.get_sample_value
+        on_log = sum(
+            sample("farmwatch_log_cpu_seconds_total", {"operation": name}) or 0.0 for name in ("poll", "commit")
+        )
+        log.close()
+        return {"log_share": on_log / spent}
+
+
+Work = Callable[[], dict[str, float] | None]
+CONTENDERS: dict[str, Callable[[str, int], Work]] = {  # each loads its modules, and gives the work
+    "raw aiohttp": lambda target, sites: lambda: asyncio.run(raw(target, sites)),
+    "our fetch path": lambda target, sites: lambda: asyncio.run(fetch_path(target, sites)),
+    "our whole stage": lambda target, sites: lambda: whole_stage(target, sites),
+    "Scrapy": scrapy,
+    "Scrapy, robots.txt": partial(scrapy, robots=True),
+    "Scrapy, frugal": partial(scrapy, robots=True, frugal=True),
+    "Crawlee, robots.txt": crawlee,
+}
+
+
+def cpu_s() -> float:
+    """CPU time so far of this process, and of its children that have ended."""
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def main() -> None:
+    """Be the contender."""
+    name, target, sites = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    work = CONTENDERS[name](target, sites)
+    began = cpu_s()
+    told = work() or {}
+    told["cpu_s"] = cpu_s() - began
+    told["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
