@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from warcio import cli
 from warcio.archiveiterator import ArchiveIterator
+
+from crawler.capture import Capture
+from crawler.settings import CrawlSettings
+from crawler.warc_out import WarcOut
 
 
 class Read(NamedTuple):
@@ -55,3 +60,13 @@ def finished(folder: Path) -> list[Path]:
     """The closed files of a folder in the order of their names; no open one may be left."""
     assert not list(folder.glob("*.open")), sorted(folder.iterdir())
     return sorted(folder.glob("farmwatch-*.warc.gz"))
+
+
+def write(folder: Path, captures: Iterable[Capture], **changes: Any) -> list[Path]:
+    """The files that the crawler's own writer makes of captures."""
+    known = CrawlSettings(contact="a@example.org", warc_folder=str(folder))
+    archive = WarcOut(msgspec.structs.replace(known, **changes))
+    for capture in captures:
+        archive(capture)
+    archive.close()
+    return finished(folder)

@@ -1,0 +1,178 @@
+"""`farmwatch import`: pages of archives onto the log, once."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from crawler.capture import Capture
+from crawler.jobs import Kind
+from crawler.settings import CrawlSettings
+from crawler.warc_in import ArchivedPage, Skipped, pages_of
+from farmwatch import importing
+from farmwatch.errors import Exit
+from farmwatch.importing import import_pages, imported_hits
+from stream.log import Log, partition_of
+from stream.memory_log import MemoryLog
+from stream.opening import open_log
+from stream.records import Hit, Page, decode
+from stream.topics import HITS, PAGES, all_topics
+from tests.front_door import PARTITIONS, Runner
+from tests.warc_check import write
+
+HTML = b"<!doctype html><html><body><p>%d</p></body></html>"
+
+
+def capture(number: int, **fields: object) -> Capture:
+    """A page of one of three sites."""
+    known: dict[str, object] = {
+        "kind": Kind.PAGE,
+        "url": f"http://site{number % 3}.test/{number}",
+        "started_ms": 1_700_000_000_000 + number,
+        "status": 200,
+        "headers": [(b"Content-Type", b"text/html")],
+        "body": HTML % number,
+    }
+    return Capture(**(known | fields))  # type: ignore[arg-type]
+
+
+def on(log: Log) -> tuple[list[Hit], list[Page]]:
+    """Every hit and page; each stands in the partition of its site."""
+    hits: list[Hit] = []
+    pages: list[Page] = []
+    for partition in range(PARTITIONS):
+        for message in log.read(HITS, partition):
+            hits.append(decode(Hit, message.value or b""))
+            assert partition_of(hits[-1].site, PARTITIONS) == partition
+        for message in log.read(PAGES, partition):
+            pages.append(decode(Page, message.value or b""))
+            assert message.key == pages[-1].site.encode()
+            assert partition_of(pages[-1].site, PARTITIONS) == partition
+            assert message.headers["run"] == "live" and pages[-1].id in message.headers["traceparent"]
+    return hits, pages
+
+
+@pytest.fixture
+def archives(tmp_path: Path) -> list[Path]:
+    """Two files with nine pages, a robots.txt and an error."""
+    captures = [capture(number) for number in range(9)]
+    captures.insert(3, capture(20, kind=Kind.ROBOTS))
+    captures.insert(5, capture(21, status=404))
+    first = write(tmp_path / "first", captures[:6])
+    return [*first, *write(tmp_path / "second", captures[6:])]
+
+
+def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
+    """Whatever is imported again, together or alone, is known; what is passed over is counted by its reason."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    ran = farmwatch("import", *archives, "--log", url)
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert ran.out == "9 pages imported, 0 broken records\npassed over: http_404 1, robots 1\n"
+    ran = farmwatch("import", archives[1], archives[0], "--json", "--log", url)
+    assert json.loads(ran.out) == {"pages": 0, "skipped": {"known": 9, "http_404": 1, "robots": 1}, "broken": 0}
+    with closing(open_log(url)) as log:
+        hits, pages = on(log)
+    assert sorted(page.url for page in pages) == sorted(f"http://site{n % 3}.test/{n}" for n in range(9))
+    assert {hit.id for hit in hits} == {ident for page in pages for ident in page.hits} and len(hits) == 9
+    assert all(hit.imported and hit.source == "warc" for hit in hits)
+
+
+def test_sites_and_the_source_can_be_chosen(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
+    """Hosts by any spelling; the source is what rates are cut by."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    sites = ["--site", "Site1.test", "--site", "http://site2.test/x"]
+    ran = farmwatch("import", *archives, "--source", "library", *sites, "--log", url)
+    assert ran.out.startswith("6 pages imported")
+    with closing(open_log(url)) as log:
+        hits, pages = on(log)
+    assert {page.site for page in pages} == {"site1.test", "site2.test"}
+    assert {hit.source for hit in hits} == {"library"}
+
+
+def test_broken_records_are_named_and_in_the_exit_code(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
+    """File, offset and reason on stderr, the rest imported, exit 1; a hostile file is not listed to its end."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    bad = tmp_path / "bad.warc.gz"
+    start = archives[0].read_bytes()
+    bad.write_bytes(start + gzip.compress(b"WARC/1.1\r\n\x1b[2J: \r\n\r\n") + archives[1].read_bytes())
+    ran = farmwatch("import", bad, "--log", url)
+    assert ran.code == Exit.PROBLEM
+    assert ran.err == f"{bad}: offset {len(start)}: a record without a usable Content-Length\n"
+    assert ran.out.startswith("9 pages imported, 1 broken record\n")
+    bad.write_bytes(gzip.compress(b"x\r\n\r\n") * 150)
+    ran = farmwatch("import", bad, "--log", url)
+    assert len(ran.err.splitlines()) == 101 and ran.err.endswith("50 more broken records\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["gone.warc.gz"], Exit.UNAVAILABLE, "gone.warc.gz: no such file"),
+        (["x.warc.zst"], Exit.USAGE, "zstd -d x.warc.zst"),
+        (["x.warc", "--source", "A B"], Exit.USAGE, "--source 'A B'"),
+        (["x.warc", "--site", "a b"], Exit.USAGE, "--site 'a b'"),
+        ([], Exit.USAGE, ""),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_done(
+    farmwatch: Runner, tmp_path: Path, arguments: list[str], code: Exit, said: str
+) -> None:
+    """In words, with the exit code of their kind, and without a log."""
+    (tmp_path / "x.warc").write_text("")
+    ran = farmwatch("import", *arguments, "--log", f"sqlite:{tmp_path / 'log'}")
+    assert ran.code == code and said in ran.err
+    assert not (tmp_path / "log").exists()
+
+
+class _Interrupted(Exception):
+    """Stands for whatever ends an import."""
+
+
+def test_an_interrupted_import_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken off after any batch: the next import appends the rest, and nothing twice, on a log in memory as well."""
+    monkeypatch.setattr(importing, "_BATCH_BYTES", 1)
+    captures = [capture(number) for number in range(6)]
+    (file,) = write(tmp_path, captures + captures[:2])  # the last two are other records of the same URLs
+    for batches in range(9):
+        with closing(MemoryLog()) as log:
+            log.create(all_topics(PARTITIONS, "e"))
+            for end in (batches, 99):
+                _import(log, file, end)
+            hits, pages = on(log)
+            assert len(pages) == len({page.id for page in pages}) == 8
+            assert len(hits) == len({hit.id for hit in hits}) == 8
+            assert imported_hits(log) == {hit.id for hit in hits}
+
+
+def _import(log: MemoryLog, file: Path, batches: int) -> None:
+    """Import until so many pages came."""
+    known = imported_hits(log)
+    with file.open("rb") as stream:
+
+        def found() -> Iterator[ArchivedPage | Skipped]:
+            for number, one in enumerate(pages_of(stream, CrawlSettings(), now_ms=2 * 10**12, known=known)):
+                if number == batches:
+                    raise _Interrupted
+                yield one
+
+        try:
+            import_pages(log, found(), known, lambda bad: pytest.fail(bad.reason))
+        except _Interrupted:
+            return
+
+
+def test_a_record_twice_in_one_batch_is_one_page(tmp_path: Path) -> None:
+    """An archive that holds a file twice."""
+    (file,) = write(tmp_path, [capture(1)])
+    twice = tmp_path / "twice.warc.gz"
+    twice.write_bytes(file.read_bytes() * 2)
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        with twice.open("rb") as stream:
+            done = import_pages(log, pages_of(stream, CrawlSettings(), now_ms=2 * 10**12), set(), print)
+    assert (done.pages, done.skipped, done.broken) == (1, {"known": 1}, 0)
