@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 FIELD_END = ";"  # what the values of several X-Robots-Tag fields are joined with: a robot's name binds within one only
-WELL_KNOWN = "well-known:tdm-reservation"  # the signal of a site's tdmrep.json
 
 _ROBOT_WORDS = frozenset({"noindex", "nofollow", "none", "noai", "noimageai"})
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})

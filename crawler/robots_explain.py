@@ -20,6 +20,7 @@ class Why(enum.StrEnum):
     NO_RULE = "no_rule"  # our group has none that matches
     NO_GROUP = "no_group"  # no group names us, and none names `*`
     ROBOTS_TXT = "robots_txt"  # itself is always allowed
+    UNREACHABLE = "unreachable"  # robots.txt cannot be read
     TOO_COSTLY = "too_costly"  # more wildcards than are tried
 
 
@@ -69,3 +70,8 @@ def explain(text: bytes, agent: str, url: str) -> Explanation:
         crawl_delay_line=group.delay_line,
         sitemaps=tuple(sitemaps),
     )
+
+
+def unread() -> Explanation:
+    """The decision on every URL of a site whose robots.txt cannot be read (RFC 9309 section 2.3.1.4)."""
+    return Explanation(False, Why.UNREACHABLE, None, (), 0, 0.0, 0, ())

@@ -18,8 +18,10 @@ from farmwatch import (
     evaluating,
     explain_command,
     frontier_command,
+    import_command,
     piping,
     rate_command,
+    robots_command,
     ruleset_commands,
     running,
     search_command,
@@ -73,6 +75,7 @@ _add(app, frontier_command.frontier, group=_WATCHING)
 _add(app, watching.topics, group=_WATCHING)
 
 _add(app, search_command.search, group=_CHANGING)
+_add(app, import_command.import_archives, name="import", group=_CHANGING)
 _add(app, changing.train_detector, group=_CHANGING)
 _add(app, training_sites.train_sites, group=_CHANGING)
 _add(app, calibrating.calibrate, group=_CHANGING)
@@ -86,6 +89,7 @@ app.command(_rulesets)
 
 _add(app, checking.doctor, group=_CHECKING)
 _add(app, checking.audit, group=_CHECKING)
+_add(app, robots_command.robots, group=_CHECKING)
 _add(app, detector_commands.detectors, group=_CHECKING)
 _config = App(name="config", help="The configuration as it is in force.", group=_CHECKING)
 _add(_config, checking.show_config, name="show")
