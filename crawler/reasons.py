@@ -40,9 +40,9 @@ STOPS: Mapping[str, Meaning] = {
 
 PAGES: Mapping[str, Meaning] = {
     "robots": Meaning("robots.txt forbids the URL", "crawl.refetch_refused_s asks again"),
-    "opt_out": Meaning("the page opts out, and crawl.obey_opt_out is on", "crawl.refetch_refused_s asks again"),
-    "tdm_reserved": Meaning(
-        "tdmrep.json reserves data mining, and crawl.obey_opt_out is on", "crawl.refetch_refused_s asks again"
+    "opt_out": Meaning(
+        "the page, its headers or tdmrep.json opt out of mining, and crawl.obey_opt_out is on",
+        "crawl.refetch_refused_s asks again",
     ),
     "content_type": Meaning("what came is no HTML"),
     "redirect_offsite": Meaning("it leads to another site, whose pages are that site's"),
@@ -58,7 +58,6 @@ PAGES: Mapping[str, Meaning] = {
     "bad_url": Meaning("no request can be made of the URL"),
     "bad_encoding": Meaning("the body cannot be inflated as its Content-Encoding says", _MENDED),
     "bad_response": Meaning("the answer is no HTTP", _MENDED),
-    "not_modified": Meaning("304 to a request that asked for no such thing", _MENDED),
     "http_429": Meaning("too many requests, says the server: the host is parked", _AGAIN),
     "http_5xx": Meaning("the server failed", _AGAIN),
     "http_4xx": Meaning("gone, forbidden, or never there", "crawl.refetch_error_s asks again"),
