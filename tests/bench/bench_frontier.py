@@ -1,0 +1,174 @@
+"""What a claim costs in frontiers of 10,000 to 10 million URLs on disk: it should not depend on their size.
+
+    python -m tests.bench.bench_frontier [largest number of URLs, default 1000000] [FOLDER]
+
+On the state of both logs. A claim is the way of a page through CRAWL's state: found due, claimed, its answer applied
+with its links, both committed. `warm`: the system holds the files in memory as far as it can; `cold`: it was asked to
+drop them, and the database is opened anew. FOLDER takes 10 GB for ten million URLs, which are removed at the end.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawler.frontier import Frontier
+from crawler.jobs import Answer, Job, Outcome
+from crawler.robots import RobotsShelf
+from crawler.rows import site_of_key
+from crawler.settings import CrawlSettings
+from stream.metrics import Meter
+from stream.state import KeyedState
+from tests.bench.frontier_builder import (
+    PARTITIONS,
+    EmbeddedShelf,
+    LocalShelf,
+    Shelf,
+    build,
+    forget_cached,
+    size_bytes,
+)
+
+SMALLEST = 10_000
+_CLAIMS = 128  # a build of the smallest size has 170 sites, and none is claimed twice
+_ROUNDS = 5
+_AT_ONCE = 64
+_GOAL = 1.5
+_BODY = "".join(f'<a href="/articles/{n:09}/found.html">An article</a>\n' for n in range(20)).encode()
+
+
+@dataclass(slots=True)
+class Cost:
+    """Of one claim, in microseconds."""
+
+    cpu: float
+    wall: float
+
+
+def main() -> None:
+    """Build, measure, print, remove."""
+    largest = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    parent = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    sizes = [size for size in (SMALLEST, 100_000, 1_000_000, 10_000_000) if size <= largest]
+    for kind in (EmbeddedShelf, LocalShelf):
+        print(f"{kind.name}: a claim of a page, medians of {_ROUNDS} times {_CLAIMS} claims, microseconds")
+        print(f"{'URLs':>10} {'rows':>10} {'bytes/URL':>10} {'built, s':>9} {'opened, s':>10}", end="")
+        print(f" {'warm CPU':>9} {'warm wall':>10} {'cold CPU':>9} {'cold wall':>10}")
+        first: tuple[Cost, Cost] | None = None
+        for size in sizes:
+            folder = Path(tempfile.mkdtemp(prefix="farmwatch-frontier-", dir=parent))
+            try:
+                warm, cold = _measure(kind, folder, size)
+            finally:
+                shutil.rmtree(folder)
+            first = first or (warm, cold)
+            if size > SMALLEST:
+                told = (warm.cpu / first[0].cpu, warm.wall / first[0].wall, cold.cpu / first[1].cpu)
+                print(f"{'of those at 10,000':>53} {told[0]:9.2f} {told[1]:10.2f} {told[2]:9.2f}", end="")
+                print(f" {cold.wall / first[1].wall:10.2f} (goal: at most {_GOAL})", flush=True)
+
+
+def _measure(kind: Callable[[Path], Shelf], folder: Path, size: int) -> tuple[Cost, Cost]:
+    """Build a frontier and claim from it, warm and cold; a small one is built anew where its sites are used up."""
+    settings = CrawlSettings(contact="https://crawler.example/about")
+    now_ms = int(time.time() * 1000)
+    small = size == SMALLEST
+    costs: dict[bool, list[Cost]] = {False: [], True: []}
+    shelf: Shelf | None = None
+    rows = built_s = opened_s = 0.0
+    bytes_a_url = 0.0
+    for is_cold in (False, True):
+        for _ in range(_ROUNDS):
+            if shelf is None or small:
+                if shelf is not None:
+                    shelf.close()
+                shutil.rmtree(folder)
+                started = time.monotonic()
+                shelf = kind(folder)
+                rows = build(shelf, size, settings, now_ms, lambda made: _tell(made, size))
+                shelf.close()
+                built_s = time.monotonic() - started
+                bytes_a_url = size_bytes(folder) / size
+                shelf = kind(folder)
+            if is_cold:
+                shelf.close()
+                forget_cached(folder)
+            if is_cold:
+                started = time.monotonic()
+                shelf = kind(folder)
+                opened_s = time.monotonic() - started
+            now_ms += 60_000
+            costs[is_cold].append(_claims(shelf, settings, now_ms))
+    assert shelf is not None
+    shelf.close()
+    warm, cold = (_median(costs[is_cold]) for is_cold in (False, True))
+    print(f"{size:10} {rows:10} {bytes_a_url:10.0f} {built_s:9.0f} {opened_s:10.2f}", end="")
+    print(f" {warm.cpu:9.0f} {warm.wall:10.0f} {cold.cpu:9.0f} {cold.wall:10.0f}", flush=True)
+    return warm, cold
+
+
+def _claims(shelf: Shelf, settings: CrawlSettings, now_ms: int) -> Cost:
+    """Claim and apply, _AT_ONCE sites under way, each of them once."""
+    robots = RobotsShelf(settings.name)
+    cpu, wall = time.process_time(), time.perf_counter()
+    done = 0
+    while done < _CLAIMS:
+        jobs: list[tuple[int, Job]] = []
+        changes = {}
+        for partition in range(PARTITIONS):
+            state = KeyedState(shelf.reader(partition))
+            for key, value, due_at in state.due(now_ms, _AT_ONCE // PARTITIONS):
+                fork = state.fork()
+                claim = _frontier(fork, settings, robots, now_ms).claim(value, due_at, 0)
+                state.merge(fork)
+                assert claim is not None, site_of_key(key)
+                jobs.append((partition, claim.job))
+            changes[partition] = state.changes()
+        shelf.write(changes, now_ms)
+        states = [KeyedState(shelf.reader(partition)) for partition in range(PARTITIONS)]
+        for partition, job in jobs:
+            fork = states[partition].fork()
+            _frontier(fork, settings, robots, now_ms).apply(_answer(job, now_ms))
+            states[partition].merge(fork)
+        shelf.write({partition: state.changes() for partition, state in enumerate(states)}, now_ms)
+        done += len(jobs)
+    return Cost(1e6 * (time.process_time() - cpu) / done, 1e6 * (time.perf_counter() - wall) / done)
+
+
+def _frontier(state: KeyedState, settings: CrawlSettings, robots: RobotsShelf, now_ms: int) -> Frontier:
+    return Frontier(state, settings, robots, Meter(), lambda page: None, now_ms)
+
+
+def _answer(job: Job, now_ms: int) -> Answer:
+    return Answer(
+        job=job,
+        outcome=Outcome.FETCHED,
+        started_ms=now_ms,
+        status=200,
+        final_url=job.url,
+        headers={"content-type": "text/html"},
+        content_type="text/html",
+        encoding="utf-8",
+        body=_BODY,
+        packed=b"packed",
+        duration_ms=100,
+    )
+
+
+def _median(costs: list[Cost]) -> Cost:
+    return Cost(statistics.median(c.cpu for c in costs), statistics.median(c.wall for c in costs))
+
+
+def _tell(made: int, size: int) -> None:
+    if size >= 1_000_000 and sys.stderr.isatty():
+        print(f"\r{made:10} of {size} URLs built", end="\r", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Frontiers of any size on disk, for the benchmark: rows as the frontier writes them, on the state of either log."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from crawler.rows import TOTALS_KEY, Priority, UrlRow
+from crawler.settings import CrawlSettings
+from crawler.site_store import SiteStore
+from crawler.statuses import Status
+from crawler.urls import page_bytes
+from stream.embedded_log import EmbeddedLog
+from stream.kafka_state import LocalState
+from stream.log import Change, Commit, StateReader, partition_of
+from stream.state import KeyedState
+from stream.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
+
+PARTITIONS = 4
+SIZES = (1, 1, 1, 10, 10, 10, 40, 40, 40, 100, 400)  # URLs of a site, by turns; 59 on average
+_SITES_A_COMMIT = 400
+_HOUR_MS = 3_600_000
+
+
+class Shelf(Protocol):
+    """Where a frontier stands."""
+
+    def reader(self, partition: int) -> StateReader:
+        """Committed state of a partition."""
+
+    def write(self, changes: Mapping[int, Sequence[Change]], now_ms: int) -> None:
+        """Commit changes, by partition."""
+
+    def close(self) -> None:
+        """Close the files."""
+
+
+class EmbeddedShelf:
+    """On the embedded log: one database for all partitions."""
+
+    name = "embedded log"
+
+    def __init__(self, folder: Path) -> None:
+        self._log = EmbeddedLog(folder)
+        self._log.create(all_topics(PARTITIONS, "bench"))
+        self._member = self._log.join("crawl", [HITS, DECISIONS], member="bench", store=FRONTIER_STORE)
+        self._member.poll(0, 1, 1)
+
+    def reader(self, partition: int) -> StateReader:
+        """Committed state of a partition."""
+        return self._member.state(partition)
+
+    def write(self, changes: Mapping[int, Sequence[Change]], now_ms: int) -> None:
+        """Commit changes as the loop does."""
+        self._member.poll(0, 1, 1)
+        self._member.commit(Commit(state=dict(changes)))
+
+    def close(self) -> None:
+        """Close the files."""
+        self._member.close()
+        self._log.close()
+
+
+class LocalShelf:
+    """The local copies of the Kafka log: a database per partition. What Kafka itself does for a commit is left out."""
+
+    name = "Kafka's local state"
+
+    def __init__(self, folder: Path) -> None:
+        now_ms = int(time.time() * 1000)
+        self._states = [
+            LocalState(folder / f"{partition}.sqlite", "bench", now_ms=now_ms, max_age_ms=24 * _HOUR_MS)
+            for partition in range(PARTITIONS)
+        ]
+
+    def reader(self, partition: int) -> StateReader:
+        """Committed state of a partition."""
+        return self._states[partition]
+
+    def write(self, changes: Mapping[int, Sequence[Change]], now_ms: int) -> None:
+        """Apply changes as after a transaction."""
+        for partition, made in changes.items():
+            state = self._states[partition]
+            state.apply(made, state.next_offset + len(made), now_ms)
+
+    def close(self) -> None:
+        """Close the files."""
+        for state in self._states:
+            state.close()
+
+
+class _NothingBut:
+    """Committed state of a frontier that holds the totals, and none of the sites to come."""
+
+    def __init__(self, totals: bytes | None) -> None:
+        self._totals = totals
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._totals if key == TOTALS_KEY else None
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        return []
+
+    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
+        return []
+
+    def next_due(self) -> int | None:
+        return None
+
+    def count(self) -> int:
+        return 0
+
+
+def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: Callable[[int], None]) -> int:
+    """Fill `shelf` with sites that have so many URLs together; gives the number of rows.
+
+    Every site is due, in an order that has nothing to do with that of the keys. The first of its URLs is a hit's, and a
+    third of them is fetched and waits to be asked for again. `tell` hears how many URLs there are by now.
+    """
+    totals: list[bytes | None] = [None] * PARTITIONS
+    chance = random.Random(7)
+    made = rows = 0
+    sites = _sites(urls)
+    while chunk := [site for site, _ in zip(sites, range(_SITES_A_COMMIT), strict=False)]:
+        states = [KeyedState(_NothingBut(value)) for value in totals]
+        for site, size in chunk:
+            _add_site(states[partition_of(site, PARTITIONS)], site, size, settings, now_ms, chance)
+            made += size
+        for partition, state in enumerate(states):
+            totals[partition] = state.get(TOTALS_KEY)
+        changes = {partition: state.changes() for partition, state in enumerate(states)}
+        shelf.write(changes, now_ms)
+        rows += sum(change.key != TOTALS_KEY for found in changes.values() for change in found)
+        tell(made)
+    return rows
+
+
+def forget_cached(folder: Path) -> None:
+    """Ask the system to drop what it holds of the files in memory."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(handle)
+
+
+def size_bytes(folder: Path) -> int:
+    """Size of all files."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _sites(urls: int) -> Iterator[tuple[str, int]]:
+    number = 0
+    while urls > 0:
+        size = min(SIZES[number % len(SIZES)], urls)
+        yield f"site-{number:08}.example", size
+        urls -= size
+        number += 1
+
+
+def _add_site(
+    state: KeyedState, site: str, size: int, settings: CrawlSettings, now_ms: int, chance: random.Random
+) -> None:
+    store = SiteStore(state, settings, now_ms)
+    row = store.new_site(site)
+    row.origin = f"https://{site}"
+    row.robots_until = row.tdm_until = now_ms + 24 * _HOUR_MS
+    row.sitemaps_done = True
+    row.next_start = now_ms - 1 - chance.randrange(_HOUR_MS)
+    for number in range(size):
+        url = f"https://{site}/articles/{chance.randrange(10**9):09}/a-title-of-some-words-{number}.html"
+        page = page_bytes(url)
+        if number % 3 == 1:
+            found = UrlRow(url, status=Status.FETCHED, visit=1, priority=Priority.LINK, depth=1, has_page=True)
+            found.etag = f'"{chance.getrandbits(64):016x}"'
+            row.fetched += 1
+            row.known += 1
+            store.schedule(row, page, found, now_ms - chance.randrange(_HOUR_MS))
+        elif number == 0:
+            store.queue(row, page, UrlRow(url, hits=[f"{chance.getrandbits(128):032x}"]))
+        else:
+            row.known += 1
+            store.queue(row, page, UrlRow(url, priority=Priority.LINK, depth=1))
+    store.save(row)
