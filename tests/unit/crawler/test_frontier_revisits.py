@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from crawler.jobs import Job, Kind, Outcome
@@ -22,7 +24,7 @@ def site_with(**changes: object) -> Site:
     return Site(**{"use_sitemaps": False, "refetch_fetched_s": 30 * DAY_S, **changes})
 
 
-def fetched(*paths: str, site: Site | None = None, **fields: object) -> Site:
+def fetched(*paths: str, site: Site | None = None, **fields: Any) -> Site:
     """A site at rest, its pages fetched."""
     site = site or site_with()
     site.hits(*hits_of(*(f"http://a.test/{path}" for path in paths)))
@@ -80,7 +82,7 @@ def test_an_unchanged_page_is_recorded_without_a_body() -> None:
 @pytest.mark.parametrize(
     "headers",
     [{"etag": "x\r\nHost: evil"}, {"etag": '"' + "a" * 300 + '"'}, {"etag": "unquoted"}, {"etag": '"caf\xe9"'},
-     {"last-modified": "Tue\r\nX: y, 01 Sep 2026"}, {"last-modified": "0" * 5000}, {"last-modified": "\x1b[2J" * 3}, {}],
+     {"last-modified": "Tue\r\nX: y, 01 Sep 2026"}, {"last-modified": "0" * 5000}, {"last-modified": "\x1b[2J" * 3}],
 )  # fmt: skip
 def test_validators_that_could_do_harm_are_not_sent_back(headers: dict[str, str]) -> None:
     """What is no entity tag or no date is not kept; such a page is asked for without a condition."""
@@ -139,7 +141,7 @@ def test_a_new_hit_goes_before_what_is_visited_again() -> None:
         ("refetch_refused_s", {"outcome": Outcome.REFUSED, "reason": "opt_out"}, Status.REFUSED),
     ],
 )
-def test_each_status_has_its_interval(setting: str, fields: dict[str, object], status: Status) -> None:
+def test_each_status_has_its_interval(setting: str, fields: dict[str, Any], status: Status) -> None:
     """What failed, or opted out, is asked for again after the interval of its status, and then may be fetched."""
     calm = fetched("1", **fields)
     assert row_of(calm, "http://a.test/1").status is status and calm.committed.next_due() is None
@@ -196,7 +198,7 @@ def test_a_page_that_fails_when_visited_again_is_tried_as_often() -> None:
 
 
 def test_sitemaps_are_read_again_for_new_pages() -> None:
-    """At the round of re-visits the sitemaps of a site with room are read again, and new pages are found and fetched."""
+    """At a re-visit the sitemaps of a site with room are read again, and new pages are found and fetched."""
     site = site_with(use_sitemaps=True, page_budget=4, use_links=False)
     site.hits(*hits_of("http://a.test/1"))
     site.robots()
