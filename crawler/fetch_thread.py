@@ -9,7 +9,6 @@ import asyncio
 import queue
 import threading
 from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import structlog
@@ -19,7 +18,6 @@ from crawler.jobs import Answer, Job
 
 log = structlog.get_logger(__name__)
 
-_DNS_THREADS = 32  # asyncio's own number follows the cores, and names that do not answer block one each
 _CLOSE_S = 5.0  # how long close() waits for the thread
 
 
@@ -55,6 +53,11 @@ class FetchThread:
         if jobs:
             self._loop.call_soon_threadsafe(self._begin, jobs)
 
+    def share(self, fraction: float) -> None:
+        """This process crawls a `fraction` (above 0, at most 1) of all sites; see `Fetcher.share`."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._fetcher.share, fraction)
+
     def collect(self) -> list[Done]:
         """The answers that came since the last call."""
         found = []
@@ -86,7 +89,7 @@ class FetchThread:
 
     async def _do(self, claim: int, job: Job) -> None:
         try:
-            self._done.put(Done(claim, await self._fetcher.fetch(job)))
+            self._done.put(Done(claim, await self._fetcher.fetch(job, wait=False)))
         finally:
             self._tasks.pop(claim, None)
 
@@ -100,7 +103,6 @@ class FetchThread:
             self._opened.set()
 
     async def _serve(self) -> None:
-        self._loop.set_default_executor(ThreadPoolExecutor(_DNS_THREADS, thread_name_prefix="dns"))
         async with self._fetcher:
             self._opened.set()
             await self._stop.wait()

@@ -288,7 +288,7 @@ class Poisoned(AbstractResolver):
 
 def test_private_addresses_are_refused_by_literal_and_by_dns(loopback: Web) -> None:
     """Neither an IP literal nor a DNS answer nor IPv6 wrapping leads to a private address; nothing is connected."""
-    settings = CrawlSettings(contact="a@example.org", delay_s=0.01)
+    settings = CrawlSettings(contact="a@example.org", delay_s=0.01, domain_delay_s=0, address_delay_s=0)
     for url in (
         f"http://127.0.0.1:{loopback.port}/",
         f"http://0x7f000001:{loopback.port}/",

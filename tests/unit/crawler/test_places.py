@@ -134,7 +134,7 @@ def test_a_farm_takes_nothing_from_its_neighbours() -> None:
 
 
 def test_two_queues_that_cross() -> None:
-    """Where long queues of a domain and of an address meet, hosts are sent away twice at most, and little time is lost."""
+    """Where queues of a domain and of an address meet, hosts are sent away twice at most, and little time is lost."""
     crowd = Crowd(Places(2.0, 1.0, BORN))
     comers = [(BORN, f"f{number}", "farm", ("a",)) for number in range(100)]
     comers += [(BORN, f"n{number}", f"n{number}", ("a",)) for number in range(100)]
