@@ -29,6 +29,8 @@ from stream.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORE_REQUESTS, S
 R = TypeVar("R", bound=Record)
 
 _NEVER_MS = 2**63 - 1
+_IMPORT = "import"  # Page.found_by of what came from an archive
+_NO_PAGE = frozenset({"refused", "failed"})  # outcomes of visits that got no page; one that is unchanged had one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +145,21 @@ class _Partition:
 
     def _hits_to_pages(self, hits: list[_Kept[Hit]], pages: list[_Kept[Page]], queued: set[str]) -> None:
         step = self._report.steps["hits -> pages"]
-        by_page = {p.record.page_id: p.record for p in pages}
+        crawled = _best([p.record for p in pages if p.record.found_by != _IMPORT])
+        imported = {hit: p.record for p in pages if p.record.found_by == _IMPORT for hit in p.record.hits}
         self._refuse_twice(step.name, pages, _own_id)
         seen: set[str] = set()
         for hit in hits:
-            wanted = _page_of(hit.record)
+            wanted = hit.record.id if hit.record.imported else _page_of(hit.record)
             if wanted in seen:
                 continue
             seen.add(wanted)
-            page = by_page.get(wanted) if wanted not in queued else None  # refused once, and visited again
-            if page is not None and page.outcome != "fetched":
-                step.reasons[page.reason] += 1
+            page = (imported if hit.record.imported else crawled).get(wanted)  # an import has its page from the start
+            if page is not None and page.outcome in _NO_PAGE:
+                if wanted in queued:
+                    page = None  # it was refused once, and is visited again
+                else:
+                    step.reasons[page.reason] += 1
             waiting = wanted in queued or self._unread("crawl", HITS, hit.offset)
             self._account(step, "crawl", HITS, hit, done=page is not None, waiting=waiting, downstream=PAGES)
 
@@ -313,6 +319,15 @@ def _contradiction(row: SiteState, verdicts: Sequence[Verdict], flags: _Flags) -
     said = _Counts(row.digest, row.pages, row.articles, row.scored, row.abstained, row.flagged)
     differing = zip(_Counts._fields, said, log, strict=True)
     return "; ".join(f"row says {name} {a}, the log says {b}" for name, a, b in differing if a != b)
+
+
+def _best(pages: Iterable[Page]) -> dict[str, Page]:
+    """Page id -> its last visit, or the last one that had a page: what was fetched once is not undone by a failure."""
+    found: dict[str, Page] = {}
+    for page in pages:
+        if page.outcome not in _NO_PAGE or page.page_id not in found or found[page.page_id].outcome in _NO_PAGE:
+            found[page.page_id] = page
+    return found
 
 
 def _own_id(record: Record) -> Hashable:

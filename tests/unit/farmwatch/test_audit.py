@@ -388,6 +388,48 @@ def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> 
     assert [broken.how for broken in audit(world.log).broken if broken.step == step.name] == ["written twice"]
 
 
+@pytest.mark.parametrize(("outcome", "reason"), [("unchanged", ""), ("failed", "http_500")])
+def test_a_visit_without_a_new_page_changes_no_account(outcome: str, reason: str) -> None:
+    """A page that is unchanged when it is visited again, or fails, has no features, and its hit is done once."""
+    world = World()
+    world.judged("1")
+    world.page("1", visit=2, outcome=outcome, reason=reason)
+    world.row(pages=1, articles=1)
+    report = audit(world.log)
+    assert report.ok and report.settled
+    first, features = report.steps["hits -> pages"], report.steps["pages -> features"]
+    assert (first.records, first.done, first.reasons, features.records) == (1, 1, {}, 1)
+
+
+def test_a_page_that_is_visited_again_waits_for_nothing() -> None:
+    """While a page that was fetched waits for another visit, its hit is done."""
+    world = World()
+    world.judged("1")
+    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
+    for _ in range(5):
+        member.poll(0.01, 10, 10**6)
+    change = Change(queue_key(SITE, Priority.AGAIN, 0), page_bytes(f"http://{SITE}/1"))
+    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
+    member.close()
+    step = audit(world.log).steps["hits -> pages"]
+    assert (step.done, step.waiting, step.broken) == (1, 0, 0)
+
+
+def test_an_imported_hit_is_accounted_for_by_its_own_page(world: World) -> None:
+    """The page that came with a hit accounts for that hit only: a hit that asks for the same URL has its own."""
+    url = f"http://{SITE}/1"
+    taken = Page(
+        id="taken", site=SITE, page_id=page_id(url), url=url, visit=0, found_by="import", hits=["taken-hit", "other"]
+    )
+    world.put("hits", Hit(id="taken-hit", site=SITE, url=url, source="warc", imported=True))
+    world.put("pages", taken)
+    world.put("hits", Hit(id="lost", site=SITE, url=f"http://{SITE}/2", source="warc", imported=True))
+    world.put("hits", Hit(id="asked", site=SITE, url=url))
+    step = world.report().steps["hits -> pages"]
+    assert (step.records, step.done, step.broken) == (3, 1, 2)
+    assert [broken.id for broken in world.report().broken if broken.step == step.name] == ["lost", "asked"]
+
+
 @pytest.mark.parametrize("at", range(1, 9))
 def test_a_page_that_goes_through_meanwhile_raises_no_alarm(
     world: World, monkeypatch: pytest.MonkeyPatch, at: int
