@@ -59,6 +59,7 @@ class SitePlan(msgspec.Struct, kw_only=True):
 
     site: str
     domain: str  # registrable
+    partition: int = 0
     has_row: bool = False  # in the frontier, or after its hits
     requests: list[PlannedRequest] = []  # in order; none: nothing would be asked
     waits_for: str = ""  # why the first one is not at once: delay | parked | revisit | domain | begin
@@ -97,7 +98,14 @@ class DryRun:
         self._shelf = RobotsShelf(settings.name)
         self._found: list[SitePlan] = []
 
-    def add(self, state: StateReader, hits: Iterable[Hit] = (), decisions: Iterable[Decision] = ()) -> None:
+    def add(
+        self,
+        state: StateReader,
+        hits: Iterable[Hit] = (),
+        decisions: Iterable[Decision] = (),
+        *,
+        partition: int = 0,
+    ) -> None:
         """Plan the sites of a partition, with what CRAWL has not read of it."""
         new: dict[str, tuple[list[Hit], list[Decision]]] = {}
         for hit in hits:
@@ -105,10 +113,10 @@ class DryRun:
         for decision in decisions:
             new.setdefault(decision.site, ([], []))[1].append(decision)
         for site, (its_hits, its_decisions) in new.items():
-            self._keep(self.plan(state, site, its_hits, its_decisions))
+            self._keep(self.plan(state, site, its_hits, its_decisions), partition)
         for site in self._known(state):
             if site not in new:
-                self._keep(self.plan(state, site))
+                self._keep(self.plan(state, site), partition)
 
     def plans(self) -> list[SitePlan]:
         """The sites whose first request comes first, spaced by registrable domain; those without one at the end."""
@@ -122,7 +130,7 @@ class DryRun:
         free: dict[str, int] = {}  # domain -> when it has a place; an unseen one counts as started now
         for plan in (plan for plan in found if plan.requests and delay_ms):
             at = max(plan.at, free.get(plan.domain, self._now + delay_ms))
-            if at > plan.at:
+            if at > plan.at and not plan.waits_for:
                 plan.waits_for = "domain" if plan.domain in free else "begin"
             spaced = []
             for each in plan.requests:
@@ -262,7 +270,8 @@ class DryRun:
                 if room == 0:
                     return
 
-    def _keep(self, plan: SitePlan) -> None:
+    def _keep(self, plan: SitePlan, partition: int) -> None:
+        plan.partition = partition
         self._found.append(plan)
         if self._limit is not None and len(self._found) >= 2 * self._limit + 1000:
             self._shorten()
@@ -272,5 +281,6 @@ class DryRun:
             self._found = heapq.nsmallest(self._limit, self._found, key=_order)
 
 
-def _order(plan: SitePlan) -> tuple[int, str]:
-    return (plan.at, plan.site)
+def _order(plan: SitePlan) -> tuple[int, int, str]:
+    """As CRAWL claims: by time, then partition by partition, then by name."""
+    return (plan.at, plan.partition, plan.site)

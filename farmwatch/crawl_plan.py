@@ -48,7 +48,7 @@ def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, a
             run = DryRun(config.crawl, now_ms, limit or None)
             for partition in range(world.partitions):
                 with world.state(partition) as state:
-                    run.add(state, world.hits(partition), world.decisions(partition))
+                    run.add(state, world.hits(partition), world.decisions(partition), partition=partition)
             plans = run.plans()
     if as_json:
         for plan in plans:

@@ -1,0 +1,190 @@
+"""`farmwatch crawl` and `farmwatch frontier` as their users run them, over real HTTP on loopback."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farmwatch.__main__ import run
+from farmwatch.demo.web import LoopbackWeb, Response
+
+ROBOTS = Response(headers={"Content-Type": "text/plain"}, body=b"User-agent: *\nDisallow: /private\n")
+FARM = [f"{name}.farm.test" for name in ("x", "y", "z")]
+BUSY, GONE = "busy.test", "gone.test"
+HITS = [f"http://{host}/{path}" for path in ("1", "private/1") for host in FARM]
+
+
+def html(text: str) -> Response:
+    """A small page with a tag that a re-visit may name."""
+    return Response(
+        headers={"Content-Type": "text/html; charset=utf-8", "ETag": f'"{text}"'},
+        body=f"<html><body><p>{text}</p></body></html>".encode(),
+    )
+
+
+@pytest.fixture
+def web() -> Iterator[LoopbackWeb]:
+    """Three hosts of one registrable domain, one that asks to be left alone, one whose robots.txt is broken."""
+    hosts: dict[str, dict[str, Response]] = {
+        host: {"/robots.txt": ROBOTS, "/1": html("one"), "/private/1": html("never")} for host in FARM
+    }
+    hosts[BUSY] = {"/1": Response(status=429, headers={"Retry-After": "1500"})}
+    hosts[GONE] = {"/robots.txt": Response(status=404)}
+    with LoopbackWeb(hosts) as served:
+        yield served
+
+
+class Commands:
+    """farmwatch in a folder of its own, its crawler sent to a web."""
+
+    def __init__(self, folder: Path, web: LoopbackWeb, capture: pytest.CaptureFixture[str]) -> None:
+        settings = {
+            "log.url": f"sqlite:{folder / 'log'}",
+            "log.partitions": "4",
+            "metrics.port": "0",
+            "up.status_s": "0.2",
+            "crawl.allow_private": "true",
+            "crawl.contact": "https://operator.example/crawler",
+            "crawl.delay_s": "0.05",
+            "crawl.delay_per_second": "0",
+            "crawl.domain_delay_s": "0.3",
+            "crawl.address_delay_s": "0",
+            "crawl.ask_tdmrep": "false",
+            "crawl.use_sitemaps": "false",
+            "crawl.refetch_fetched_s": "60",
+            "crawl.resolve_to": f'{{"*" = "{web.address}"}}',
+        }
+        self.folder = folder
+        self.flags = [part for item in settings.items() for part in ("--set", "=".join(item))]
+        self.capture = capture
+        self.said = ""
+
+    def crawl(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a crawl."""
+        command = [sys.executable, "-m", "farmwatch", "crawl", *arguments, *self.flags]
+        return subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def crawl_to_the_end(self, *arguments: str, code: int = 0) -> None:
+        """Crawl until all is done."""
+        process = self.crawl("--until-done", *arguments)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == code, err
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """Run a command that only looks, in this process; returns what it printed."""
+        self.capture.readouterr()
+        assert run([*arguments, *self.flags]) == code
+        out, self.said = self.capture.readouterr()
+        return out
+
+    def json(self, *arguments: str) -> list[dict[str, Any]]:
+        """The JSON lines that a command prints."""
+        return [json.loads(line) for line in self.run(*arguments, "--json").splitlines()]
+
+
+@pytest.fixture
+def commands(
+    tmp_path: Path, web: LoopbackWeb, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Commands:
+    """Commands over the web, with a file of hits in their folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hits.txt").write_text("\n".join(HITS) + "\n", encoding="utf-8")
+    return Commands(tmp_path, web, capfd)
+
+
+def starts(web: LoopbackWeb, after: int = 0) -> list[tuple[str, str]]:
+    """(host, path) of the requests since the first `after`, in the order in which they began."""
+    return [(each.host, each.path) for each in sorted(web.requests[after:], key=lambda each: each.started)]
+
+
+def first_of_each(requests: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The first request of each host, in order."""
+    return list({host: (host, path) for host, path in reversed(requests)}.values())[::-1]
+
+
+def planned(plans: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """(host, path) of the first requests that are planned."""
+    found = [plan for plan in plans if plan["requests"]]
+    return [(plan["site"], plan["requests"][0]["url"].partition(plan["site"])[2]) for plan in found]
+
+
+def test_a_crawl_does_what_the_dry_run_said(commands: Commands, web: LoopbackWeb) -> None:
+    """First from a file of hits, then from the frontier that this left: the first requests and their order are those
+    planned, and a dry run makes no request and no log."""
+    plans = commands.json("crawl", "--dry-run", "--hits", "hits.txt")
+    assert not web.requests and not (commands.folder / "log").exists()
+    assert [path for _, path in planned(plans)] == ["/robots.txt"] * 3
+    gaps = [later["requests"][0]["at"] - plan["requests"][0]["at"] for plan, later in itertools.pairwise(plans)]
+    assert gaps == [300, 300]  # one place after the other for the hosts of a domain
+
+    commands.crawl_to_the_end("--hits", "hits.txt")
+    made = starts(web)
+    assert first_of_each(made) == planned(plans)
+    assert sorted(made) == sorted([(host, "/robots.txt") for host in FARM] + [(host, "/1") for host in FARM])
+
+    (commands.folder / "more.txt").write_text(
+        "\n".join(f"http://{host}/{path}" for host in FARM[:2] for path in ("private/2", "2")), encoding="utf-8"
+    )
+    again = commands.json("crawl", "--dry-run", "--hits", "more.txt")
+    assert [path for host, path in planned(again) if host in FARM[:2]] == ["/2", "/2"]
+    refusals = [each for plan in again if plan["site"] in FARM[:2] for each in plan["refusals"]]
+    assert [(each["reason"], each["rule"]) for each in refusals] == [("robots", "line 2: Disallow: /private")] * 2
+    before = len(web.requests)
+    assert before == len(made)  # the dry run asked for nothing
+    commands.crawl_to_the_end("--hits", "more.txt")
+    assert first_of_each(starts(web, before)) == [each for each in planned(again) if each[0] in FARM[:2]]
+
+
+def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> None:
+    """Each site of the JSON stands in the table with its request, and each reason is in words there."""
+    hits = [*HITS, f"http://{FARM[0]}:81/other", f"http://{BUSY}/1", f"http://{GONE}/1"]
+    (commands.folder / "hits.txt").write_text("\n".join(hits), encoding="utf-8")
+    process = commands.crawl("--hits", "hits.txt")
+    until = time.monotonic() + 30
+    while not {(host, "/1") for host in (*FARM, BUSY, GONE)} <= set(starts(web)) and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(0.5)  # what came is committed within it, and said in a line of status
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert out == "" and "pages fetched" in err and "1 of them parked" in err and "draining" in err
+
+    plans = commands.json("crawl", "--dry-run")
+    rows = [line.split("\t") for line in commands.run("crawl", "--dry-run").splitlines()[1:]]
+    assert [plan["site"] for plan in plans] == [row[0] for row in rows]
+    for plan, row in zip(plans, rows, strict=True):
+        assert row[3] == (plan["requests"][0]["url"] if plan["requests"] else "")
+    words = {row[0]: row[5] for row in rows}
+    assert "parked for 24 min" in words[BUSY] and "http_429: too many requests" in words[BUSY]
+    assert "rests until then" in words[FARM[1]]
+
+    (report,) = commands.json("frontier")
+    text = commands.run("frontier")
+    assert report["sites"] == {"active": 0, "parked": 1, "resting": 4, "stopped": 0}
+    assert text.startswith("5 sites: 0 active (0 of them due now), 1 parked, 4 resting, 0 stopped\n")
+    assert report["urls"]["refused"] == 4 and "4 refused" in text
+    (parked,) = commands.json("frontier", "--parked")
+    assert parked["site"] == BUSY and f"{BUSY}\tin 24 min" in commands.run("frontier", "--parked")
+    (site,) = commands.json("frontier", "--site", FARM[0])
+    text = commands.run("frontier", "--site", FARM[0])
+    assert all(url["url"] in text and url["reason"] in text for url in site["urls"])
+    assert "other_port: the hit names another port" in text
+    commands.run("frontier", "--site", "none.test", code=1)
+    assert "'none.test': no such host" in commands.said
+
+
+def test_a_crawl_without_hits_is_done_at_once(commands: Commands, web: LoopbackWeb) -> None:
+    """--until-done on an empty log ends with 0 and no request; a line that is no hit makes it 1."""
+    commands.crawl_to_the_end()
+    (commands.folder / "bad.txt").write_text("http://canary.invalid/\n", encoding="utf-8")
+    commands.crawl_to_the_end("--hits", "bad.txt", code=1)
+    assert not web.requests

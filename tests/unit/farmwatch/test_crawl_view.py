@@ -1,0 +1,177 @@
+"""The live view of a crawl: what is counted beside the log, and how it is drawn."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from crawler.rows import TOTALS_KEY, Totals, pack
+from farmwatch.crawl_view import CrawlView, drawn, status_line
+from farmwatch.crawl_watch import CrawlFigures, CrawlWatch
+from farmwatch.spans import lasting, moment, queue_in_words, size, when
+from stream.errors import Fenced
+from stream.log import Change, Commit, Output, Topic
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import Page, encode
+from stream.topics import HITS, PAGES
+
+FIGURES = CrawlFigures(
+    running_s=192.0,
+    partitions=4,
+    sites=381,
+    active=230,
+    parked=4,
+    resting=120,
+    stopped=31,
+    queued=812,
+    fetched_now=1234,
+    recent_per_s=6.4,
+    in_flight=12,
+    received_bytes=47_500_000,
+    oldest_due_ms=2000,
+    outcomes={"fetched": 380, "robots": 12, "http_404": 8},
+)
+
+
+class Clock:
+    """Both clocks of a watch, turned by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def seconds(self) -> float:
+        return self.now_s
+
+    def ms(self) -> int:
+        return int(self.now_s * 1000)
+
+
+def page(number: int, outcome: str, reason: str = "") -> Output:
+    """A page record as CRAWL appends it."""
+    record = Page(id=f"i{number}", site="a.test", page_id="p", url="http://a.test/", outcome=outcome, reason=reason)
+    return Output(PAGES, 0, b"a.test", encode(record))
+
+
+def rendered(figures: CrawlFigures) -> str:
+    """The view as text."""
+    console = Console(record=True, width=100, file=io.StringIO())
+    console.print(drawn(figures, "sqlite:folder", 64))
+    return console.export_text()
+
+
+def test_the_view_has_every_figure() -> None:
+    """Pages and their rate, bytes, requests under way, sites by state, oldest due, what is left, and the reasons."""
+    text = " ".join(rendered(FIGURES).split())
+    for part in (
+        "crawl on sqlite:folder, 3 min 12 s",
+        "1,234 fetched, 6.4/s over the last minute, 45.3 MiB",
+        "12 of 64 requests at most",
+        "230 active (4 of them parked) · 120 resting · 31 stopped",
+        "the oldest for 2 s",
+        "812 URLs queued, about 2 min 6 s at this rate",
+        "fetched 380, robots 12, http_404 8",
+    ):
+        assert part in text
+    assert "waiting" not in text
+
+
+def test_a_view_without_partitions_says_what_it_waits_for() -> None:
+    """Before the log has given this process anything, the view says so and claims nothing else."""
+    text = rendered(CrawlFigures())
+    assert "for the log to give this process its partitions" in text
+    assert "0 URLs queued" in text
+    assert "at this rate" not in text
+
+
+def test_parked_sites_leave_no_end_to_tell() -> None:
+    """Where all that is active is parked, the rate of the last minute says nothing of the end."""
+    figures = CrawlFigures(partitions=1, active=2, parked=2, queued=5, recent_per_s=3.0, next_due_ms=600_000)
+    assert "at this rate" not in rendered(figures) and "the next in 10 min" in rendered(figures)
+
+
+def test_nothing_of_a_page_steers_the_terminal() -> None:
+    """A reason with control characters or markup, as a broken record may have, is drawn as plain text."""
+    figures = CrawlFigures(partitions=1, outcomes={"\x1b[2Jx[bold]y[/bold]": 1})
+    assert "\x1b" not in rendered(figures) and "x[bold]y[/bold] 1" in rendered(figures)
+    assert "\x1b" not in status_line(figures)
+
+
+def test_the_line_has_the_same_figures() -> None:
+    """Off a terminal one line says what the view draws."""
+    line = status_line(FIGURES)
+    assert "\n" not in line
+    for part in ("1,234 pages fetched (6.4/s)", "12 requests in flight", "230 active (4 of them parked)", "45.3 MiB"):
+        assert part in line
+
+
+def test_a_view_draws_on_its_console_and_ends() -> None:
+    """Shown figures appear on the console; the last ones stay there."""
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=100, no_color=True)
+    with CrawlView(console, "sqlite:folder", 64) as view:
+        view.show(CrawlFigures(partitions=1))
+        view.show(FIGURES)
+    assert "1,234 fetched" in out.getvalue()
+
+
+def test_only_what_was_committed_is_counted() -> None:
+    """Records of a commit that the log refused are not in the figures; after a minute outcomes are forgotten."""
+    log = MemoryLog()
+    log.create([Topic(HITS, 1), Topic(PAGES, 1), Topic("state.frontier", 1)])
+    clock = Clock()
+    metrics = Metrics()
+    watch = CrawlWatch(metrics, clock=clock.ms, monotonic=clock.seconds)
+    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
+    member.poll(0, 1, 1)
+    totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
+    member.commit(
+        Commit(
+            outputs=[page(1, "fetched"), page(2, "fetched"), page(3, "refused", "robots")],
+            state={0: [Change(TOTALS_KEY, pack(totals)), Change(b"s\0a.test", b"x", due_at=97_000)]},
+        )
+    )
+    log.join("crawl", [HITS], member="m", store="frontier").poll(0, 1, 1)  # another one takes the name
+    with pytest.raises(Fenced):
+        member.commit(Commit(outputs=[page(4, "fetched")], state={0: [Change(b"k", b"v")]}))
+    metrics.set("fetch_inflight", 2)
+    metrics.count("fetch_response_bytes", 500, kind="page")
+    metrics.count("fetch_response_bytes", 20, kind="robots")
+    clock.now_s += 4
+    figures = watch.figures()
+    assert (figures.fetched_now, figures.outcomes, figures.recent_per_s) == (2, {"fetched": 2, "robots": 1}, 0.5)
+    assert (figures.in_flight, figures.received_bytes) == (2, 520)
+    clock.now_s += 61
+    assert (watch.figures().outcomes, watch.figures().fetched_now) == ({}, 2)
+
+
+def test_the_sums_of_the_frontier_are_looked_at() -> None:
+    """The figures have the sums of the owned partitions, and how long the oldest site has been due."""
+    log = MemoryLog()
+    log.create([Topic(HITS, 2), Topic("state.frontier", 2)])
+    clock = Clock()
+    watch = CrawlWatch(Metrics(), clock=clock.ms, monotonic=clock.seconds)
+    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
+    member.poll(0, 1, 1)
+    totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
+    changes = [Change(TOTALS_KEY, pack(totals)), Change(b"s\0a.test", b"x", due_at=97_000)]
+    member.commit(Commit(state={0: changes, 1: [Change(TOTALS_KEY, pack(totals))]}))
+    clock.now_s += 1
+    member.poll(0, 1, 1)
+    figures = watch.figures()
+    assert (figures.partitions, figures.sites, figures.active, figures.parked) == (2, 18, 8, 2)
+    assert (figures.resting, figures.stopped, figures.queued, figures.fetched) == (6, 4, 14, 6)
+    assert (figures.oldest_due_ms, figures.next_due_ms) == (4000, None)
+
+
+def test_spans_are_said_as_people_do() -> None:
+    """Two units at most, seconds with a tenth below ten; moments beside now; sizes and queues with their units."""
+    assert [lasting(span) for span in (0, 0.44, 9.96, 35, 59.7, 60, 200, 7500, 350_000)] == [
+        *("0 s", "0.4 s", "10 s", "35 s", "1 min", "1 min", "3 min 20 s", "2 h 5 min", "4 d 1 h"),
+    ]
+    assert (when(1000, 1010), when(61_000, 1000), when(0, 3_600_000)) == ("now", "in 1 min", "1 h ago")
+    assert moment(1_777_636_805_000) == "2026-05-01 12:00:05Z"
+    assert [size(n) for n in (0, 512, 46_387, 1_258_291, 5e9)] == ["0 B", "512 B", "45.3 KiB", "1.2 MiB", "4.7 GiB"]
+    assert queue_in_words({"hits": 1, "links": 0, "again": 2000}) == "1 of hits, 2,000 again"
