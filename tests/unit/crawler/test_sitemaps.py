@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
+import zlib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.links import internal_links
-from crawler.sitemaps import read_sitemap, sample
+from crawler.sitemaps import URLS_CAP, first_sitemaps, read_sitemap, sample
 
 
 def test_sitemaps_of_each_form() -> None:
@@ -61,3 +64,114 @@ def test_samples_differ_by_site() -> None:
     """The seed is the site's name, so no site can know what is sampled of another."""
     urls = [f"https://a.example/{n}" for n in range(100)]
     assert sample("a.example", urls, 10) != sample("b.example", urls, 10)
+
+
+_URL = "https://a.example/maps/sitemap.xml"
+
+
+@pytest.mark.parametrize(
+    ("entry", "listed"),
+    [
+        ("https://a.example/1", "https://a.example/1"),
+        ("http://a.example/1", "http://a.example/1"),
+        ("HTTPS://A.example:443/1#x", "https://a.example/1"),
+        ("https://a.example./1", "https://a.example/1"),
+        ("\n  https://a.example/1\t", "https://a.example/1"),
+        ("https://a.example/1?a=1&amp;b=2", "https://a.example/1?a=1&b=2"),
+        ("https://a.example/&#x62;", "https://a.example/b"),
+        ("<![CDATA[https://a.example/1?a&b]]>", "https://a.example/1?a&b"),
+        (" <![CDATA[ https://a.example/1 ]]> ", "https://a.example/1"),
+        ("https://a.example/ä", "https://a.example/%C3%A4"),
+        ("https://www.a.example/1", ""),
+        ("https://b.example/1", ""),
+        ("https://a.example.b.example/1", ""),
+        ("https://a.example@b.example/1", ""),
+        ("https://a.example:8443/1", ""),
+        ("//a.example/1", ""),
+        ("/1", ""),
+        ("ftp://a.example/1", ""),
+        ("javascript:alert(1)", ""),
+        ("&x;", ""),
+        ("https://a.example/" + "a" * 3000, ""),
+        ("", ""),
+    ],
+)
+def test_which_entries_count(entry: str, listed: str) -> None:
+    """Whole URLs of the file's own host and port, under either scheme, and nothing else."""
+    body = f'<?xml version="1.0"?><!DOCTYPE urlset [<!ENTITY x "https://a.example/x">]><urlset><url><loc>{entry}</loc>'
+    assert read_sitemap(body.encode(), _URL, 10**6).pages == ((listed,) if listed else ())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("eol", ["\n", "\r", "\r\n\r\n"])
+def test_encodings_and_line_ends(encoding: str, eol: str) -> None:
+    """A list and XML are read in UTF-8 with or without its mark, and in UTF-16 with it."""
+    urls = ("https://a.example/1", "https://a.example/2")
+    assert read_sitemap(eol.join(urls).encode(encoding), _URL, 10**6).pages == urls
+    xml = eol.join(f"<x:url><x:loc>{url}</x:loc></x:url>" for url in urls)
+    assert read_sitemap(f"<x:urlset>{eol}{xml}".encode(encoding), _URL, 10**6).pages == urls
+
+
+def test_an_index_that_lists_itself_leads_nowhere() -> None:
+    """The file itself is not among the files of an index; the others are, once each, whatever their number."""
+    entries = "".join(f"<sitemap><loc>https://a.example/maps/{n % 3}.xml</loc></sitemap>" for n in range(9))
+    index = f"<sitemapindex><sitemap><loc>{_URL}</loc></sitemap>{entries}</sitemapindex>"
+    found = read_sitemap(index.encode(), _URL, 10**6)
+    assert found.files == tuple(f"https://a.example/maps/{n}.xml" for n in range(3)) and found.pages == ()
+
+
+def test_bombs_stay_small() -> None:
+    """60 MB in gzip, gzip in gzip, and ten million entries cost what the caps allow, and list what fits in them."""
+    pack = zlib.compressobj(1, zlib.DEFLATED, 31)
+    entry = b"<url><loc>https://a.example/1</loc></url>" * 25_000
+    bomb = pack.compress(b"<urlset>") + b"".join(pack.compress(entry) for _ in range(60)) + pack.flush()
+    tracemalloc.start()
+    assert read_sitemap(bomb, _URL, 1_000_000).pages == ("https://a.example/1",)
+    assert read_sitemap(gzip.compress(bomb), _URL, 1_000_000).pages == ()
+    assert read_sitemap(gzip.compress(gzip.compress(entry)), _URL, 1_000_000).pages == ()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 32_000_000
+    many = b"\n".join(b"https://a.example/%d" % n for n in range(URLS_CAP + 100))
+    assert len(read_sitemap(many, _URL, 10**7).pages) == URLS_CAP
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b"<loc>", b"<loc ", b"<a.b-c:loc", b"<loc>   ", b"<loc><![CDATA[", b"<![CDATA[", b"<loc>&amp;", b"\r", b"x\r"],
+)
+def test_hostile_sitemaps_cost_no_more_than_their_length(piece: bytes) -> None:
+    """Eight megabytes of openings that never close list nothing, at once (a quadratic pattern would take hours)."""
+    body = piece * (8_000_000 // len(piece))
+    assert read_sitemap(b"<urlset>" + body, _URL, 10**7).pages == ()
+    assert read_sitemap(body, _URL, 10**7).pages == ()
+
+
+@given(st.lists(st.sampled_from(["<loc>", "</loc>", "<![CDATA[", "]]>", "https://a.example/x", "&", "<", " ", "b:"])))
+def test_any_markup_lists_only_its_own_host(pieces: list[str]) -> None:
+    """However the pieces of a sitemap are thrown together, what comes out is of its host, each once."""
+    for start in ("<urlset>", "<sitemapindex>", ""):
+        found = read_sitemap((start + "".join(pieces)).encode(), _URL, 10**6)
+        listed = found.pages + found.files
+        assert len(set(listed)) == len(listed)
+        assert all(page.startswith("https://a.example/") for page in listed)
+
+
+def test_which_sitemaps_are_asked_for_first() -> None:
+    """Those that robots.txt names on the site's own host, so many as are read at all; else the usual place."""
+    origin = "https://a.example"
+    named = [
+        "https://a.example/1.xml",
+        "/2.xml",
+        "http://a.example/1.xml",
+        "https://b.example/x",
+        "nonsense:",
+        "/2.xml#a",
+    ]
+    assert first_sitemaps(named, origin, 10) == [
+        "https://a.example/1.xml", "https://a.example/2.xml", "http://a.example/1.xml"
+    ]  # fmt: skip
+    assert first_sitemaps(named, origin, 2) == ["https://a.example/1.xml", "https://a.example/2.xml"]
+    assert first_sitemaps(["https://b.example/x"] * 50, origin, 3) == ["https://a.example/sitemap.xml"]
+    assert first_sitemaps([], origin, 3) == ["https://a.example/sitemap.xml"]
+    assert first_sitemaps(["x" * 5000], origin, 3) == ["https://a.example/sitemap.xml"]
