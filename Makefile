@@ -7,6 +7,8 @@ STAMP := $(VENV)/.lock-$(shell sha256sum requirements.lock | cut -c1-16)
 DEMO_VENV := .venv-demo
 PEERS := $(VENV)/.peers-$(shell sha256sum requirements-bench.lock | cut -c1-16)
 BROKER := .broker/libs
+# Processes that run the tests, each with a broker of its own (0.2 GB)
+JOBS ?= 2
 RUN_TESTS := $(BIN)/python -m pytest
 
 .PHONY: demo test test-quick lint bench gpu card chaos real lock clean
@@ -15,10 +17,10 @@ demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this
 	$(DEMO_VENV)/bin/farmwatch demo
 
 test: lint $(BROKER)                 ## all checks and tests, a real Apache Kafka broker included
-	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m "not chaos and not bench"
+	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -n $(JOBS) -m "not chaos and not bench"
 
 test-quick: $(STAMP)                 ## what needs no broker and kills no process
-	$(RUN_TESTS) -m "not kafka and not kill and not chaos and not bench"
+	$(RUN_TESTS) -n $(JOBS) -m "not kafka and not kill and not chaos and not bench"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

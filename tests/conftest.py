@@ -1,9 +1,13 @@
-"""Shared fixtures: where the labelled test data lies (skipped with a reason where it is absent), and it measured."""
+"""Shared fixtures: where the labelled test data lies (skipped with a reason where it is absent), and it measured.
+
+And how the files of tests are dealt out where several processes run them (pytest-xdist).
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +15,13 @@ from farmwatch.labelled import LabelledPage, LabelledPages
 from filters.settings import MeasureSettings
 
 DATA_ENV = "FARMWATCH_TEST_DATA"
+USES_LABELLED = (  # they run in one process, so that `labelled` is measured once
+    "tests/unit/farmwatch/test_rules_page.py",
+    "tests/unit/filters/test_datatrove.py",
+    "tests/unit/filters/test_dolma.py",
+    "tests/unit/filters/test_evaluation.py",
+    "tests/unit/filters/test_language.py",
+)
 
 
 def data_root() -> Path:
@@ -37,3 +48,17 @@ def labelled(shared: Path) -> list[LabelledPage]:
     measured = list(pages.measured(MeasureSettings(workers=2, time_limit_s=60)))
     assert not damage
     return measured
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Deal out whole files, which may share fixtures, in the order of collection: the long ones come first."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFixture(LoadFileScheduling):  # type: ignore[misc]  # no stubs are published
+        def _split_scope(self, nodeid: str) -> str:
+            file = str(super()._split_scope(nodeid))
+            return "labelled" if file in USES_LABELLED else file
+
+    config.option.loadscopereorder = False
+    return ByFixture(config, log)
