@@ -160,7 +160,7 @@ class _Reader:
         fetched_at = self._time_of(record)
         # The record's id, in the place of the query, tells apart the visits of an archive to one URL
         mark = record.headers.get("warc-record-id") or record.headers["warc-date"]
-        ident = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((self._source, mark, url)))
+        ident = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("archive", mark, url)))
         if ident in self._known:
             raise _NoPage("known")
         address = self._address_of(record, final_url)

@@ -34,11 +34,14 @@ _SERIALS = 100_000
 
 
 def open_warc(settings: CrawlSettings, metrics: Metrics | None = None) -> WarcOut | None:
-    """The archive that the settings ask for, or None. Raises ArchiveUnwritable.
+    """The archive that the settings ask for, or None. Raises NoContact, BadCrawlSettings, ArchiveUnwritable.
 
     Files that dead processes left in the folder are closed first.
     """
-    return WarcOut(settings, metrics) if settings.warc_folder else None
+    if not settings.warc_folder:
+        return None
+    settings.check()
+    return WarcOut(settings, metrics)
 
 
 class WarcOut:

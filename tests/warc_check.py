@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from warcio import cli
 from warcio.archiveiterator import ArchiveIterator
+from warcio.bufferedreaders import BufferedReader
 
 from crawler.capture import Capture
 from crawler.settings import CrawlSettings
@@ -27,8 +28,10 @@ class Read(NamedTuple):
 
 
 def assert_clean(files: Sequence[Path]) -> None:
-    """`warcio check` finds nothing, and knows a digest for every record that must have one."""
+    """`warcio check` finds nothing, and each record has a digest that it can check."""
     assert files
+    # warcio knows brotlipy's module `brotli`, and fails with Google's of that name; with none it checks bodies as sent
+    BufferedReader.DECOMPRESSORS.pop("br", None)
     with pytest.raises(SystemExit) as ended:
         cli.main(["check", *map(str, files)])
     assert ended.value.code == 0
