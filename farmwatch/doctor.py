@@ -90,6 +90,7 @@ def examine(config: Config) -> Iterator[Finding]:
         ("gpu", _gpu),
         ("pair", _pair),
         ("contact", _contact),
+        ("search", _search),
     )
     for name, check in checks:
         try:
@@ -336,6 +337,29 @@ def _contact(config: Config) -> Finding:
             "contact", State.FAIL, "crawl.contact is empty", "set it to a URL or address at which site owners reach you"
         )
     return Finding("contact", State.OK, config.crawl.contact)
+
+
+def _search(config: Config) -> list[Finding]:
+    """A line per source of hits that was set up: that it has what it needs. Nothing is asked of it."""
+    from crawler.sources.opening import configured, open_source, settings_for
+    from crawler.sources.source import SourceError
+
+    findings = []
+    for name in configured(config.search, os.environ):
+        mine = settings_for(config.search, name)
+        try:
+            open_source(config.search, name, os.environ, config.crawl)
+        except SourceError as error:
+            findings.append(Finding("search", State.FAIL, one_line(error), "do what it says (docs/sources.md)"))
+            continue
+        limits = [
+            f"{number:,} requests a {span}"
+            for span, number in (("day", mine.quota_day), ("month", mine.quota_month))
+            if number
+        ]
+        said = f"{name}: {' and '.join(limits) or 'no quota set'}, {mine.rate:g} a second at most"
+        findings.append(Finding("search", State.OK, said))
+    return findings or [Finding("search", State.OK, "no source is set up: hits come from files")]
 
 
 def _output(*command: str) -> str:

@@ -137,6 +137,7 @@ class Engine:
         self._loop.run_until_complete(self._start())
         self._started.set()
         self._loop.run_forever()
+        self._loop.run_until_complete(self._runner.cleanup())
         left = asyncio.all_tasks(self._loop)
         for task in left:
             task.cancel()
@@ -144,7 +145,7 @@ class Engine:
         self._loop.close()
 
     async def _start(self) -> None:
-        runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.1)
+        self._runner = runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.port = runner.addresses[0][1]

@@ -45,7 +45,7 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     url: str = ""  # where the source is asked
     key_env: str = ""  # name of the environment variable that holds the key; the key itself never stands here
-    key_file: str = ""  # file that holds the key and nothing else, in place of key_env
+    key_file: str = ""  # file that holds the key and nothing else; taken before key_env
     pages: Hundred = 1  # result pages per query; each is a request
     rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 1.0  # requests per second, at most
     quota_day: Annotated[int, msgspec.Meta(ge=0)] = 0  # requests per day (UTC), at most; 0: no such limit
@@ -57,8 +57,6 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         """Refuse what could give a secret away, without repeating it. Raises ValueError."""
         if self.key_env and not _VARIABLE.fullmatch(self.key_env):
             raise ValueError("key_env is no name of an environment variable; the key itself does not belong here")
-        if self.key_env and self.key_file:
-            raise ValueError("key_env and key_file are both set: one place for the key")
         refuse_url(self.url)
 
 

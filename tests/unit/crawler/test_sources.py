@@ -57,7 +57,7 @@ def _open(name: str) -> Source:
     return open_source(_settings(), name, ENVIRONMENT, CrawlSettings())
 
 
-def _answer(value: Any, status: int = 200, **headers: str) -> Answer:
+def _answer(value: Any, status: int = 200, **headers: Any) -> Answer:
     body = value if isinstance(value, bytes) else json.dumps(value).encode()
     return Answer(status, {name.replace("_", "-").lower(): text for name, text in headers.items()}, body, 1000.0)
 
@@ -179,13 +179,13 @@ def test_searxng_names_the_engines_and_those_that_did_not_answer() -> None:
 def test_brave_tells_what_is_left_of_the_month() -> None:
     """Of the windows in its headers the longest is the quota; one of seconds, or no header, is none."""
     brave = _open("brave")
-    results = brave.results(_answer(BRAVE, **BRAVE_LIMITS), 1)
+    results = brave.results(_answer(BRAVE, 200, **BRAVE_LIMITS), 1)
     assert (results.left, results.reset_s) == (1234, 86400.0)
     assert brave.results(_answer(BRAVE), 1).left is None
     rate_only = {"X_RateLimit_Policy": "50;w=1", "X_RateLimit_Remaining": "49", "X_RateLimit_Reset": "1"}
-    assert brave.results(_answer(BRAVE, **rate_only), 1).left is None
+    assert brave.results(_answer(BRAVE, 200, **rate_only), 1).left is None
     unlimited = {**BRAVE_LIMITS, "X_RateLimit_Policy": "50;w=1, 0;w=2592000", "X_RateLimit_Remaining": "49, 0"}
-    assert brave.results(_answer(BRAVE, **unlimited), 1).left is None
+    assert brave.results(_answer(BRAVE, 200, **unlimited), 1).left is None
 
 
 def test_brave_stops_at_its_tenth_page_and_where_it_says_so() -> None:

@@ -1,0 +1,100 @@
+"""A source at work without network or waiting: a client that answers by a function, and a clock that sleeping turns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from crawler.sources.ledger import Ledger, Round
+from crawler.sources.queries import digest_of
+from crawler.sources.searching import Searcher, Summary
+from crawler.sources.settings import SourceSettings
+from crawler.sources.source import Answer, Query, Request, Source
+from stream.log import Log
+from stream.metrics import Metrics
+from stream.records import Hit, decode
+from stream.topics import HITS
+
+PARTITIONS = 2
+NOON = 1_763_812_800.0  # 2025-11-22 12:00 UTC
+
+Answering = Callable[[Request], Answer | Exception]
+
+
+class Desk:
+    """Everything around a `Searcher`; `again` makes another one on the same log, as after a restart."""
+
+    def __init__(self, log: Log, source: Source, settings: SourceSettings, answering: Answering) -> None:
+        self.log = log
+        self.source = source
+        self.settings = settings
+        self.answering = answering
+        self.now = NOON
+        self.asked: list[float] = []
+        self.stop_after: int | None = None
+        self.under_way = 0
+        self.most_under_way = 0
+        self.metrics = Metrics()
+
+    async def ask(self, request: Request, timeout_s: float) -> Answer:
+        """Answer, once the other requests had a chance to begin."""
+        assert timeout_s == self.settings.timeout_s
+        self.asked.append(self.now)
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
+        self.under_way -= 1
+        answer = self.answering(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def sleep(self, seconds: float) -> None:
+        """Let the time pass."""
+        assert seconds >= 0
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    def stopped(self) -> bool:
+        """After so many requests."""
+        return self.stop_after is not None and len(self.asked) >= self.stop_after
+
+    def searcher(self, patience_s: float = float("inf")) -> Searcher:
+        """A searcher as a new process would make it."""
+        return Searcher(
+            self.source,
+            self.settings,
+            Ledger(self.log, self.source.name),
+            self,
+            PARTITIONS,
+            clock=lambda: self.now,
+            sleep=self.sleep,
+            stopped=self.stopped,
+            metrics=self.metrics,
+            patience_s=patience_s,
+            draw=lambda: 1.0,
+        )
+
+    def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> Summary:
+        """A round; one that was broken off goes on."""
+
+        async def go() -> Summary:
+            searcher = self.searcher(patience_s)
+            new = Round(started_ms=int(self.now * 1000), queries=digest_of(queries), total=len(queries))
+            last = searcher.ledger.round
+            round_ = new if last is None or last.finished else last
+            return await searcher.round(queries, round_, kept=kept)
+
+        return asyncio.run(go())
+
+    def hits(self) -> list[Hit]:
+        """Every hit on the log."""
+        return [decode(Hit, m.value or b"") for p in range(PARTITIONS) for m in self.log.read(HITS, p)]
+
+
+def answer(value: Any, at_s: float = NOON, status: int = 200) -> Answer:
+    """JSON."""
+    return Answer(status, {}, json.dumps(value).encode(), at_s)

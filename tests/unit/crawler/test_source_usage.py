@@ -1,0 +1,174 @@
+"""Quotas, back-off and the schedule of sources: pure, over any clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.sources.ledger import Round
+from crawler.sources.schedule import interval_s, next_round
+from crawler.sources.settings import BraveSettings
+from crawler.sources.usage import (
+    ASKED_CAP_S,
+    PARK_CAP_S,
+    PARK_FIRST_S,
+    Usage,
+    answered,
+    calmed,
+    counted,
+    free_s,
+    left,
+    parked,
+    renewed_s,
+    spent,
+)
+
+HOUR_MS = 3_600_000
+SETTINGS = BraveSettings(quota_day=3, quota_month=4, rate=2.0)
+
+
+def _at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def _after(*times: float) -> Usage:
+    usage = Usage()
+    for now_s in times:
+        usage = counted(usage, now_s)
+    return usage
+
+
+def test_the_quota_that_is_nearer_its_end_counts() -> None:
+    """Three a day and four a month: the month is spent on its second day, and renewed with the next."""
+    first, second = _at("2026-11-29"), _at("2026-11-30")
+    usage = _after(first, first, first)
+    assert left(usage, SETTINGS, first) == 0
+    assert renewed_s(usage, SETTINGS, first) == second
+    usage = counted(usage, second)
+    assert left(usage, SETTINGS, second) == 0
+    assert renewed_s(usage, SETTINGS, second) == _at("2026-12-01")
+    assert left(usage, SETTINGS, _at("2026-12-01")) == 3
+    assert left(usage, BraveSettings(), second) is None
+
+
+@given(
+    gaps=st.lists(st.integers(0, 40 * 86_400), min_size=1, max_size=60),
+    quota_day=st.integers(0, 5),
+    quota_month=st.integers(1, 9),
+)
+def test_no_quota_is_ever_overdrawn(gaps: list[int], quota_day: int, quota_month: int) -> None:
+    """Asking only where something is left, no day and no month has more requests than its quota."""
+    settings = BraveSettings(quota_day=quota_day, quota_month=quota_month)
+    usage, now_s = Usage(), _at("2026-01-30")
+    made: dict[str, int] = {}
+    for gap in gaps:
+        now_s += gap
+        if left(usage, settings, now_s) == 0:
+            assert renewed_s(usage, settings, now_s) > now_s
+            continue
+        usage = counted(usage, now_s)
+        day = datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d")
+        for span in (day, day[:7]):
+            made[span] = made.get(span, 0) + 1
+    assert all(count <= (quota_month if len(span) == 7 else quota_day or count) for span, count in made.items())
+
+
+def test_what_the_provider_says_counts_beside_our_own_count() -> None:
+    """Another program may use the same key: the smaller number holds, until the provider renews it."""
+    now_s = _at("2026-11-10")
+    usage = answered(_after(now_s), 1, 3600.0, {}, now_s)
+    assert left(usage, SETTINGS, now_s) == 1
+    usage = counted(usage, now_s)
+    assert (left(usage, SETTINGS, now_s), renewed_s(usage, SETTINGS, now_s)) == (0, now_s + 3600)
+    assert left(usage, SETTINGS, now_s + 3600) == 1
+    assert left(spent(usage, now_s, 60.0), BraveSettings(), now_s) == 0
+
+
+def test_waits_double_up_to_a_cap_and_are_spread() -> None:
+    """Each failure in a row doubles the wait; chance takes off half of it at most; an answer ends it."""
+    usage, now_s, waits = Usage(), 1e9, []
+    for _ in range(12):
+        usage = parked(usage, "429", None, now_s, now_s, lambda: 1.0)
+        waits.append(usage.parked_ms / 1000 - now_s)
+        now_s = usage.parked_ms / 1000
+    assert waits[:3] == [PARK_FIRST_S, 2 * PARK_FIRST_S, 4 * PARK_FIRST_S]
+    assert waits[-1] == PARK_CAP_S
+    low = parked(Usage(), "429", None, now_s, now_s, lambda: 0.0)
+    assert low.parked_ms / 1000 - now_s == PARK_FIRST_S / 2
+    assert calmed(usage).parked_ms == calmed(usage).park_level == 0
+
+
+def test_requests_that_fail_together_count_once() -> None:
+    """Four were under way when the first failed: the wait is that of one failure."""
+    usage = Usage()
+    for _ in range(4):
+        usage = parked(usage, "429", None, 1e9, 1e9 + 1, lambda: 1.0)
+    assert (usage.park_level, usage.parked_ms) == (1, int((1e9 + 1 + PARK_FIRST_S) * 1000))
+
+
+def test_retry_after_is_obeyed_and_capped() -> None:
+    """It is never shortened below our own wait, so 0 cancels nothing; beyond a day it is capped."""
+    for asked, kept_s in (0.0, PARK_FIRST_S), (600.0, 600.0), (1e9, ASKED_CAP_S):
+        usage = parked(Usage(), "429", asked, 1e9, 1e9, lambda: 1.0)
+        assert usage.parked_ms / 1000 - 1e9 == kept_s
+
+
+def test_the_next_request_waits_for_its_rate_and_the_park() -> None:
+    """Two a second: half a second after the last start, whoever made it; a clock set back parks nobody for years."""
+    usage = counted(Usage(), 1e9)
+    assert free_s(usage, SETTINGS, 1e9) == 1e9 + 0.5
+    assert free_s(usage, SETTINGS, 1e9 + 9) == 1e9 + 9
+    far = parked(usage, "429", 600.0, 1e9, 1e9, lambda: 1.0)
+    assert free_s(far, SETTINGS, 1e9) == 1e9 + 600
+    assert free_s(far, SETTINGS, 1e8) == 1e8 + ASKED_CAP_S
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("6h", 21_600), ("90m", 5400), ("1d", 86_400), (" 2W ", 1_209_600)])
+def test_an_interval_is_a_number_and_a_unit(text: str, seconds: int) -> None:
+    """As `--every` takes it."""
+    assert interval_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "6", "h", "-1h", "1.5h", "30s", "9999999w", "6h 30m"])
+def test_other_intervals_are_refused_with_what_may_be_written(text: str) -> None:
+    """Too short, too long, or of another form."""
+    with pytest.raises(ValueError, match="such as 90m, 6h, 1d"):
+        interval_s(text)
+
+
+def test_the_first_round_is_at_once_and_the_next_on_the_grid() -> None:
+    """Six hours after the start of the last one, however long that took."""
+    due_ms, first = next_round(None, "d", 5, 6 * 3600, 1000)
+    assert (due_ms, first.started_ms, first.done) == (1000, 1000, 0)
+    finished = Round(started_ms=1000, queries="d", total=5, done=5)
+    due_ms, second = next_round(finished, "d", 5, 6 * 3600, 1000 + HOUR_MS)
+    assert due_ms == second.started_ms == 1000 + 6 * HOUR_MS
+
+
+def test_rounds_that_were_missed_are_made_up_once() -> None:
+    """Three were missed while the machine was off: one is due now, and the one after it is on the grid."""
+    finished = Round(started_ms=0, queries="d", total=5, done=5)
+    now_ms = 20 * HOUR_MS
+    due_ms, made_up = next_round(finished, "d", 5, 6 * 3600, now_ms)
+    assert (due_ms, made_up.started_ms) == (now_ms, 18 * HOUR_MS)
+    due_ms, after = next_round(Round(started_ms=18 * HOUR_MS, total=5, done=5), "d", 5, 6 * 3600, now_ms + 1)
+    assert due_ms == after.started_ms == 24 * HOUR_MS
+
+
+def test_a_round_that_was_broken_off_goes_on() -> None:
+    """Where it was; other queries begin the same round anew, so that what is found twice has one id."""
+    broken = Round(started_ms=1000, queries="d", total=5, done=2)
+    assert next_round(broken, "d", 5, 3600, 50 * HOUR_MS) == (50 * HOUR_MS, broken)
+    due_ms, anew = next_round(broken, "other", 6, 3600, 50 * HOUR_MS)
+    assert (due_ms, anew.started_ms, anew.done, anew.total) == (50 * HOUR_MS, 1000, 0, 6)
+
+
+@given(started=st.integers(0, 10**13), now=st.integers(0, 10**13), every=st.integers(60, 10**6), done=st.booleans())
+def test_a_round_is_never_due_later_than_an_interval(started: int, now: int, every: int, done: bool) -> None:
+    """Also where the clock was set back: a daemon never waits longer than two intervals."""
+    last = Round(started_ms=started, queries="d", total=1, done=int(done))
+    due_ms, _ = next_round(last, "d", 1, every, now)
+    assert now <= due_ms <= now + 2 * every * 1000
