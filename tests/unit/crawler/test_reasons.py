@@ -1,0 +1,109 @@
+"""Every reason word of the code has a meaning, and docs/crawling.md has them all."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawler.reasons import PAGES, REASONS, STOPS, in_words, meaning_of_reason
+from crawler.rows import Stop
+from crawler.statuses import Status
+from farmwatch.config import Config
+from farmwatch.layers import settings_of
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCS = ROOT / "docs" / "crawling.md"
+_WORD = re.compile(r"[a-z][a-z0-9_]*")
+_ENDS = {"Ends", "UnresolvedHost", "_refuse", "end", "_failed"}  # calls that are given a reason
+_TELL = {"_failure", "_tls_reason", "_TLS_REASONS"}  # functions and tables that give one
+_NO_REASONS = {"none", "strict", "replace", "ascii", "signals"}
+
+
+def reasons_of(path: Path) -> Iterator[str]:
+    """Reason words that a module of the crawler ends a URL with."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            given = [*node.args, *(each.value for each in node.keywords)] if name in _ENDS else []
+            given += [each.value for each in node.keywords if each.arg == "reason"]
+        elif isinstance(node, ast.FunctionDef) and node.name in _TELL:
+            given = [each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None]
+        elif isinstance(node, ast.Assign) and any(
+            isinstance(each, ast.Name) and each.id in {"reason", *_TELL} for each in node.targets
+        ):
+            given = [node.value]
+        else:
+            continue
+        for each in given:
+            yield from words_in(each)
+
+
+def words_in(value: ast.expr) -> Iterator[str]:
+    """Strings in an expression that may be its value, or one of its values."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, str) and _WORD.fullmatch(value.value):
+        yield value.value
+    elif isinstance(value, ast.IfExp):
+        yield from words_in(value.body)
+        yield from words_in(value.orelse)
+    elif isinstance(value, ast.BoolOp | ast.Tuple | ast.Dict):
+        for each in value.elts if isinstance(value, ast.Tuple) else value.values:
+            yield from words_in(each)
+
+
+def used() -> set[str]:
+    """All of them."""
+    files = sorted((ROOT / "crawler").glob("*.py"))
+    import_only = {"warc_in.py", "warc_records.py", "warc_exchange.py"}  # docs/archives.md has those
+    return {word for file in files if file.name not in import_only for word in reasons_of(file)} - _NO_REASONS
+
+
+def test_the_collection_finds_reasons_of_every_kind() -> None:
+    """What this file looks for is there to be found: of the fetcher, of DNS, of robots.txt, of a hit."""
+    assert {"timeout", "content_type", "dns_no_address", "robots", "other_port", "redirect_offsite"} <= used()
+
+
+def test_every_reason_of_the_code_has_a_meaning() -> None:
+    """A URL, a site or a host never ends for a reason that nobody explains."""
+    assert {stop.value for stop in Stop} == set(STOPS)
+    assert {word for word in used() if meaning_of_reason(word).text.startswith("a reason of another")} == set()
+
+
+def test_no_meaning_is_left_of_a_reason_that_is_gone() -> None:
+    """Each word that is explained can still be met."""
+    of_statuses = {word for word in PAGES if word.startswith("http_")}
+    assert set(PAGES) - of_statuses - used() == set()
+
+
+def test_a_status_without_a_line_means_what_its_class_does() -> None:
+    """http_404 has the meaning of its class, http_429 one of its own; what is no reason is told as such."""
+    assert meaning_of_reason("http_404") == PAGES["http_4xx"]
+    assert meaning_of_reason("http_503") == PAGES["http_5xx"]
+    assert meaning_of_reason("http_429") == PAGES["http_429"] != PAGES["http_4xx"]
+    assert "another version" in in_words("http_999x") and "another version" in meaning_of_reason("http_999").text
+    assert in_words("robots") == "robots: robots.txt forbids the URL"
+
+
+def test_meanings_name_settings_that_exist() -> None:
+    """Every crawl.… in a meaning, and on the page, is a setting."""
+    known = set(settings_of(Config))
+    texts = [text for meaning in REASONS.values() for text in meaning]
+    for text in [*texts, DOCS.read_text(encoding="utf-8")]:
+        assert set(re.findall(r"\bcrawl\.[a-z_]+", text)) <= known
+
+
+@pytest.mark.parametrize("word", sorted(REASONS))
+def test_the_page_explains_every_reason(word: str) -> None:
+    """docs/crawling.md has a row for it with the meaning, and what ends it, as the commands say them."""
+    meaning = REASONS[word]
+    row = f"| `{word}` | {meaning.text} | {meaning.passes or 'nothing'} |"
+    assert row in DOCS.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_the_page_has_the_life_of_a_url(status: Status) -> None:
+    """Each status has a row in the table of statuses."""
+    assert f"| `{status.label}` |" in DOCS.read_text(encoding="utf-8")
