@@ -38,7 +38,7 @@ SPECS: tuple[Spec, ...] = (
     Spec("counter", "search_queries", "Queries of `farmwatch search` dealt with, by outcome.", ("source", "outcome")),
     Spec("counter", "search_hits", "Results of `farmwatch search`, appended or skipped.", ("source", "outcome")),
     Spec("gauge", "search_quota_left", "Requests left of a source's quotas; absent without one.", ("source",)),
-    Spec("gauge", "search_parked_seconds", "Seconds that a source is left alone, as of its last request.", ("source",)),
+    Spec("gauge", "search_parked_timestamp_seconds", "Until when a source is left alone; 0: it is not.", ("source",)),
     Spec("gauge", "search_unresponsive_engines", "Engines that did not answer the last query.", ("source",)),
     Spec("gauge", "search_round_timestamp_seconds", "When a source's last whole round ended.", ("source",)),
     Spec("counter", "fetch_requests", "HTTP requests ended, by kind and outcome.", ("kind", "outcome")),

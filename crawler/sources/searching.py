@@ -253,7 +253,7 @@ class Searcher:
         left = using.left(usage, self._settings, now_s)
         if left is not None:
             self._metrics.set("search_quota_left", left, source=name)
-        self._metrics.set("search_parked_seconds", max(0.0, usage.parked_ms / 1000 - now_s), source=name)
+        self._metrics.set("search_parked_timestamp_seconds", usage.parked_ms / 1000, source=name)
         self._metrics.set("search_unresponsive_engines", len(usage.unresponsive), source=name)
 
     async def _take(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from crawler.sources.searxng import Searxng
 from crawler.sources.settings import BraveSettings, SearchSettings, SearxngSettings
 from crawler.sources.source import Answer, Query, Request, SourceBusy, SourceRefused
 from crawler.sources.usage import PARK_FIRST_S
+from stream.errors import LogUnavailable
 from stream.log import Log, Output
 from stream.memory_log import MemoryLog
 from stream.opening import open_log
@@ -219,6 +220,35 @@ def test_an_unexpected_redirect_or_refusal_leaves_hits_of_earlier_pages(log: Log
     desk = _desk(log, lambda _: script.pop(0), pages=2)
     summary = desk.run(QUERIES[:1])
     assert (summary.ended, len(desk.hits())) == ("moved", 2)
+
+
+class _AwayLog(MemoryLog):
+    """A log that is away for its next few appends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away = 0
+
+    def append(self, outputs: Sequence[Output]) -> None:
+        """Fail, while it is away."""
+        if self.away:
+            self.away -= 1
+            raise LogUnavailable("the broker is away")
+        super().append(outputs)
+
+
+def test_a_daemon_waits_for_its_log_and_asks_nothing_meanwhile() -> None:
+    """A request that cannot be counted is not made; by hand the search ends instead."""
+    log = _AwayLog()
+    log.create(all_topics(PARTITIONS, "e"))
+    desk = _desk(log, lambda _: answer(_brave()))
+    log.away = 3
+    summary = desk.run(QUERIES[:2])
+    assert (summary.hits, summary.ended) == (4, "")
+    assert desk.asked[0] == NOON + 15.0
+    log.away = 1
+    with pytest.raises(LogUnavailable):
+        desk.run(QUERIES[:2], patience_s=60.0)
 
 
 def test_queries_are_read_in_three_forms() -> None:
