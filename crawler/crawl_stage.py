@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import structlog
 from aiohttp.abc import AbstractResolver
@@ -34,9 +34,6 @@ from stream.metrics import Meter, Metrics
 from stream.records import Decision, Hit, Page, Record
 from stream.stage import Context, Stage
 from stream.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
-
-if TYPE_CHECKING:
-    from crawler.warc_out import WarcOut
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -82,19 +79,16 @@ class CrawlStage(Stage):
         *,
         resolver: AbstractResolver | None = None,
         partitions: int | None = None,
-        archive: WarcOut | None = None,
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings, ArchiveUnwritable) and start the fetch thread.
 
         `resolver` stands in for DNS. `partitions` is the number of all partitions, by which processes that share them
-        share the pace at a domain and at an address, too; None: there is no other process. An `archive`
-        gets every response, and its end is the stage's.
+        share the pace at a domain and at an address, too; None: there is no other process.
         """
         self.store = FRONTIER_STORE
         self._busy_poll_s = min(max(settings.delay_s / 100, _LEAST_POLL_S), _BUSY_POLL_S)
         self.poll_s = self._busy_poll_s
         self._settings = settings
-        self._archive = archive
         self._partitions = partitions
         self._owned = partitions or 0  # how many of them are this process's
         self._metrics = metrics
@@ -132,13 +126,11 @@ class CrawlStage(Stage):
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
         self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
         answers = self._thread.collect()
-        if self._warc is not None:
-            self._warc.settle()  # no page goes into the log that is not in the archive
         for _, answer in answers:  # first of all, so that it is kept whatever becomes of the answers
             if answer.outcome is Outcome.FAILED and (until_ms := asked_until(answer, self._settings)):
                 self._demand(answer.job.site, until_ms)
-        if self._archive is not None:  # no page without its exchange; raises where the disk is full
-            self._archive.settle()
+        if self._warc is not None:
+            self._warc.settle()  # no page goes into the log that is not in the archive
         is_down = self._watch_network(answers, contexts, now_ms)
         wait_s = self._network.excused_wait_s(now_ms) if is_down else None
         for number, answer in answers:

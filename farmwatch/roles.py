@@ -141,10 +141,8 @@ def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
     """The stage of a role; what it starts (threads, processes) ends with its `close`. Raises as its settings do."""
     if role is Role.CRAWL:
         from crawler.crawl_stage import CrawlStage
-        from crawler.warc_out import open_warc
 
-        archive = open_warc(config.crawl, metrics)
-        return CrawlStage(config.crawl, metrics, partitions=config.log.partitions, archive=archive)
+        return CrawlStage(config.crawl, metrics, partitions=config.log.partitions)
     if role is Role.MEASURE:
         from filters.measure_stage import MeasureStage
 

@@ -1,0 +1,64 @@
+"""CRAWL and what stands beside it: other processes, imports, and frontiers of other versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler import CrawlStage
+from crawler.errors import OldFrontier
+from crawler.rows import TOTALS_KEY
+from stream.metrics import Meter
+from stream.records import Hit
+from stream.stage import Context
+from stream.state import KeyedState
+from tests.crawl_driver import Committed, Driver, Store, hits_of, settings_for
+
+NOWHERE = settings_for("127.0.0.1:1")
+
+
+def test_the_pace_is_shared_by_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fetch thread hears which share of the partitions is this process's whenever that changes, and only then."""
+    told: list[float] = []
+    monkeypatch.setattr("crawler.fetch_thread.FetchThread.share", lambda _, share: told.append(share))
+    stage = CrawlStage(NOWHERE, partitions=4)
+    try:
+        for owned in (4, 2, 2, 0, 1, 4):
+            states = {p: KeyedState(Committed()) for p in range(owned)}
+            stage.tick({p: Context(p, state, Meter(), 1000) for p, state in states.items()})
+    finally:
+        stage.close()
+    assert told == [0.5, 0.25, 1.0]
+
+
+@pytest.mark.parametrize("first", ["hit", "tick"])
+def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
+    """Rows that are laid out differently are not touched: the error is fatal and says what to do."""
+    committed = Committed()
+    committed.rows[TOTALS_KEY] = (b"\x95\x01\x01\x00\x01\x00", None)  # five fields: what format 1 had
+    context = Context(0, KeyedState(committed), Meter(), 1000)
+    stage = CrawlStage(NOWHERE)
+    try:
+        with pytest.raises(OldFrontier, match="new log") as caught:
+            if first == "hit":
+                stage.process(hits_of("http://a.test/1")[0], None, context)
+            else:
+                stage.tick({0: context})
+    finally:
+        stage.close()
+    assert caught.value.fatal and not caught.value.retriable and not context.state.changes()
+
+
+def test_imported_hits_are_counted_and_passed_over() -> None:
+    """A hit whose page came from an archive leaves no row; the same URL is crawled when a real hit asks for it."""
+    hit = hits_of("http://a.test/1")[0]
+    taken = Hit(id="i", site=hit.site, url=hit.url, source="warc", imported=True)
+    driver = Driver(NOWHERE, Store())
+    try:
+        driver.round([taken])
+        assert not any(state.rows for state in driver.store.states)
+        driver.round([hit])
+    finally:
+        driver.close()
+    sample = driver.metrics.registry.get_sample_value
+    assert sample("farmwatch_search_results_total", {"source": "warc", "outcome": "imported"}) == 1
+    assert sample("farmwatch_search_results_total", {"source": "file", "outcome": "queued"}) == 1
