@@ -48,7 +48,8 @@ def internal_links(body: bytes, encoding: str, url: str) -> Iterator[str]:
         except (ValueError, UnicodeEncodeError):
             continue
         if match[1].lower() == "base":
-            base = found
+            if base is url:  # the first one counts (HTML Living Standard section 4.2.3)
+                base = found
         elif found.startswith(inside) and found not in seen and len(found) <= URL_CAP:
             seen.add(found)
             if not is_skipped(found) and not _is_nofollow(match[2]):

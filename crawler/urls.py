@@ -24,15 +24,23 @@ _SKIPPED_ENDINGS = frozenset(
 )
 _SKIPPED_PARTS = frozenset(
     """tag tags category categories topic topics author authors user users member members archive archives label search
-    suche recherche find results wp-admin wp-login wp-json xmlrpc cgi-bin cdn-cgi login log-in signin sign-in signup
-    sign-up register account logout cart basket checkout wishlist password feed feeds rss atom amp print embed trackback
+    calendar kalender calendrier suche recherche find results wp-admin wp-login wp-json xmlrpc cgi-bin cdn-cgi
+    login log-in signin sign-in signup sign-up register account logout cart basket checkout wishlist password
+    feed feeds rss atom amp print embed trackback
     """.split()  # noqa: SIM905
 )
 _SKIPPED_QUERIES = frozenset(
-    """s q query search keyword replytocom share print add-to-cart orderby sort filter sessionid sid phpsessid
+    """s q query search keyword replytocom share print add-to-cart orderby sort filter
+    sid sessid sessionid session_id session-id session phpsessid jsessionid oscsid zenid cfid cftoken
+    year month day week date calendar cal ical eventdisplay tribe-bar-date
     """.split()  # noqa: SIM905
 )
 _PAGED = re.compile(r"/page/\d+/?$")
+# What some servers write into the path of every link to tell visitors apart: /a;jsessionid=1F, /(S(lit3py55))/a
+_SESSION = re.compile(r";(?:jsession|phpsess|session|sess|s)id=|/\((?:[a-z]\([^/()]*\))+\)/")
+_ARCHIVE = re.compile(r"(?:.*/)?(?:19|20)\d\d(?:/\d\d?){0,2}/?")  # all posts of a year, a month or a day: no article
+_DEPTH_CAP = 20  # parts of a path; deeper ones are links that are relative by mistake
+_REPEATS_CAP = 3  # of one part in a path, of the same mistake: /a/b/a/b/a/b/a
 
 
 def normalise(url: str, base: str | None = None) -> str:
@@ -115,7 +123,11 @@ def fetch_id(url: str, visit: int) -> str:
 
 
 def is_skipped(url: str) -> bool:
-    """Whether a URL that was only discovered (a normalised one) is an index, search, login, feed or media URL."""
+    """Whether a URL that was only discovered (a normalised one) is not worth a request, or one of endlessly many.
+
+    Those are indexes, searches, logins, feeds and media, and the traps of crawlers: session ids, calendars, and paths
+    that repeat themselves.
+    """
     path, _, query = url.split("/", 3)[3].lower().partition("?")
     parts = path.split("/")
     stem, _, ending = parts[-1].rpartition(".")
@@ -125,9 +137,22 @@ def is_skipped(url: str) -> bool:
         return True
     if not _SKIPPED_PARTS.isdisjoint(parts) or stem in _SKIPPED_PARTS:
         return True
-    if query and not _SKIPPED_QUERIES.isdisjoint(part.partition("=")[0] for part in query.split("&")):
+    if query:
+        for parameter in query.split("&"):
+            if parameter.partition("=")[0] in _SKIPPED_QUERIES:
+                return True
+    if (";" in path or "(" in path) and _SESSION.search("/" + path):
         return True
-    return "/page/" in url and _PAGED.search("/" + path) is not None
+    if len(parts) > _REPEATS_CAP + 1 and _is_deep(parts):
+        return True
+    if parts[-1].isdigit() or not parts[-1]:
+        return _ARCHIVE.fullmatch(path) is not None or _PAGED.search("/" + path) is not None
+    return False
+
+
+def _is_deep(parts: list[str]) -> bool:
+    """Whether a path goes round in circles, as links that are relative by mistake make it."""
+    return len(parts) > _DEPTH_CAP or max(map(parts.count, set(filter(None, parts))), default=0) > _REPEATS_CAP
 
 
 def twin_of(host: str) -> str:

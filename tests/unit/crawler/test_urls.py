@@ -98,10 +98,35 @@ def test_fetch_ids_tell_visits_apart() -> None:
         ("/researching-tags", False),
         ("/how-to-search-well.html", False),
         ("/printing-at-home", False),
+        ("/a/article.jsp;jsessionid=1F2E", True),
+        ("/a;JSESSIONID=1F2E?x=1", True),
+        ("/(S(lit3py55t21z5v55vlm25s55))/article.aspx", True),
+        ("/(A(x)F(y))/article.aspx", True),
+        ("/article?PHPSESSID=1f2e", True),
+        ("/article?x=1&sid=1f2e", True),
+        ("/article?x=1&jsessionid=1f2e", True),
+        ("/why-foo-(bar)-matters", False),
+        ("/matrix;color=red/x", False),
+        ("/article?side=left", False),
+        ("/calendar/2031/05", True),
+        ("/calendar?month=5", True),
+        ("/events?year=2031&month=5", True),
+        ("/events?date=2031-05-01", True),
+        ("/2024/", True),
+        ("/2024/10", True),
+        ("/blog/2024/10/31/", True),
+        ("/2024/10/31/1", False),
+        ("/article/123456", False),
+        ("/12/34", False),
+        ("/a/a/a/a/a", True),
+        ("/a/b/a/b/a/b/a/b", True),
+        ("/a/b/a/b/a/x", False),
+        ("/" + "/".join(f"d{n}" for n in range(25)), True),
+        ("/1/2/3/4/5/6/7/8/9/article", False),
     ],
 )
-def test_index_search_login_feed_and_media_urls_are_skipped(path: str, skipped: bool) -> None:
-    """Discovered URLs that are no articles by their looks are told from those that may be."""
+def test_indexes_media_and_traps_are_skipped(path: str, skipped: bool) -> None:
+    """Discovered URLs that are no articles by their looks, or endlessly many, are told from those that may be."""
     assert is_skipped(f"https://a.example{path}") is skipped
 
 

@@ -1,0 +1,294 @@
+"""Joining links: the URL Standard's answers (url.spec.whatwg.org) on the references that pages really hold.
+
+The cases are facts of that standard, as its published test data states them, in a selection of our own.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.errors import UnusableUrl
+from crawler.links import internal_links
+from crawler.urls import URL_CAP, host_of, normalise
+
+BASE = "http://example.org/foo/bar"
+
+PATHS = [
+    ("", "/foo/bar"),
+    (" \t\n ", "/foo/bar"),
+    ("#", "/foo/bar"),
+    ("#frag", "/foo/bar"),
+    ("?", "/foo/bar?"),
+    ("?q", "/foo/bar?q"),
+    ("?q#f", "/foo/bar?q"),
+    ("x", "/foo/x"),
+    ("x/", "/foo/x/"),
+    ("x?y", "/foo/x?y"),
+    ("x#y#z", "/foo/x"),
+    (".", "/foo/"),
+    ("./", "/foo/"),
+    ("./x", "/foo/x"),
+    ("..", "/"),
+    ("../", "/"),
+    ("../x", "/x"),
+    ("../../../x", "/x"),
+    ("/", "/"),
+    ("/x", "/x"),
+    ("/x/..", "/"),
+    ("/x/.", "/x/"),
+    ("/x/./y", "/x/y"),
+    ("/x/../y", "/y"),
+    ("/x/y/../..", "/"),
+    ("/..//x", "//x"),
+    ("/x//../y", "/x/y"),
+    ("/x/..../y", "/x/..../y"),
+    ("/%2e", "/"),
+    ("/%2E%2e/x", "/x"),
+    ("/a/.%2e/b", "/b"),
+    ("/a/%2e/b", "/a/b"),
+    ("/a%2fb", "/a%2fb"),
+    ("/a%2Fb/..", "/"),
+    ("/%41", "/%41"),
+    ("/%zz", "/%zz"),
+    ("/%", "/%"),
+    ("/a b", "/a%20b"),
+    ("/a\tb\r\nc", "/abc"),
+    ("/a\x00b", "/a%00b"),
+    ("/a\x7fb", "/a%7Fb"),
+    ("/\u00e4", "/%C3%A4"),
+    ("/\u30c4", "/%E3%83%84"),
+    ("/\U0001f4a9", "/%F0%9F%92%A9"),
+    ("?\u00e4", "/foo/bar?%C3%A4"),
+    ('/"<>`', "/%22%3C%3E%60"),
+    ("/|", "/|"),
+    ("?a b<>\"'", "/foo/bar?a%20b%3C%3E%22%27"),
+    ("?`{}", "/foo/bar?`{}"),
+    ("\\x", "/x"),
+    ("\\x\\y", "/x/y"),
+    ("x\\..\\y", "/foo/y"),
+    ("?x\\y", "/foo/bar?x\\y"),
+    (";x", "/foo/;x"),
+    ("x;y?z;w", "/foo/x;y?z;w"),
+    ("a:b", None),
+    ("./a:b", "/foo/a:b"),
+    ("/a:b", "/a:b"),
+    ("@x", "/foo/@x"),
+    ("/@x", "/@x"),
+    ("http:x", "/foo/x"),
+    ("http:", "/foo/bar"),
+    ("http:?q", "/foo/bar?q"),
+    ("http:/x", "/x"),
+    ("http:./x", "/foo/x"),
+    ("HTTP:x", "/foo/x"),
+    ("ht\ntp:x", "/foo/x"),
+]
+
+HOSTS = [
+    ("//h", "http://h/"),
+    ("//h/x", "http://h/x"),
+    ("\\\\h\\x", "http://h/x"),
+    ("/\\h/x", "http://h/x"),
+    ("///h/x", "http://h/x"),
+    ("http:///h", "http://h/"),
+    ("http:\\\\h\\x", "http://h/x"),
+    ("https:h", "https://h/"),
+    ("https:/h", "https://h/"),
+    ("https://H/X", "https://h/X"),
+    ("http://h:80/", "http://h/"),
+    ("http://h:443/", "http://h:443/"),
+    ("https://h:443/", "https://h/"),
+    ("http://h:0080/", "http://h/"),
+    ("http://h:/", "http://h/"),
+    ("http://h:65535/", "http://h:65535/"),
+    ("http://h:65536/", None),
+    ("http://h:x/", None),
+    ("http://:80/", None),
+    ("http://", None),
+    ("http:///", None),
+    ("//", None),
+    ("http://?q", None),
+    ("http://@/", None),
+    ("http://u:p@h/", "http://h/"),
+    ("http://u@v@h/", "http://h/"),
+    ("http://h@evil/", "http://evil/"),
+    ("http://h\\@evil/", "http://h/@evil/"),
+    ("http://h./x", "http://h/x"),
+    ("http://a..b/", None),
+    ("http://h?q", "http://h/?q"),
+    ("http://h#f", "http://h/"),
+    ("http://h\t/\nx", "http://h/x"),
+    ("http://a b/", None),
+    ("http://a%20b/", None),
+    ("http://a|b/", None),
+    ("http://a^b/", None),
+    ("http://a<b/", None),
+    ("http://a%00b/", None),
+    ("http://a_b/", "http://a_b/"),
+    ("http://%65xample.com/", "http://example.com/"),
+    ("http://ex%41mple.com/", "http://example.com/"),
+    # IPv4 in every notation that reaches it
+    ("http://127.0.0.1/", "http://127.0.0.1/"),
+    ("http://127.1/", "http://127.0.0.1/"),
+    ("http://127.0.1/", "http://127.0.0.1/"),
+    ("http://127.0.0.1./", "http://127.0.0.1/"),
+    ("http://2130706433/", "http://127.0.0.1/"),
+    ("http://0x7f.1/", "http://127.0.0.1/"),
+    ("http://0x7F000001/", "http://127.0.0.1/"),
+    ("http://0177.0.0.01/", "http://127.0.0.1/"),
+    ("http://%30x7f.1/", "http://127.0.0.1/"),
+    ("http://\uff10\uff38\uff17\uff46\uff0e\uff11/", "http://127.0.0.1/"),
+    ("http://127\u30020.0.1/", "http://127.0.0.1/"),
+    ("http://0/", "http://0.0.0.0/"),
+    ("http://256/", "http://0.0.1.0/"),
+    ("http://4294967296/", None),
+    ("http://256.256.256.256/", None),
+    ("http://1.2.3.4.5/", None),
+    ("http://1.2.3.08/", None),
+    ("http://0x/", "http://0.0.0.0/"),
+    ("http://foo.0x4/", None),
+    # IPv6
+    ("http://[::1]/", "http://[::1]/"),
+    ("http://[0:0::1]:80/", "http://[::1]/"),
+    ("http://[::127.0.0.1]/", "http://[::7f00:1]/"),
+    ("http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
+    ("http://[1::2::3]/", None),
+    ("http://[::1%25eth0]/", None),
+    ("http://[www.example.com]/", None),
+    ("http://::1/", None),
+    # IDNA
+    ("http://b\u00fccher.de/", "http://xn--bcher-kva.de/"),
+    ("http://B\u00dcCHER.de/", "http://xn--bcher-kva.de/"),
+    ("http://fa\u00df.de/", "http://xn--fa-hia.de/"),
+    ("http://\uff47\uff4f\uff4f.com/", "http://goo.com/"),
+    ("http://a\u3002b/", "http://a.b/"),
+    ("http://h\u00ad/x", "http://h/x"),
+    ("http://\u200b/", None),
+    ("http://\ufdd0.com/", None),
+    ("http://goo\u3000goo.com/", None),
+    # no web URLs
+    ("ftp://h/", None),
+    ("file:///x", None),
+    ("mailto:a@b", None),
+    ("javascript:alert(1)", None),
+    ("data:text/html,x", None),
+    ("about:blank", None),
+    ("tel:1", None),
+    ("ws://h/", None),
+]
+
+
+@pytest.mark.parametrize(("reference", "path"), PATHS)
+def test_references_within_a_site(reference: str, path: str | None) -> None:
+    """Dots, slashes of both kinds, queries, escapes and whitespace lead where a browser would go."""
+    _check(reference, path and f"http://example.org{path}")
+
+
+@pytest.mark.parametrize(("reference", "url"), HOSTS)
+def test_references_to_a_host(reference: str, url: str | None) -> None:
+    """Each spelling of a host is one host, an address in any notation is that address, and nonsense is refused."""
+    _check(reference, url)
+
+
+def _check(reference: str, url: str | None) -> None:
+    if url is None:
+        with pytest.raises(UnusableUrl):
+            print(normalise(reference, BASE))
+    else:
+        assert normalise(reference, BASE) == url
+        assert normalise(url) == url
+
+
+@pytest.mark.parametrize(
+    ("base", "reference", "url"),
+    [
+        ("http://a.example", "x", "http://a.example/x"),
+        ("http://a.example?q", "x", "http://a.example/x"),
+        ("http://a.example/x/y/", "z", "http://a.example/x/y/z"),
+        ("http://a.example/x/y?a/b", "z", "http://a.example/x/z"),
+        ("http://a.example/x/y?a", "#f", "http://a.example/x/y?a"),
+        ("http://a.example/x/y?a", "?b", "http://a.example/x/y?b"),
+        ("http://a.example:8080/x", "/y", "http://a.example:8080/y"),
+        ("http://a.example:8080/x", "//b.example/y", "http://b.example/y"),
+        ("https://a.example/x", "//b.example:443/", "https://b.example/"),
+        ("https://a.example/x", "http:y", None),
+        ("https://a.example/x", "https:y", "https://a.example/y"),
+    ],
+)
+def test_bases_of_each_form(base: str, reference: str, url: str | None) -> None:
+    """Query, port and scheme of the base are kept where the reference does not replace them."""
+    assert normalise(reference, base) == (url or "http://y/")
+
+
+def test_the_tables_are_as_large_as_they_should_be() -> None:
+    """At least a hundred and forty references, each once."""
+    references = [reference for reference, _ in PATHS + HOSTS]
+    assert len(set(references)) == len(references) >= 140
+
+
+@pytest.mark.parametrize(("reference", "path"), PATHS)
+def test_links_are_joined_as_urls_are(reference: str, path: str | None) -> None:
+    """The quick way of `internal_links` comes to the same URLs as `normalise`, for every reference in the table."""
+    if any(character in reference for character in "\"'<>&\x00"):
+        return
+    page = f'<a href="{reference}">'.encode()
+    found = list(internal_links(page, "utf-8", BASE))
+    expected = f"http://example.org{path}"
+    assert found in ([expected], [])
+    if path and not path.startswith(("/foo/bar", "//")) and path.strip("/"):
+        assert found == [expected]
+
+
+_pieces = st.sampled_from(
+    [*"ab/\\:?#.@%[]& \t\n;", "%2e", "..", "//", "http:", "example.org", "\u00e4", "\u3002", "0x7f"]
+)
+_text = st.lists(_pieces, max_size=12).map("".join)
+
+
+@given(_text)
+def test_a_link_is_of_the_site_and_in_its_one_spelling(reference: str) -> None:
+    """Whatever a page writes, a link that is followed is on the page's own host and would be spelled so again."""
+    for url in internal_links(f'<a href="{reference}">'.encode(), "utf-8", BASE):
+        assert host_of(url) == "example.org" and normalise(url) == url and len(url) <= URL_CAP
+
+
+def test_the_first_base_counts() -> None:
+    """A second base of a page changes nothing, as in browsers."""
+    page = b'<base href="/one/"><base href="/two/"><a href=x>'
+    assert list(internal_links(page, "utf-8", BASE)) == ["http://example.org/one/x"]
+
+
+def test_a_calendar_of_ten_thousand_links_lists_nothing() -> None:
+    """Days and months without end are told by their looks, however the calendar spells them."""
+    days = [
+        text
+        for year, month in itertools.product(range(2000, 2083), range(1, 13))
+        for text in (
+            f"/calendar/{year}/{month}", f"/events/{year}/{month}/", f"/?year={year}&month={month}",
+            f"/diary?date={year}-{month}-01", f"/{year}/{month}/1", f"/x/{year}/{month}/28",
+            f"/show?cal={year}{month}", f"/show?x=1&day={year}-{month}", f"/{year}/{month}",
+            f"/kalender/m{year}-{month}",
+        )
+    ]  # fmt: skip
+    assert len(days) > 9_900
+    page = "".join(f'<a href="{day}">d</a>' for day in days).encode()
+    assert list(internal_links(page, "utf-8", BASE)) == []
+
+
+def test_session_ids_make_no_new_pages() -> None:
+    """Links that carry another visitor's number each time are not followed, in any of the usual forms."""
+    forms = ("/a;jsessionid={}", "/a?PHPSESSID={}", "/a?x=1&sid={}", "/(S({}))/a", "/a;sid={}?b", "/a?session_id={}&b")
+    page = "".join(f'<a href="{form.format(n)}">' for n in range(100) for form in forms).encode()
+    assert list(internal_links(page, "utf-8", BASE)) == []
+
+
+def test_paths_that_deepen_without_end_do_not() -> None:
+    """A page that links to `a/` or `../x/a/` below itself for ever is left after a few steps."""
+    for reference in ("a/", "b/a/", "x/y/z/", "./a/../a/b/"):
+        url, steps = "https://a.example/start/", 0
+        while found := next(internal_links(f"<a href='{reference}'>".encode(), "utf-8", url), None):
+            url, steps = found, steps + 1
+            assert steps < 10
