@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,7 @@ import zstandard
 from aiohttp import web
 
 from crawler import CrawlSettings
+from crawler.errors import ArchiveUnwritable
 from crawler.urls import host_of
 from crawler.warc_in import ArchivedPage, Skipped, pages_of
 from farmwatch.labelled import LabelledPages
@@ -212,3 +216,47 @@ def _some(found: LabelledPages, count: int) -> list[tuple[object, Page]]:
     """Pages spread over all labels."""
     step = max(1, len(found.labels) // count)
     return list(found._pages(found.labels[::step]))
+
+
+def test_a_disk_that_fills_stops_the_crawl_and_loses_no_page(
+    loopback: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the archive cannot be written no site is asked; then the crawl ends as whole as its archive."""
+    settings = settings_for(loopback.target, warc_folder=str(tmp_path))
+    driver = Driver(settings, Store())
+    write = os.write
+
+    def full(fd: int, data: bytes) -> int:
+        if str(tmp_path) in str(Path(f"/proc/self/fd/{fd}").readlink()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data)
+
+    try:
+        driver.round(HITS)
+        until = time.monotonic() + 20
+        while len(driver.store.pages) < 3:
+            assert time.monotonic() < until
+            driver.round()
+        monkeypatch.setattr(os, "write", full)
+        refused, asked = 0, 0
+        while refused < 20:
+            assert time.monotonic() < until
+            try:
+                driver.round()
+            except ArchiveUnwritable:
+                driver.stage.lost(range(len(driver.store.states)))
+                time.sleep(0.02)
+                refused += 1
+                asked = asked if refused > 5 else len(loopback.seen)  # what was under way may end
+        assert len(loopback.seen) == asked
+        monkeypatch.undo()
+        crawled = [page for page in driver.run() if page.outcome == "fetched"]
+    finally:
+        driver.close()
+    assert len({page.id for page in driver.store.pages}) == len(driver.store.pages)
+    assert {hit.id for hit in HITS} == {hit for page in driver.store.pages for hit in page.hits}
+    assert_clean(finished(tmp_path))
+    archived = {
+        record.headers["WARC-Target-URI"] for record in read_all(finished(tmp_path))[1:] if record.status == "200"
+    }
+    assert {page.final_url for page in crawled} <= archived

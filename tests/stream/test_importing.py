@@ -1,0 +1,48 @@
+"""An import on every log: what is there is known, whoever opens the log next."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from crawler.capture import Capture
+from crawler.jobs import Kind
+from crawler.settings import CrawlSettings
+from crawler.warc_in import pages_of
+from farmwatch.importing import Imported, import_pages, imported_hits
+from stream.log import Log
+from stream.topics import HITS, PAGES, all_topics
+from tests.stream.worlds import World
+from tests.warc_check import write
+
+PARTITIONS = 2
+
+
+def _import(log: Log, data: bytes) -> Imported:
+    known = imported_hits(log)
+    return import_pages(log, pages_of(io.BytesIO(data), CrawlSettings(), now_ms=2 * 10**12, known=known), known, print)
+
+
+def test_an_import_appends_what_is_not_there_yet(world: World, tmp_path: Path) -> None:
+    """A part of an archive, then the whole, then the whole again, each by another process: each page is there once."""
+    captures = [
+        Capture(
+            kind=Kind.PAGE,
+            url=f"http://site{number}.test/",
+            started_ms=1_700_000_000_000,
+            status=200,
+            headers=[(b"Content-Type", b"text/html")],
+            body=b"<html>%d</html>" % number,
+        )
+        for number in range(6)
+    ]
+    (file,) = write(tmp_path / "warc", captures)
+    data = file.read_bytes()
+    world.log.create(all_topics(PARTITIONS, "e"))
+    first = _import(world.log, data[: len(data) // 2])
+    assert 0 < first.pages < 6
+    assert _import(world.again(), data).pages == 6 - first.pages
+    last = _import(world.again(), data)
+    assert (last.pages, last.skipped, last.broken) == (0, {"known": 6}, 0)
+    for topic in (HITS, PAGES):
+        assert sum(1 for part in range(PARTITIONS) for _ in world.log.read(topic, part)) == 6
