@@ -17,12 +17,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 _HEAD_CAP = 65_536
+_TICK_S = 0.004
 _LONGEST_S = 60.0  # after which a handler that waits for nothing gives up
 
 
 @dataclass(slots=True)
 class Seen:
-    """A request as the server saw it; times are monotonic seconds. `ended` is 0 while it is answered."""
+    """A request as the server saw it; times are monotonic seconds. `ended` is 0 while it is answered.
+
+    It was read at `began`, and had come by then: at `earliest`, or later. On a busy machine much may lie in between.
+    """
 
     host: str
     path: str
@@ -31,6 +35,7 @@ class Seen:
     began: float
     ended: float = 0.0
     status: str = ""  # of the first line that was sent
+    earliest: float = 0.0
 
 
 @dataclass(slots=True)
@@ -101,6 +106,8 @@ class RawWeb:
         self.port = 0
         self.connections = 0
         self.heads = 0  # connections that ended without a readable request
+        self.longest_round_s = 0.0  # of the loop: how late this machine is with what is due at once
+        self._ticks = [0.0, 0.0, 0.0]  # when the loop last looked for requests, oldest first
         self._counts: dict[tuple[str, str], int] = {}
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
@@ -152,7 +159,7 @@ class RawWeb:
         host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
         path = [*first.split(" "), "", ""][1]
         address, port = writer.get_extra_info("sockname")[:2]
-        seen = Seen(host, path, headers, address, began)
+        seen = Seen(host, path, headers, address, began, earliest=self._ticks[0])
         self.seen.append(seen)
         number = self._counts[host, path] = self._counts.get((host, path), 0) + 1
         visit = Visit(host, path, port, headers, reader, writer, number)
@@ -174,7 +181,17 @@ class RawWeb:
         self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
 
+    async def _tick(self) -> None:
+        """Note when the loop goes round: what is read now came after the round before the last one began."""
+        while True:
+            now = time.monotonic()
+            if self._ticks[-1]:
+                self.longest_round_s = max(self.longest_round_s, now - self._ticks[-1])
+            self._ticks = [*self._ticks[1:], now]
+            await asyncio.sleep(_TICK_S)
+
     async def _start(self) -> None:
+        self._ticking = self._loop.create_task(self._tick())
         self.port = await self._listen(self._addresses[0], 0)
         for address in self._addresses[1:]:
             await self._listen(address, self.port)

@@ -62,7 +62,7 @@ class Certificates:
                 connection.context = contexts[name]
 
         first = next(iter(contexts.values()))
-        first.sni_callback = choose  # type: ignore[assignment]
+        first.sni_callback = choose
         return first
 
     def _context(self, host: str, kind: str) -> ssl.SSLContext:

@@ -1,0 +1,143 @@
+"""kill -9 at random moments of a crawl: no URL is lost, none is published twice, and little is asked for again.
+
+Only the crawler is killed, as a process of its own; the web's server is the witness of what it asked for. What is under
+way at a kill is what the server has seen and the log has no record of; nothing else may be asked for a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from crawler.hits_file import make_hit
+from crawler.settings import CrawlSettings
+from farmwatch.audit import audit
+from tests.crawl_process import Crawl
+from tests.raw_web import RawWeb, Visit, reply
+from tests.stream.kafka_broker import Broker
+
+SITES = [f"kill{n}.site{n}.test" for n in range(24)]
+PAGES = 36  # of a site
+MAPPED = 12  # of them, in its sitemap; the others are found one after the other
+ANSWER_S = 0.2  # at most; each page takes a time of its own, so that the sites fall out of step
+WAY_THERE = ("/robots.txt", "/sitemap.xml")
+
+pytestmark = pytest.mark.kill
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A moment between two lives of the process: nothing runs."""
+
+    restarted_at: float  # monotonic; the server sees nothing of the old life after it
+    recorded: frozenset[str]  # URLs with a page record
+
+
+async def answer(visit: Visit) -> None:
+    """Sites that take their time, and whose pages lead on from one to the next; pages 0 to 2 are found by hits."""
+    await asyncio.sleep(ANSWER_S * (zlib.crc32(f"{visit.host}{visit.path}".encode()) % 100) / 100)
+    here = f"http://{visit.host}:{visit.port}"
+    if visit.path == "/sitemap.xml":
+        places = "".join(f"<url><loc>{here}/p/{n}</loc></url>" for n in range(3, 3 + MAPPED))
+        await reply(f"<urlset>{places}</urlset>", content_type="application/xml")(visit)
+    elif visit.path.startswith("/p/"):
+        number = int(visit.path.removeprefix("/p/"))
+        links = "".join(f'<a href="/p/{n}">on</a>' for n in range(number + 1, min(number + 3, PAGES)))
+        await reply(f"<!doctype html><p>page {number} of {visit.host}</p>{links}")(visit)
+    else:
+        await reply("", "404 None")(visit)
+
+
+def settings(web: RawWeb, **changes: object) -> CrawlSettings:
+    """Fast, and with room for every page of a site."""
+    values: dict[str, object] = {
+        "contact": "https://crawler.example/about",
+        "delay_s": 0.25,
+        "domain_delay_s": 0.0,
+        "address_delay_s": 0.0,
+        "delay_per_second": 0.0,
+        "retry_s": 0.1,
+        "page_budget": PAGES + 10,
+        "link_depth": PAGES,
+        "ask_tdmrep": False,
+        "allow_private": True,
+        "resolve_to": {"*": f"127.0.0.1:{web.port}"},
+        "refetch_fetched_s": 0.0,
+        **changes,
+    }
+    return CrawlSettings(**values)  # type: ignore[arg-type]
+
+
+def kill_often(crawl: Crawl, web: RawWeb, kills: int, most_s: float) -> list[Kill]:
+    """Let the crawl run to its end, with so many kills on the way."""
+    seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
+    print(f"FARMWATCH_KILL_SEED={seed}")
+    chance = random.Random(seed)
+    crawl.hits([make_hit({"url": f"http://{site}:{web.port}/p/{n}"}) for site in SITES for n in range(3)])
+    done: list[Kill] = []
+    crawl.start()
+    while len(done) < kills:
+        seen, until = len(web.seen), time.monotonic() + (60 if chance.random() < 0.9 else chance.random())
+        while len(web.seen) == seen and time.monotonic() < until:
+            time.sleep(0.02)  # now and then it dies before it asks for anything
+        time.sleep(chance.uniform(0.0, most_s))
+        crawl.kill()
+        recorded = frozenset(page.url for page in crawl.pages())
+        time.sleep(0.05)  # what the old process had sent may still arrive
+        done.append(Kill(time.monotonic(), recorded))
+        crawl.start()
+    crawl.finish(180)
+    crawl.stop()
+    return done
+
+
+def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
+    """Nothing is lost, nothing is there twice, and what was asked for again was under way at a kill."""
+    pages = crawl.pages()
+    wanted = {f"http://{site}:{web.port}/p/{n}" for site in SITES for n in range(PAGES)}
+    assert Counter(page.url for page in pages) == Counter(wanted)
+    assert {(page.outcome, page.reason) for page in pages} == {("fetched", "")}
+    assert max(Counter(page.id for page in pages).values()) == 1
+    asked = [(f"http://{s.host}:{web.port}{s.path}", s.host, s.began) for s in web.seen if s.path not in WAY_THERE]
+    under_way: Counter[str] = Counter()
+    life_began = 0.0
+    for kill in kills:
+        this_life = [(host, url) for url, host, began in asked if life_began <= began < kill.restarted_at]
+        open_urls = {(host, url) for host, url in this_life if url not in kill.recorded}
+        life_began = kill.restarted_at
+        assert len(open_urls) == len({host for host, _ in open_urls}), "two requests to a site were under way at once"
+        under_way.update(url for _, url in open_urls)
+    again = {url: n - 1 for url, n in Counter(url for url, _, _ in asked).items() if n > 1}
+    mid_way = sum(0 < len(kill.recorded) < len(wanted) for kill in kills)
+    print(f"{len(kills)} kills, {mid_way} of them on the way: {sum(under_way.values())} pages were under way,")
+    print(f"{sum(again.values())} were asked for again")
+    assert {url: n for url, n in again.items() if n > under_way[url]} == {}
+    report = audit(crawl.log)
+    assert report.ok, report.broken[:5]
+    assert report.steps["hits -> pages"].waiting == 0
+    assert mid_way >= len(kills) // 3, "the crawl was over too soon to be killed"
+
+
+def test_thirty_kills_on_the_embedded_log(tmp_path: Path) -> None:
+    """Thirty kills at random moments: each URL has one record, and only what was under way is asked for again."""
+    with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web)) as crawl:
+        check(crawl, web, kill_often(crawl, web, 30, 1.0))
+
+
+@pytest.mark.kafka
+def test_five_kills_on_kafka(tmp_path: Path) -> None:
+    """The same on Kafka, where the frontier is restored from its changelog."""
+    broker = Broker().start()
+    try:
+        with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"kafka:{broker.address}", settings(web)) as crawl:
+            check(crawl, web, kill_often(crawl, web, 5, 2.0))
+    finally:
+        broker.close()
