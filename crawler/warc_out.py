@@ -27,7 +27,7 @@ from stream.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
-_WAITING_BYTES = 256 * 1024 * 1024  # bodies that may wait to be written; a tap that would add to more waits itself
+_WAITING_BYTES = 128 * 1024 * 1024  # bodies that may wait to be written; a tap that would add to more waits itself
 _SETTLE_S = 60.0  # a disk that takes longer does not work
 _ROOM_BYTES = 64 * 1024 * 1024  # free on the disk before a failed archive is tried again
 _SERIALS = 100_000
@@ -94,7 +94,9 @@ class WarcOut:
     def __call__(self, capture: Capture) -> None:
         """Take a capture to be written. Waits only while very much waits already."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting_bytes <= _WAITING_BYTES or self._error is not None)
+            self._changed.wait_for(
+                lambda: self._waiting_bytes <= _WAITING_BYTES or self._error is not None or not self._thread.is_alive()
+            )
             self._enqueue(capture)
 
     def settle(self) -> None:
@@ -218,7 +220,9 @@ class WarcOut:
             self._error = error
 
     def _unwritable(self, error: Exception) -> ArchiveUnwritable:
-        what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        what = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
         return ArchiveUnwritable(
             f"{self._folder}: the archive cannot be written: {what}. Nothing is crawled until it can be: make room, or"
             " set crawl.warc_folder to a folder that can be written to (empty: no archive)"

@@ -266,7 +266,7 @@ def test_a_link_in_the_place_of_a_leftover_is_not_followed(tmp_path: Path) -> No
     folder = tmp_path / "warc"
     folder.mkdir()
     (folder / "x.warc.gz.open").symlink_to(outside)
-    with pytest.raises(ArchiveUnwritable):
+    with pytest.raises(ArchiveUnwritable, match="x.warc.gz.open"):
         WarcOut(settings_in(folder))
     assert outside.read_bytes() == b"keep"
 
