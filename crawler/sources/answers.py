@@ -74,8 +74,11 @@ def list_at(name: str, value: Any, path: str) -> list[Any]:
 
 
 def text_of(value: Any) -> str:
-    """A title or snippet as text, white space folded and cut; "" for what is none."""
-    return " ".join(value[: 4 * _TEXT_CAP].split())[:_TEXT_CAP] if isinstance(value, str) else ""
+    """A title or snippet as text, white space folded, without control characters, and cut; "" for what is none."""
+    if not isinstance(value, str):
+        return ""
+    folded = " ".join(value[: 4 * _TEXT_CAP].split())[:_TEXT_CAP]
+    return folded if folded.isprintable() else "".join(filter(str.isprintable, folded))
 
 
 def read_items(items: Iterable[Any], read: Callable[[dict[str, Any], int], Found]) -> tuple[list[Found], list[str]]:

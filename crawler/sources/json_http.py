@@ -22,10 +22,11 @@ class JsonHttp:
         """`name` is the source's; `key` may be empty where none is wanted."""
         self.name = name
         self._settings = settings
-        self._secret = {settings.key_header: settings.key_prefix + key} if settings.key_header and key else {}
+        self._header = {settings.key_header: settings.key_prefix + key} if settings.key_header and key else {}
+        self._param = {settings.key_param: key} if settings.key_param and key else {}
         self._means = {
             401: "check the key",
-            403: f"the key is wrong, or lacks the right: search.json_http.{name} says how it is sent (key_header)",
+            403: f"the key is wrong, or lacks the right: search.json_http.{name} says how it is sent",
         }
 
     def request(self, query: Query, page: int) -> Request:
@@ -40,7 +41,7 @@ class JsonHttp:
             "country": query.country,
         }
         url = _FIELD.sub(lambda field: quote(values[field[1]], safe=""), settings.url)
-        return Request(url, {"Accept": "application/json", **settings.headers}, self._secret)
+        return Request(url, {"Accept": "application/json", **settings.headers}, self._header, self._param)
 
     def results(self, answer: Answer, page: int) -> Results:  # noqa: ARG002 - the answer says all
         """What an answer says. Raises SourceError."""

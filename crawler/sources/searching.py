@@ -205,7 +205,7 @@ class Searcher:
                         usage, why, wait, asked_s, self._clock(), self._draw
                     )
                 )
-                _log.info(
+                _log.warning(
                     "source_parked", source=self.source.name, why=why, attempt=attempt, until=self._parked_until()
                 )
             else:

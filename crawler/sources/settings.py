@@ -121,6 +121,7 @@ class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, 
     count: Count = 10  # what {count} is
     key_header: str = ""  # header that carries the key, such as X-Api-Key
     key_prefix: str = ""  # put before the key in that header, such as "Bearer "
+    key_param: str = ""  # parameter of the URL that carries the key, where no header does
     headers: dict[str, str] = {}  # further headers; no secrets
 
     def __post_init__(self) -> None:
@@ -140,8 +141,11 @@ class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, 
                 raise ValueError(f"headers holds {name[:40]!r}: a key goes into key_env or key_file, with key_header")
             if not _HEADER.fullmatch(name) or not value.isprintable():
                 raise ValueError(f"headers: {name[:40]!r} is no header")
-        if self.key_header and not _HEADER.fullmatch(self.key_header):
-            raise ValueError("key_header is no name of a header")
+        for name in ("key_header", "key_param"):
+            if getattr(self, name) and not _HEADER.fullmatch(getattr(self, name)):
+                raise ValueError(f"{name} is no name of a header or a parameter")
+        if (self.key_env or self.key_file) and not (self.key_header or self.key_param):
+            raise ValueError("a key is named and not how it is sent: set key_header or key_param")
 
 
 class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

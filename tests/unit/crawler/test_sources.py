@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from crawler.settings import CrawlSettings
+from crawler.sources.keys import read_key
 from crawler.sources.opening import configured, open_source, settings_for, source_names
 from crawler.sources.settings import JsonHttpSettings, SearchSettings
 from crawler.sources.source import (
@@ -216,7 +219,7 @@ def test_brave_stops_at_its_tenth_page_and_where_it_says_so() -> None:
         ("mojeek", 200, b'{"response": {"status": "ERROR: Access Denied"}}', SourceRefused, "Access Denied"),
         ("marginalia", 503, b"", SourceBusy, "key of your own"),
         ("marginalia", 403, b"", SourceRefused, "blocked"),
-        ("mine", 403, b"", SourceRefused, "key_header"),
+        ("mine", 403, b"", SourceRefused, "search.json_http.mine says how"),
         ("mine", 404, b"", SourceRefused, "nothing at this URL"),
         ("mine", 400, b"", QueryRefused, "does not understand"),
         ("commoncrawl", 403, b"", SourceRefused, "wait a day"),
@@ -293,6 +296,69 @@ def test_an_answer_that_is_no_json_is_bad_not_fatal(body: bytes) -> None:
     """Depth without end and bytes of nothing are answers that are asked for again."""
     with pytest.raises(BadAnswer):
         _open("searxng").results(_answer(body), 1)
+
+
+def test_control_characters_of_an_answer_go_nowhere() -> None:
+    """Titles, engines and what a source says of itself must not steer a terminal."""
+    spoiled = {"results": [{"url": "https://a.example/", "title": "a\x1b[2Jb\n c", "engine": "\x07e"}]}
+    (found,) = _open("searxng").results(_answer(spoiled), 1).found
+    assert (found.title, found.engine) == ("a[2Jb c", "e")
+    with pytest.raises(SourceRefused) as raised:
+        _open("mojeek").results(_answer({"response": {"status": "ERROR \x1b]0;x\x07"}}), 1)
+    assert str(raised.value).isprintable()
+
+
+def test_a_key_of_json_http_may_be_a_parameter() -> None:
+    """It stands apart from the URL; a key of which nobody says how it is sent is refused."""
+    settings = JsonHttpSettings(url="https://a.example/?q={query}", key_env="MINE_KEY", key_param="api_key")
+    source = open_source(SearchSettings(json_http={"second": settings}), "second", ENVIRONMENT, CrawlSettings())
+    request = source.request(QUERY, 1)
+    assert (request.secret_params, request.secret_headers) == ({"api_key": KEY}, {})
+    assert not source.results(_answer({"results": [{"url": "https://b.example/"}]}), 1).more
+    with pytest.raises(ValueError, match="key_header or key_param"):
+        JsonHttpSettings(url="https://a.example/?q={query}", key_env="MINE_KEY")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"url": "https://a.example/"}, "no {query}"),
+        ({"url": "https://a.example/?q={query}&k={key}"}, "{key}"),
+        ({"url": "ftp://a.example/{query}"}, "no http or https URL"),
+        ({"url": "https://{query}.example/"}, "no http or https URL"),
+        ({"url": "https://a.example/?q={query}&token=x"}, "holds a key"),
+        ({"url": "https://a.example/?q={query}", "headers": {"X-Api-Key": "x"}}, "a key goes into"),
+        ({"url": "https://a.example/?q={query}", "headers": {"X-A": "a\r\nX-B: c"}}, "is no header"),
+        ({"url": "https://a.example/?q={query}", "items": ".".join("abcdefghijklmnopqrst")}, "more than 16 parts"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any], said: str) -> None:
+    """With what is wrong, before anything is asked."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        JsonHttpSettings(**wrong)
+
+
+@pytest.mark.parametrize("name", ["brave", "file", "Mine", "a b", "x" * 40])
+def test_a_name_of_json_http_is_one_word_and_not_taken(name: str) -> None:
+    """It becomes the source of hits and a label of metrics."""
+    with pytest.raises(ValueError, match="cannot be a source's name"):
+        SearchSettings(json_http={name: MINE})
+
+
+def test_a_key_file_is_taken_before_the_environment(tmp_path: Path) -> None:
+    """Its content is the key; one that is empty, absent or no key is told without its content."""
+    file = tmp_path / "key"
+    file.write_text(f" {KEY}-of-the-file\n")
+    brave = replace(SearchSettings().brave, key_file=str(file))
+    assert read_key("brave", brave, ENVIRONMENT) == f"{KEY}-of-the-file"
+    for content, said in ("", "is empty"), (f"{KEY}\nsecond line", "holds no key"), ("ä" * 9, "holds no key"):
+        file.write_text(content)
+        with pytest.raises(MissingKey, match=said) as raised:
+            read_key("brave", brave, ENVIRONMENT)
+        assert KEY not in str(raised.value)
+    file.unlink()
+    with pytest.raises(MissingKey, match="cannot be read"):
+        read_key("brave", brave, ENVIRONMENT)
 
 
 def test_results_of_one_answer_are_capped() -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from crawler.sources.ledger import Ledger
 from farmwatch.errors import Exit
+from stream.metrics import SPECS
 from stream.opening import open_log
 from stream.records import Hit, decode
 from stream.topics import HITS
@@ -217,6 +218,18 @@ def test_a_key_in_the_configuration_is_refused_without_repeating_it(
     assert ran.code == Exit.USAGE
     assert "search" in ran.err
     assert KEY not in ran.out + ran.err
+
+
+def test_the_tables_of_the_documentation_load(farmwatch: Runner, tmp_path: Path) -> None:
+    """Each TOML of docs/sources.md is a configuration, and every metric that it names exists."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "sources.md").read_text(encoding="utf-8")
+    tables = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert len(tables) == 6
+    for table in tables:
+        (tmp_path / "farmwatch.toml").write_text(table)
+        assert farmwatch("config", "show").code == Exit.OK, table
+    known = {f"farmwatch_{spec.name}" + ("_total" if spec.kind == "counter" else "") for spec in SPECS}
+    assert set(re.findall(r"farmwatch_[a-z_]+", page)) <= known
 
 
 def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:
