@@ -18,7 +18,7 @@ import msgspec
 
 from crawler.errors import UnusableUrl
 from crawler.frontier import Frontier
-from crawler.frontier_report import QUEUES, rows_of
+from crawler.frontier_report import QUEUES, require_readable, rows_of
 from crawler.jobs import Answer, Job, Kind, Outcome
 from crawler.registrable import registrable_domain
 from crawler.robots import RobotsShelf
@@ -106,7 +106,7 @@ class DryRun:
         *,
         partition: int = 0,
     ) -> None:
-        """Plan the sites of a partition, with what CRAWL has not read of it."""
+        """Plan the sites of a partition, with what CRAWL has not read of it: held in memory. Raises OldFrontier."""
         new: dict[str, tuple[list[Hit], list[Decision]]] = {}
         for hit in hits:
             new.setdefault(hit.site, ([], []))[0].append(hit)
@@ -149,7 +149,8 @@ class DryRun:
         decisions: Sequence[Decision] = (),
         requests: int = 1,
     ) -> SitePlan:
-        """One site, with its first `requests` requests."""
+        """One site, with its first `requests` requests. Raises OldFrontier."""
+        require_readable(state)
         staged = KeyedState(state)
         pages: list[Page] = []
         plan = SitePlan(site=site, domain=registrable_domain(site), hits=len(hits))
@@ -197,6 +198,8 @@ class DryRun:
             return ""
         if row.parked_until > self._now:
             return "parked"
+        if due < self._now:
+            return "begin"
         return "delay" if store.has_work(row) else "revisit"
 
     def _walk(self, plan: SitePlan, staged: KeyedState, pages: list[Page], requests: int) -> None:

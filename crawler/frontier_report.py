@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from crawler.rows import QUEUE, Priority, SiteRow, site_key, unpack
+from crawler.errors import OldFrontier
+from crawler.rows import FORMAT, QUEUE, TOTALS_KEY, Priority, SiteRow, Totals, site_key, unpack
 from crawler.settings import CrawlSettings
 from crawler.site_store import SiteStore
 from crawler.statuses import Status
@@ -130,7 +131,8 @@ class FrontierReader:
         self._limit = limit
 
     def add(self, state: StateReader) -> None:
-        """Read a partition."""
+        """Read a partition. Raises OldFrontier."""
+        require_readable(state)
         lines = SiteLines(state, self._settings, self._now)
         for _, value in rows_of(state, _SITES):
             self._count(lines.line(unpack(SiteRow, value)))
@@ -193,6 +195,15 @@ class _Shortlist:
     def lines(self) -> list[SiteLine]:
         most = len(self._found) if self._limit is None else self._limit
         return heapq.nsmallest(most, self._found, key=lambda line: (self._order(line), line.site))
+
+
+def require_readable(state: StateReader) -> None:
+    """Raises OldFrontier for rows that another version of this program has laid out."""
+    value = state.get(TOTALS_KEY)
+    if value is not None and unpack(Totals, value).format != FORMAT:
+        raise OldFrontier(
+            "the frontier in this log was written by another version of farmwatch: look at it with that version"
+        )
 
 
 def rows_of(state: StateReader, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -6,7 +6,7 @@ import heapq
 
 import msgspec
 
-from crawler.frontier_report import QUEUES, SiteLine, SiteLines, rows_of
+from crawler.frontier_report import QUEUES, SiteLine, SiteLines, require_readable, rows_of
 from crawler.rows import SitemapRow, SiteRow, UrlRow, robots_key, site_key, sitemap_key, unpack, url_key
 from crawler.settings import CrawlSettings
 from crawler.statuses import Status
@@ -47,7 +47,11 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
 def site_report(
     state: StateReader, settings: CrawlSettings, site: str, now_ms: int, limit: int | None
 ) -> SiteReport | None:
-    """All of a site with its first `limit` URLs (None: all), those that wait first; None for an unknown one."""
+    """All of a site with its first `limit` URLs (None: all), those that wait first; None for an unknown one.
+
+    Raises OldFrontier.
+    """
+    require_readable(state)
     value = state.get(site_key(site))
     if value is None:
         return None

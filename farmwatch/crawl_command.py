@@ -161,6 +161,8 @@ class _Onlooker:
                 if log is not None and not self._stop.is_set() and self._is_done(log):
                     self._stop.set()
                 if self._hurry.is_set():
+                    if self._view is not None:
+                        self._view.close()
                     os._exit(Exit.INTERRUPTED)  # what is committed is whole, what is under way is still queued
         finally:
             if log is not None:

@@ -207,7 +207,7 @@ def _why(plan: SitePlan, now_ms: int) -> str:
                 "parked": "parked",
                 "revisit": "rests until then, when what is known is asked for again",
                 "domain": f"other hosts of {plan.domain} come first (crawl.domain_delay_s)",
-                "begin": "a crawl that begins waits crawl.domain_delay_s once: another may just have ended",
+                "begin": "a crawl that begins waits one delay: the one before may just have asked",
             }[plan.waits_for]
         )
     elif not plan.requests:

@@ -37,18 +37,13 @@ def drawn(figures: CrawlFigures, where: str, most_in_flight: int) -> RenderableT
             f" {size(figures.received_bytes)}"
         ),
     )
-    table.add_row("in flight", Text(f"{figures.in_flight} of {counted_most(most_in_flight)}"))
+    table.add_row("in flight", Text(f"{figures.in_flight} of {most_in_flight} requests at most"))
     table.add_row("sites", Text(_sites(figures, " · ")))
     table.add_row("due", Text(_due(figures)))
     table.add_row("left", Text(f"{figures.queued:,} URLs queued{_left(figures)}"))
     table.add_row("last minute", Text(_outcomes(figures)))
     heading = Text(one_line(f"crawl on {where}, {lasting(figures.running_s)}"), style="bold")
     return Group(heading, table)
-
-
-def counted_most(most: int) -> str:
-    """How many requests may be under way."""
-    return f"{most} requests at most"
 
 
 class CrawlView:
@@ -65,17 +60,25 @@ class CrawlView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        self.close()
 
     def show(self, figures: CrawlFigures) -> None:
         """Draw these figures in place of the last ones."""
         self._live.update(drawn(figures, self._where, self._most), refresh=True)
 
+    def close(self) -> None:
+        """End the view; the last figures stay, and the terminal is as it was."""
+        self._live.stop()
+
 
 def _sites(figures: CrawlFigures, between: str) -> str:
-    parked = f" ({figures.parked:,} of them parked)" if figures.parked else ""
-    parts = (f"{figures.active:,} active{parked}", f"{figures.resting:,} resting", f"{figures.stopped:,} stopped")
-    return between.join(parts)
+    counts = {
+        "active": figures.active - figures.parked,
+        "parked": figures.parked,
+        "resting": figures.resting,
+        "stopped": figures.stopped,
+    }
+    return between.join(f"{count:,} {state}" for state, count in counts.items())
 
 
 def _due(figures: CrawlFigures) -> str:

@@ -48,5 +48,5 @@ def size(size_bytes: float) -> str:
 def queue_in_words(queued: Mapping[str, int]) -> str:
     """URLs by the queue in which they wait: 3 of hits, 12 of links, 1 again."""
     return ", ".join(
-        f"{count:,} again" if name == "again" else f"{count:,} of {name}" for name, count in queued.items() if count
+        f"{count} again" if name == "again" else f"{count} of {name}" for name, count in queued.items() if count
     )

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,11 @@ def web() -> Iterator[LoopbackWeb]:
 class Commands:
     """farmwatch in a folder of its own, its crawler sent to a web."""
 
-    def __init__(self, folder: Path, web: LoopbackWeb, capture: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path, url: str, web: LoopbackWeb, capture: pytest.CaptureFixture[str]) -> None:
         settings = {
-            "log.url": f"sqlite:{folder / 'log'}",
+            "log.url": url,
+            "log.prefix": f"t{uuid.uuid4().hex[:12]}.",
+            "log.state_folder": str(folder / "state"),
             "log.partitions": "4",
             "metrics.port": "0",
             "up.status_s": "0.2",
@@ -92,13 +95,21 @@ class Commands:
 
 
 @pytest.fixture
+def kafka_url() -> str:
+    """The broker that the tests share."""
+    from tests.stream.kafka_broker import broker
+
+    return f"kafka:{broker()}"
+
+
+@pytest.fixture
 def commands(
     tmp_path: Path, web: LoopbackWeb, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Commands:
     """Commands over the web, with a file of hits in their folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hits.txt").write_text("\n".join(HITS) + "\n", encoding="utf-8")
-    return Commands(tmp_path, web, capfd)
+    return Commands(tmp_path, f"sqlite:{tmp_path / 'log'}", web, capfd)
 
 
 def starts(web: LoopbackWeb, after: int = 0) -> list[tuple[str, str]]:
@@ -156,7 +167,7 @@ def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> No
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
-    assert out == "" and "pages fetched" in err and "1 of them parked" in err and "draining" in err
+    assert out == "" and "pages fetched" in err and "1 parked" in err and "draining" in err
 
     plans = commands.json("crawl", "--dry-run")
     rows = [line.split("\t") for line in commands.run("crawl", "--dry-run").splitlines()[1:]]
@@ -188,3 +199,24 @@ def test_a_crawl_without_hits_is_done_at_once(commands: Commands, web: LoopbackW
     (commands.folder / "bad.txt").write_text("http://canary.invalid/\n", encoding="utf-8")
     commands.crawl_to_the_end("--hits", "bad.txt", code=1)
     assert not web.requests
+
+
+@pytest.mark.kafka
+def test_on_kafka_it_is_the_same(
+    tmp_path: Path,
+    kafka_url: str,
+    web: LoopbackWeb,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a broker, where state is read from its changelog: crawl to the end, what is left, and what would come next."""
+    monkeypatch.chdir(tmp_path)
+    commands = Commands(tmp_path, kafka_url, web, capfd)
+    (tmp_path / "hits.txt").write_text("\n".join(HITS) + "\n", encoding="utf-8")
+    commands.crawl_to_the_end("--hits", "hits.txt")
+    assert {(host, "/1") for host in FARM} <= set(starts(web))
+    (report,) = commands.json("frontier")
+    assert report["sites"] == {"active": 0, "parked": 0, "resting": 3, "stopped": 0}
+    plans = commands.json("crawl", "--dry-run")
+    assert [(plan["site"], plan["waits_for"]) for plan in plans if plan["requests"]] != []
+    assert {plan["waits_for"] for plan in plans} == {"revisit"}

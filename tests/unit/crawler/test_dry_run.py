@@ -98,6 +98,15 @@ def test_a_parked_site_waits_for_its_time() -> None:
     assert [(each.kind, each.at) for each in plan.requests] == [("page", asked + 600_000)]
 
 
+def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
+    """A crawl that begins does not know when the one before it asked last: what was due already waits a delay first."""
+    site = Site()
+    site.hits(*hits_of(A))
+    site.now += 60_000
+    plan = plan_of(site)
+    assert (plan.waits_for, plan.requests[0].at) == ("begin", site.now + 5000)
+
+
 def test_a_page_that_is_known_is_asked_for_with_a_condition() -> None:
     """A resting site is due on the day of its re-visit, and the request says that it is conditional."""
     site = Site(refetch_fetched_s=86_400.0, use_sitemaps=False, robots_ttl_s=1e9)

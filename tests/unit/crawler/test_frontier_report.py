@@ -5,9 +5,13 @@ from __future__ import annotations
 import tracemalloc
 from bisect import bisect_right
 
+import pytest
+
+from crawler.dry_run import DryRun
+from crawler.errors import OldFrontier
 from crawler.frontier_report import FrontierReader, FrontierReport
 from crawler.registrable import registrable_domain
-from crawler.rows import SiteRow, pack, site_key
+from crawler.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from crawler.settings import CrawlSettings
 from crawler.site_report import site_report
 from crawler.statuses import Status
@@ -104,6 +108,19 @@ def test_one_site_is_told_with_its_urls_in_order() -> None:
     assert site_report(site.committed, site.settings, "none.test", site.now, None) is None
 
 
+def test_rows_of_another_version_are_not_guessed_at() -> None:
+    """A frontier of another format is refused by name, by the reports and by the dry run."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/"))
+    site.committed.rows[TOTALS_KEY] = (pack(Totals(format=1)), None)
+    with pytest.raises(OldFrontier, match="another version"):
+        report_of(site)
+    with pytest.raises(OldFrontier):
+        site_report(site.committed, site.settings, "a.test", site.now, None)
+    with pytest.raises(OldFrontier):
+        DryRun(site.settings, site.now, None).add(site.committed)
+
+
 class _Large:
     """A frontier of 100,000 sites with a URL each in the queue, made as it is read; of what is asked for, no more."""
 
@@ -111,6 +128,10 @@ class _Large:
 
     def __init__(self) -> None:
         self.keys: list[bytes] = []
+
+    def get(self, key: bytes) -> bytes | None:
+        """As `StateReader.get`."""
+        return None
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
         """As `StateReader.scan`."""
@@ -162,6 +183,9 @@ def test_large_domains_are_found_among_many_names() -> None:
     names = [key for key, _ in keys]
 
     class Rows:
+        def get(self, key: bytes) -> bytes | None:
+            return None
+
         def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
             first = 0 if after is None else bisect_right(names, after)
             return keys[first : first + limit] if prefix == site_key("") else []
