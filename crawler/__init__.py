@@ -5,7 +5,7 @@ What needs the HTTP client is loaded when it is first asked for, so that the com
 
 from typing import TYPE_CHECKING, Any
 
-from crawler.errors import BadCrawlSettings, CrawlError, NoContact, UnusableUrl
+from crawler.errors import BadCrawlSettings, CrawlError, NoContact, OldFrontier, UnusableUrl
 from crawler.hits_file import BadLine, hit_id, make_hit, read_hits
 from crawler.settings import CrawlSettings
 from crawler.urls import fetch_id, normalise, page_id, site_of
@@ -21,6 +21,7 @@ __all__ = [
     "CrawlStage",
     "FrontierCounts",
     "NoContact",
+    "OldFrontier",
     "UnusableUrl",
     "fetch_id",
     "frontier_left",

@@ -77,7 +77,7 @@ class Arrivals:
         """A hit for a URL that waits already: it is remembered, and a discovered URL becomes a hit's."""
         if hit not in found.hits and len(found.hits) < _HITS_CAP:
             found.hits.append(hit)
-        if found.place in (Priority.HIT, Priority.AGAIN):
+        if found.place is Priority.HIT or (found.place is Priority.AGAIN and found.visit > 0):
             self._store.put_url(row, page, found)
             return
         self._store.unqueue(row, found)

@@ -180,6 +180,7 @@ class SiteStore:
 
     def schedule(self, row: SiteRow, page: bytes, found: UrlRow, from_ms: int) -> None:
         """Note when a URL that is done with is asked for again, counted from `from_ms`, if ever; and store it."""
+        self._unschedule(row, page, found)
         wait_s = refetch_s(self.settings, found.status, found.reason)
         if wait_s > 0:
             found.due = from_ms + int(1000 * wait_s)

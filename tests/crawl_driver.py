@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from crawler.crawl_stage import CrawlStage
+from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
 from stream.log import partition_of
@@ -119,8 +119,8 @@ class Driver:
 
     @property
     def at_rest(self) -> bool:
-        """Whether the committed frontier has nothing left to do."""
-        return all(state.next_due() is None for state in self.store.states)
+        """Whether the committed frontier has nothing left to do but visits that lie ahead."""
+        return frontier_left(self.store, len(self.store.states)).active == 0  # type: ignore[arg-type]
 
     def run(self, records: Sequence[Record] = (), *, limit_s: float = 20.0) -> list[Page]:
         """Rounds until the frontier is at rest; returns all pages of the store."""

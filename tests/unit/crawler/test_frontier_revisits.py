@@ -162,6 +162,25 @@ def test_what_a_redirect_led_to_may_have_an_interval() -> None:
     assert [(page.url, page.visit) for page in site.pages][1:] == [("http://a.test/moved", 1)]
 
 
+def test_a_hit_for_what_only_redirects_led_to_has_a_record_even_if_its_site_is_stopped() -> None:
+    """A hit that comes while such a URL waits makes it a hit's: its first visit is recorded, as a refusal if need be."""
+    site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
+    later(site)
+    site.hits(*hits_of("http://a.test/moved"))
+    site.decide(stop=True)
+    site.walk()
+    assert [(page.url[-5:], page.reason) for page in site.pages[1:]] == [("moved", "site_decided")]
+
+
+def test_a_url_has_one_place_in_the_plan() -> None:
+    """A hit on a stopped site for a URL that is planned takes it out of the plan, or moves it."""
+    site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
+    site.decide(stop=True)
+    site.hits(*hits_of("http://a.test/moved"))
+    planned = [key[-16:] for key in site.committed.rows if key.startswith(b"v")]
+    assert planned == [page_bytes("http://a.test/1")]
+
+
 def test_a_refusal_that_lasts_leaves_no_second_record() -> None:
     """What robots.txt still forbids is looked at again without a request and without a record, until it allows it."""
     site = site_with(refetch_refused_s=2 * DAY_S)

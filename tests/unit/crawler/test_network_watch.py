@@ -56,6 +56,21 @@ def test_dead_sites_of_a_live_web_are_none() -> None:
     assert watch.is_down(LATER_MS + 10_000)
 
 
+def test_what_says_nothing_of_the_network_changes_nothing() -> None:
+    """A name that is known not to exist, and a job that was put off, neither count as failures nor end their row."""
+    silent = [answer("x.test", "dns_no_name"), answer("x.test", "dns_no_address")]
+    silent.append(answer("x.test", "", outcome=Outcome.DEFERRED))
+    watch = NetworkWatch(SETTINGS)
+    for _ in range(20):
+        for said in silent:
+            watch.note(said, LATER_MS, has_answered=True)
+    assert not watch.is_down(LATER_MS + 10_000)
+    fail(watch, 5)
+    for said in silent:
+        watch.note(said, LATER_MS, has_answered=True)
+    assert watch.is_down(LATER_MS + 10_000)
+
+
 def test_any_http_status_is_an_answer() -> None:
     """An error of a server, or of TLS, shows that the network works; what we refuse ourselves shows nothing."""
     for reason, status, is_down in (("http_503", 503, False), ("tls", 0, False), ("private_address", 0, True)):
