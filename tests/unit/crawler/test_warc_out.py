@@ -167,9 +167,9 @@ _VALUE = st.binary(max_size=60).map(lambda value: bytes(b for b in value if b >=
         st.builds(
             capture,
             st.integers(0, 10**9),
-            status=st.integers(200, 599),
+            status=st.integers(200, 599).filter(lambda status: status != 304),
             reason=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20),
-            headers=st.lists(st.tuples(_TOKEN, _VALUE), max_size=8),
+            headers=st.lists(st.tuples(_TOKEN | st.just(b"Transfer-Encoding"), _VALUE), max_size=8),
             body=st.binary(max_size=3000),
             version=st.sampled_from(["HTTP/1.0", "HTTP/1.1"]),
         ),
@@ -189,14 +189,12 @@ def test_whatever_was_captured_reads_back_byte_by_byte(tmp_path: Path, captures:
     raw = b"".join(gzip.decompress(file.read_bytes()) for file in finished(folder))
     at = 0
     for one in captures:
-        lines = [name + b": " + value for name, value in one.headers]
+        lines = [name.replace(b"Transfer-", b"X-Crawler-Transfer-") + b": " + value for name, value in one.headers]
         start = f"{one.version} {one.status} {one.reason}".encode()
-        block = b"\r\n".join([start, *lines, b"", b""]) + one.body
-        renamed = re.sub(rb"(?im)^transfer-encoding: ", b"X-Crawler-Transfer-Encoding: ", block)
-        at = raw.find(renamed, at)
+        at = raw.find(b"\r\n\r\n" + b"\r\n".join([start, *lines, b"", b""]) + one.body + b"\r\n\r\n", at)
         assert at > 0
-    bodies = [one.body for one in read_all(finished(folder)) if one.kind in ("response", "revisit")]
-    assert bodies == [b"" if one.status == 304 else one.body for one in captures] or 304 in [c.status for c in captures]
+    responses = [one for one in read_all(finished(folder)) if one.kind == "response"]
+    assert [one.body for one in responses] == [one.body for one in captures]
 
 
 def test_files_rotate_by_size(tmp_path: Path) -> None:
@@ -266,7 +264,7 @@ def test_a_link_in_the_place_of_a_leftover_is_not_followed(tmp_path: Path) -> No
     folder = tmp_path / "warc"
     folder.mkdir()
     (folder / "x.warc.gz.open").symlink_to(outside)
-    with pytest.raises(ArchiveUnwritable, match="x.warc.gz.open"):
+    with pytest.raises(ArchiveUnwritable, match=r"x\.warc\.gz\.open"):
         WarcOut(settings_in(folder))
     assert outside.read_bytes() == b"keep"
 
