@@ -14,10 +14,10 @@ import msgspec
 import structlog
 
 from crawler.errors import UnusableUrl
-from crawler.hits_file import make_hit
 from crawler.sources import usage as using
 from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.ledger import Ledger, Round
+from crawler.sources.recording import hit_output, page_outputs
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import (
     Answer,
@@ -33,10 +33,8 @@ from crawler.sources.source import (
 from crawler.sources.usage import Usage
 from crawler.warc_in import ArchivedPage
 from stream.errors import StreamError
-from stream.log import Output, partition_of
+from stream.log import Output
 from stream.metrics import Metrics
-from stream.records import encode
-from stream.topics import HITS, PAGES
 
 _log = structlog.get_logger()
 _SLICE_S = 60.0  # a long wait is looked at again so often: another process may have changed what is waited for
@@ -278,24 +276,12 @@ class Searcher:
         return hits
 
     def _hit(self, query: Query, page: int, places: int, found: Found, started_ms: int) -> list[Output]:
-        """The hit of a result; its id is that of the round, so that a round that is repeated in part finds it again."""
-        fields = {
-            "url": found.url,
-            "query_id": query.id,
-            "query": query.text,
-            "source": self.source.name,
-            "engine": found.engine,
-            "rank": places + found.rank,
-            "result_page": page,
-            "title": found.title,
-            "snippet": found.snippet,
-            "fetched_at": started_ms,
-        }
+        """The hit of a result; none where it cannot be one."""
+        rank, now_ms = places + found.rank, int(self._clock() * 1000)
         try:
-            hit = msgspec.structs.replace(make_hit(fields), fetched_at=int(self._clock() * 1000))
-            return [self._output(HITS, hit.site, encode(hit))]
+            return [hit_output(self.source.name, query, found, page, rank, started_ms, now_ms, self._partitions)]
         except (UnusableUrl, ValueError) as error:
-            _log.info("result_skipped", source=self.source.name, rank=places + found.rank, why=str(error)[:200])
+            _log.info("result_skipped", source=self.source.name, rank=rank, why=str(error)[:200])
             return []
 
     async def _imported(self, query: Query, found: Found) -> list[Output]:
@@ -312,14 +298,7 @@ class Searcher:
         if not isinstance(page, ArchivedPage):
             _log.info("record_skipped", source=archive.name, why=page[:200])
             return []
-        hit = msgspec.structs.replace(page.hit, query_id=query.id, query=query.text)
-        return [
-            self._output(HITS, hit.site, encode(hit)),
-            self._output(PAGES, page.page.site, encode(page.page)),
-        ]
-
-    def _output(self, topic: str, site: str, value: bytes) -> Output:
-        return Output(topic, partition_of(site, self._partitions), site.encode(), value)
+        return page_outputs(query, page, self._partitions)
 
     async def _hold(self, outputs: list[Output]) -> None:
         self._waiting += outputs
