@@ -22,9 +22,9 @@ from crawler.settings import CrawlSettings
 log = structlog.get_logger(__name__)
 
 _FAILURES, _SITES = 10, 5  # ten: before any of five sites that fail in turn has failed for the third time
-_NO_ANSWER = frozenset({"dns", "connection", "timeout"})
-# Answers that tell nothing of the network: ours, and a nameserver's that may have been asked long ago
-_SILENT = frozenset({"private_address", "internal_error", "dns_no_name", "dns_no_address"})
+# A router without its line may well say that no name exists
+_NO_ANSWER = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "timeout"})
+_OURS = frozenset({"private_address", "internal_error"})  # answers that tell nothing of the network
 _SUMMARY_MS = 60_000
 
 
@@ -60,7 +60,7 @@ class NetworkWatch:
             self._one_had_answered |= has_answered
             if len(self._sites) < _SITES:
                 self._sites.add(answer.job.site)
-        elif answer.outcome is not Outcome.DEFERRED and answer.reason not in _SILENT:
+        elif answer.outcome is not Outcome.DEFERRED and answer.reason not in _OURS:
             self._any_answered = True
             self._begin_anew()
 

@@ -163,7 +163,7 @@ def test_what_a_redirect_led_to_may_have_an_interval() -> None:
 
 
 def test_a_hit_for_what_only_redirects_led_to_has_a_record_even_if_its_site_is_stopped() -> None:
-    """A hit that comes while such a URL waits makes it a hit's: its first visit is recorded, as a refusal if need be."""
+    """A hit that comes while such a URL waits makes it a hit's: its first visit is recorded, be it as a refusal."""
     site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
     later(site)
     site.hits(*hits_of("http://a.test/moved"))

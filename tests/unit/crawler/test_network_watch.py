@@ -56,18 +56,21 @@ def test_dead_sites_of_a_live_web_are_none() -> None:
     assert watch.is_down(LATER_MS + 10_000)
 
 
-def test_what_says_nothing_of_the_network_changes_nothing() -> None:
-    """A name that is known not to exist, and a job that was put off, neither count as failures nor end their row."""
-    silent = [answer("x.test", "dns_no_name"), answer("x.test", "dns_no_address")]
-    silent.append(answer("x.test", "", outcome=Outcome.DEFERRED))
+def test_a_job_that_was_put_off_says_nothing_of_the_network() -> None:
+    """Without a request nothing is known: it neither counts as a failure nor ends a row of them."""
+    put_off = answer("x.test", "", outcome=Outcome.DEFERRED)
     watch = NetworkWatch(SETTINGS)
-    for _ in range(20):
-        for said in silent:
-            watch.note(said, LATER_MS, has_answered=True)
-    assert not watch.is_down(LATER_MS + 10_000)
     fail(watch, 5)
-    for said in silent:
-        watch.note(said, LATER_MS, has_answered=True)
+    watch.note(put_off, LATER_MS, has_answered=True)
+    assert watch.is_down(LATER_MS + 10_000)
+
+
+def test_a_router_that_denies_all_names_is_an_outage() -> None:
+    """Names that are said not to exist count like names that nobody resolves."""
+    watch = NetworkWatch(SETTINGS)
+    for _ in range(2):
+        for n in range(5):
+            watch.note(answer(f"{n}.test", "dns_no_name"), LATER_MS, has_answered=True)
     assert watch.is_down(LATER_MS + 10_000)
 
 
