@@ -2,12 +2,15 @@
 
 The file is a list of rules; of those whose `location` matches a URL the first counts. `location` is a path pattern as
 in robots.txt. Where the file is not quite as the protocol wants it, what its owner plainly meant counts: one rule
-without the list, `"1"` and `true` for 1, a location that is a whole URL or lacks the slash.
+without the list, `"1"` and `true` for 1, a location that is a whole URL or lacks the slash, whole rules in a file that
+is cut off or has a comma too many.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +19,8 @@ from crawler.path_patterns import PathPattern, target_of
 RULES_CAP = 1000
 PATTERNS_CAP = 65_536  # characters of all locations together: what bounds the time of a match
 POLICY_CAP = 500  # characters kept of the URL of a policy
+
+_OBJECT = re.compile(r"\{[^{}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class TdmRep:
         try:
             listed: Any = json.loads(body)  # of any size: the fetcher caps it
         except (ValueError, RecursionError):
-            return cls([])
+            listed = _salvaged(body)
         rules: list[TdmRule] = []
         room = PATTERNS_CAP
         for item in (listed if isinstance(listed, list) else [listed])[:RULES_CAP]:
@@ -69,6 +74,17 @@ class TdmRep:
         """Whether the owner reserves text and data mining of a normalised URL."""
         rule = self.rule_for(url)
         return rule is not None and rule.reserved
+
+
+def _salvaged(body: bytes) -> list[Any]:
+    """The rules that can be read of what is no JSON as a whole."""
+    found: list[Any] = []
+    for match in _OBJECT.finditer(body.decode("utf-8", "replace")):
+        with suppress(ValueError):
+            found.append(json.loads(match[0]))
+        if len(found) >= RULES_CAP:
+            break
+    return found
 
 
 def _pattern(location: str) -> PathPattern:

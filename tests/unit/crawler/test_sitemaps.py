@@ -126,9 +126,9 @@ def test_bombs_stay_small() -> None:
     entry = b"<url><loc>https://a.example/1</loc></url>" * 25_000
     bomb = pack.compress(b"<urlset>") + b"".join(pack.compress(entry) for _ in range(60)) + pack.flush()
     tracemalloc.start()
-    assert read_sitemap(bomb, _URL, 1_000_000).pages == ("https://a.example/1",)
-    assert read_sitemap(gzip.compress(bomb), _URL, 1_000_000).pages == ()
-    assert read_sitemap(gzip.compress(gzip.compress(entry)), _URL, 1_000_000).pages == ()
+    assert read_sitemap(bomb, _URL, 200_000).pages == ("https://a.example/1",)
+    assert read_sitemap(gzip.compress(bomb), _URL, 200_000).pages == ()
+    assert read_sitemap(gzip.compress(gzip.compress(entry)), _URL, 200_000).pages == ()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 32_000_000

@@ -115,6 +115,25 @@ def test_a_site_is_asked_as_the_crawl_asks_it(farmwatch: Runner, web: Web) -> No
     assert web.seen[0].headers["User-Agent"].startswith("farmwatch/")
 
 
+def test_the_reservation_of_a_site_is_asked_for(farmwatch: Runner, web: Web) -> None:
+    """tdmrep.json is asked for after robots.txt, unless that forbids it, and told with what the policy makes of it."""
+    web.routes["a.test/robots.txt"] = Reply(b"")
+    tdm = b'[{"location": "/x", "tdm-reservation": 1, "tdm-policy": "https://a.example/\\u001b[2Jp"}]'
+    web.routes["a.test/.well-known/tdmrep.json"] = Reply(tdm)
+    ran = _asked(farmwatch, web, "http://a.test/x")
+    assert ran.code == Exit.OK
+    assert (
+        "location /x: data mining is reserved, conditions at https://a.example/ [2Jp; crawl.obey_opt_out is off"
+        in ran.out
+    )
+    assert _asked(farmwatch, web, "http://a.test/x", "--set", "crawl.obey_opt_out=true").code == Exit.PROBLEM
+    assert "reserves nothing here" in _asked(farmwatch, web, "http://a.test/y").out
+    web.routes["a.test/robots.txt"] = Reply(b"User-agent: *\nDisallow: /.well-known/")
+    web.seen.clear()
+    assert "tdmrep.json  not asked" in _asked(farmwatch, web, "http://a.test/x").out
+    assert [seen.path for seen in web.seen] == ["/robots.txt"]
+
+
 @pytest.mark.parametrize(
     ("status", "words", "code"),
     [
@@ -135,7 +154,15 @@ def test_nobody_is_asked_without_a_contact(farmwatch: Runner) -> None:
     """The command refuses as the crawler does, and private addresses are not reached."""
     ran = farmwatch("robots", "https://a.example/")
     assert ran.code == Exit.USAGE and "crawl.contact" in ran.err
-    ran = farmwatch("robots", "http://127.0.0.1:9/", "--set", "crawl.contact=a@b.example")
+    flags = (
+        "--set",
+        "crawl.contact=a@b.example",
+        "--set",
+        "crawl.domain_delay_s=0",
+        "--set",
+        "crawl.address_delay_s=0",
+    )
+    ran = farmwatch("robots", "http://127.0.0.1:9/", *flags)
     assert ran.code == Exit.PROBLEM and "private_address" in ran.out
 
 
