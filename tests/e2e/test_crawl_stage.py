@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import threading
 import time
@@ -274,3 +275,20 @@ def test_no_stage_without_a_contact() -> None:
     """The stage refuses to be made without a contact, and says which setting is missing."""
     with pytest.raises(NoContact, match=r"crawl\.contact"):
         CrawlStage(CrawlSettings())
+
+
+def test_hosts_at_one_address_take_turns(loopback: Web) -> None:
+    """Where an address has its turn, jobs are put off and come again: counted as such, and as no request or failure."""
+    settings = settings_for(loopback.target, address_delay_s=0.4, use_sitemaps=False, use_links=False)
+    driver = Driver(settings, Store())
+    try:
+        pages = driver.run(hits_of(*(f"http://{site}/map/0" for site in SITES[:4])))
+    finally:
+        driver.close()
+    assert [(page.outcome, page.visit) for page in pages] == [("fetched", 1)] * 4
+    starts = sorted(seen.began for seen in loopback.seen)
+    assert len(starts) == 8 and min(later - earlier for earlier, later in itertools.pairwise(starts)) > 0.3
+    kinds = ("robots", "page")
+    sample = driver.metrics.registry.get_sample_value
+    assert sum(sample("farmwatch_fetch_deferred_total", {"kind": kind}) or 0 for kind in kinds) > 0
+    assert sum(sample("farmwatch_fetch_requests_total", {"kind": k, "outcome": "deferred"}) or 0 for k in kinds) == 0
