@@ -7,7 +7,7 @@
 | 429, 5xx, no answer | unreachable: nothing is allowed, ask again later |
 
 Which rule decides is looked up, not searched: starts and whole paths by their text, wildcards from the longest down. So
-a URL costs microseconds under any real file, and no file can make it cost more than some 20 ms. protego, with which the
+a URL costs microseconds under any real file, and no file can make it cost more than some 30 ms. protego, with which the
 tests compare, differs where a site owner would mind: a group named `farm` counts as ours and one named `farmwatch/1.0`
 does not, escapes are compared by their characters, and `Allow: /x/index.html` allows `/x/`. So it only bears witness.
 """
