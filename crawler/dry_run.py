@@ -130,7 +130,7 @@ class DryRun:
         free: dict[str, int] = {}  # domain -> when it has a place; an unseen one counts as started now
         for plan in (plan for plan in found if plan.requests and delay_ms):
             at = max(plan.at, free.get(plan.domain, self._now + delay_ms))
-            if at > plan.at and not plan.waits_for:
+            if at > plan.at and plan.waits_for in ("", "begin"):
                 plan.waits_for = "domain" if plan.domain in free else "begin"
             spaced = []
             for each in plan.requests:

@@ -127,19 +127,20 @@ def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
 
 def _tell(plans: Sequence[SitePlan], now_ms: int, limit: int) -> None:
     put_table(
-        ("site", "when", "request", "URL", "queued", "why"),
+        ("site", "when", "request", "URL", "then", "queued", "why"),
         (
             (
                 plan.site,
                 when(plan.requests[0].at, now_ms) if plan.requests else "-",
                 _kind(plan),
                 plan.requests[0].url if plan.requests else "",
+                _then(plan),
                 _queued(plan),
                 _why(plan, now_ms),
             )
             for plan in plans
         ),
-        less=("queued",),
+        less=("queued", "then"),
     )
     if not plans:
         message("nothing to crawl: the frontier is empty, and no hit waits")
@@ -188,6 +189,11 @@ def _kind(plan: SitePlan) -> str:
     return plan.requests[0].kind + (" if changed" if plan.requests[0].conditional else "")
 
 
+def _then(plan: SitePlan) -> str:
+    """The page that the first request prepares for."""
+    return plan.first_page if plan.requests and plan.requests[0].kind != "page" else ""
+
+
 def _queued(plan: SitePlan) -> str:
     return queue_in_words(plan.queued)
 
@@ -207,13 +213,11 @@ def _why(plan: SitePlan, now_ms: int) -> str:
                 "parked": "parked",
                 "revisit": "rests until then, when what is known is asked for again",
                 "domain": f"other hosts of {plan.domain} come first (crawl.domain_delay_s)",
-                "begin": "a crawl that begins waits one delay: the one before may just have asked",
+                "begin": "a crawl that begins waits one delay",
             }[plan.waits_for]
         )
     elif not plan.requests:
         parts.append("nothing is left to ask for; it rests until the next hit")
-    if plan.requests and plan.requests[0].kind != "page" and plan.first_page:
-        parts.append(f"then {plan.first_page}")
     if plan.imported:
         parts.append(f"{counted(plan.imported, 'hit')} came with a page from an archive: not crawled")
     if plan.unusable:
