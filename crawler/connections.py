@@ -6,11 +6,9 @@ between which it chooses by racing them (RFC 8305). The guard sits below, where 
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import socket
 import time
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
@@ -171,14 +169,17 @@ class _Connector(aiohttp.TCPConnector):
     def __init__(self, **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
         self.peers: dict[str, tuple[str, bool]] = {}
-        self._used: weakref.WeakSet[asyncio.BaseProtocol] = weakref.WeakSet()
 
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout) -> Connection:
         """As aiohttp's, with the peer noted."""
         connection = await super().connect(req, traces, timeout)
-        transport, protocol = connection.transport, connection.protocol
-        if transport is not None and protocol is not None:
-            peer = transport.get_extra_info("peername")
-            self.peers[req.url.raw_host or ""] = (peer[0] if peer else "", protocol in self._used)
-            self._used.add(protocol)
+        protocol = connection.protocol
+        if protocol is not None:
+            address: str | None = getattr(protocol, "peer_address", None)
+            used_before = address is not None
+            if address is None:
+                peer = connection.transport.get_extra_info("peername") if connection.transport is not None else None
+                address = str(peer[0]) if peer else ""
+                protocol.peer_address = address  # type: ignore[attr-defined]  # ours: it lives as long as the connection
+            self.peers[req.url.raw_host or ""] = (address, used_before)
         return connection
