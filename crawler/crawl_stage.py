@@ -23,6 +23,7 @@ from crawler.fetching import Fetcher
 from crawler.frontier import Frontier
 from crawler.jobs import Answer, Job, Outcome
 from crawler.network_watch import NetworkWatch, was_not_answered
+from crawler.page_headers import page_headers
 from crawler.parking import asked_until
 from crawler.robots import RobotsShelf
 from crawler.rows import FORMAT, TOTALS_KEY, Stop, Totals, site_key, site_of_key, unpack
@@ -31,7 +32,7 @@ from crawler.statuses import Status
 from crawler.warc_out import open_warc
 from stream.log import Log
 from stream.metrics import Meter, Metrics
-from stream.records import Decision, Hit, Page, Record
+from stream.records import Decision, Hit, Record
 from stream.stage import Context, Stage
 from stream.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
 
@@ -190,7 +191,7 @@ class CrawlStage(Stage):
             self._settings,
             self._robots,
             ctx.meter,
-            lambda page: ctx.emit(PAGES, page, headers=_headers(page)),
+            lambda page: ctx.emit(PAGES, page, headers=page_headers(page)),
             ctx.now_ms,
         )
 
@@ -339,11 +340,6 @@ def _count_requests(answer: Answer, meter: Meter) -> None:
         meter.count("fetch_requests", kind=kind, outcome=request.outcome)
         meter.count("fetch_response_bytes", request.body_bytes, kind=kind)
         meter.observe("fetch_duration_seconds", request.duration_s, kind=kind)
-
-
-def _headers(page: Page) -> dict[str, str]:
-    """Headers of a page record: its trace (W3C Trace Context), which begins with the fetch, and the run."""
-    return {"traceparent": f"00-{page.id}-{page.page_id[:16]}-01", "run": "live"}
 
 
 def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> FrontierCounts:

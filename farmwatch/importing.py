@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from crawler.page_headers import page_headers
 from crawler.warc_in import ArchivedPage, Skipped
 from stream.log import Log, Output, partition_of
 from stream.records import Hit, decode, encode
@@ -104,11 +105,10 @@ class Watched:
 
 
 def _outputs(one: ArchivedPage, hit_partitions: int, page_partitions: int) -> list[Output]:
-    """The hit and the page, the page with the headers that CRAWL gives its own."""
+    """The hit and the page, as they stand on their topics."""
     hit, page = one.hit, one.page
     key = page.site.encode()
-    headers = {"traceparent": f"00-{page.id}-{page.page_id[:16]}-01", "run": "live"}
     return [
         Output(HITS, partition_of(hit.site, hit_partitions), key, encode(hit)),
-        Output(PAGES, partition_of(page.site, page_partitions), key, encode(page), headers),
+        Output(PAGES, partition_of(page.site, page_partitions), key, encode(page), page_headers(page)),
     ]
