@@ -1,0 +1,136 @@
+"""frontier and crawl --dry-run on logs that no crawl has read yet, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from crawler.hits_file import make_hit
+from farmwatch.errors import Exit
+from filters.epoch import feature_epoch
+from filters.settings import MeasureSettings
+from stream.heartbeat import beat
+from stream.log import Output, partition_of
+from stream.opening import open_log
+from stream.records import Decision, Hit, Record, encode
+from stream.topics import DECISIONS, HITS, all_topics
+from tests.front_door import PARTITIONS, Runner
+
+
+def output(topic: str, record: Record) -> Output:
+    """A record in its site's partition."""
+    return Output(topic, partition_of(record.site, PARTITIONS), record.site.encode(), encode(record))
+
+
+def hit(url: str, **fields: object) -> Hit:
+    """A hit; `fields` replace some of it."""
+    return msgspec.structs.replace(make_hit({"url": url}), **fields)
+
+
+@pytest.fixture
+def unread(tmp_path: Path) -> str:
+    """URL of a log with hits and a decision that CRAWL has not read, a heartbeat and a broken record among them."""
+    url = f"sqlite:{tmp_path / 'unread'}"
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS, feature_epoch(MeasureSettings())))
+        beat(log, PARTITIONS, 1)
+        log.append(
+            [
+                output(HITS, hit("http://new.example/1")),
+                output(HITS, hit("http://new.example/2")),
+                output(HITS, hit("http://done.example/1")),
+                output(HITS, hit("http://archived.example/1", imported=True, source="warc")),
+                Output(HITS, 0, b"x", b"no record"),
+                output(DECISIONS, Decision(id="done.example", site="done.example", stop=True, reason="x")),
+            ]
+        )
+    return url
+
+
+def test_what_nobody_has_read_is_planned(farmwatch: Runner, unread: str) -> None:
+    """Hits and decisions on the topics count as read; what CRAWL would pass over or bury is left out, and said."""
+    ran = farmwatch("crawl", "--dry-run", "--json", "--log", unread)
+    plans = {plan["site"]: plan for plan in map(json.loads, ran.out.splitlines())}
+    assert set(plans) == {"new.example", "done.example", "archived.example"}
+    assert plans["new.example"]["requests"][0]["kind"] == "robots" and plans["new.example"]["queued"]["hits"] == 2
+    assert (plans["done.example"]["stopped"], plans["done.example"]["requests"]) == ("site_decided", [])
+    assert (plans["archived.example"]["imported"], plans["archived.example"]["requests"]) == (1, [])
+    assert "no name is looked up" in ran.err and ran.code == Exit.OK
+    words = farmwatch("crawl", "--dry-run", "--log", unread).out
+    assert "stopped: site_decided: TALLY has read enough" in words
+    assert "1 hit came with a page from an archive: not crawled" in words
+
+
+def test_a_dry_run_writes_nothing(farmwatch: Runner, unread: str, tmp_path: Path) -> None:
+    """Neither records nor offsets nor state change, so that the crawl that follows finds what it would have found."""
+
+    def seen() -> object:
+        with closing(open_log(unread)) as log:
+            return (
+                [log.end(topic) for topic in sorted(log.topics())],
+                log.committed("crawl", HITS),
+                [list(log.scan_state("frontier", partition)) for partition in range(PARTITIONS)],
+            )
+
+    before = seen()
+    (tmp_path / "hits.txt").write_text("http://file.example/\n", encoding="utf-8")
+    assert farmwatch("crawl", "--dry-run", "--hits", "hits.txt", "--log", unread).code == Exit.OK
+    assert seen() == before
+
+
+def test_one_host_is_told_in_full(farmwatch: Runner, unread: str) -> None:
+    """--site lists the requests up to the site's rest; a host that nobody names is an error, whatever its letters."""
+    ran = farmwatch("crawl", "--dry-run", "--site", "new.example", "--log", unread)
+    assert "new.example (new.example): 0 pages fetched, 2 of hits" in ran.out
+    assert [line.split("\t")[2] for line in ran.out.splitlines() if "http://" in line] == [
+        *("robots", "tdmrep", "page", "page", "sitemap"),
+    ]
+    assert "then it rests until" in ran.out
+    ran = farmwatch("crawl", "--dry-run", "--site", "a\x1b[2J", "--log", unread)
+    assert ran.code == Exit.PROBLEM and "\x1b" not in ran.err
+
+
+def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str) -> None:
+    """Where as many sites are shown as may be, the message says how to see more."""
+    ran = farmwatch("crawl", "--dry-run", "--limit", "1", "--log", unread)
+    assert len(ran.out.splitlines()) == 2 and "--limit shows more" in ran.err
+
+
+def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) -> None:
+    """All sums are 0, no list is printed, and the message names what to do."""
+    ran = farmwatch("frontier", "--log", unread)
+    assert ran.out.startswith("0 sites: 0 active") and "the frontier is empty" in ran.err
+    assert len(ran.out.splitlines()) == 3
+    report = json.loads(farmwatch("frontier", "--json", "--log", unread).out)
+    assert set(report["sites"].values()) == {0} and report["parked_sites"] == []
+    assert farmwatch("frontier", "--parked", "--log", unread).err == "none\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("crawl", "--site", "a.example"), "--site and --json go with --dry-run"),
+        (("crawl", "--json"), "--site and --json go with --dry-run"),
+        (("crawl", "--dry-run", "--until-done"), "--until-done"),
+        (("crawl", "--dry-run", "--limit", "-1"), "--limit: 0 or more"),
+        (("frontier", "--parked", "--stopped"), "one of them at a time"),
+        (("frontier", "--limit", "-2"), "--limit: 0 or more"),
+        (("crawl",), "contact"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(farmwatch: Runner, arguments: tuple[str, ...], said: str) -> None:
+    """Options that mean nothing together, and a crawl without a contact, end with exit code 2 at once."""
+    ran = farmwatch(*arguments)
+    assert ran.code == Exit.USAGE and said in ran.err
+
+
+def test_commands_that_only_look_make_no_log(farmwatch: Runner, tmp_path: Path) -> None:
+    """Without a log, frontier and a dry run without hits say that there is none."""
+    for command in (("frontier",), ("crawl", "--dry-run")):
+        ran = farmwatch(*command, "--log", "sqlite:none")
+        assert ran.code == Exit.UNAVAILABLE and "there is no log yet" in ran.err
+    assert not (tmp_path / "none").exists()
