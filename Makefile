@@ -10,6 +10,8 @@ BROKER := .broker/libs
 # Processes that run the tests, each with a broker of its own (0.2 GB)
 JOBS ?= 2
 RUN_TESTS := $(BIN)/python -m pytest
+# Side by side, threads of OpenMP would wait for each other's cores more than they work
+SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS)
 
 .PHONY: demo test test-quick lint bench gpu card chaos real lock clean
 
@@ -17,10 +19,10 @@ demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this
 	$(DEMO_VENV)/bin/farmwatch demo
 
 test: lint $(BROKER)                 ## all checks and tests, a real Apache Kafka broker included
-	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -n $(JOBS) -m "not chaos and not bench"
+	FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench"
 
 test-quick: $(STAMP)                 ## what needs no broker and kills no process
-	$(RUN_TESTS) -n $(JOBS) -m "not kafka and not kill and not chaos and not bench"
+	$(SIDE_BY_SIDE) -m "not kafka and not kill and not chaos and not bench"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
