@@ -1,0 +1,151 @@
+"""Pages that are visited again, through every stage: each page counts once, by its newest text, and the log agrees."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+from typing import TypeVar
+
+import pytest
+from aiohttp import web
+
+from crawler import CrawlStage
+from crawler.settings import CrawlSettings
+from farmwatch.audit import audit
+from farmwatch.flow import lag_of
+from filters.epoch import feature_epoch
+from filters.judge_stage import JudgeStage
+from filters.measure_stage import MeasureStage
+from filters.settings import JudgeSettings, MeasureSettings
+from scoring.detector import load_detector
+from scoring.score_stage import ScoreStage
+from scoring.tally_stage import TallyStage
+from stream.log import Output
+from stream.loop import StageLoop
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import Features, Page, Record, SiteState, Verdict, decode, encode
+from stream.stage import Stage
+from stream.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
+from tests.crawl_driver import hits_of, settings_for
+from tests.loopback import Web
+
+T = TypeVar("T", bound=Record)
+SITE = "river.test"
+SETTINGS = MeasureSettings(workers=1)
+
+
+def article(subject: str) -> str:
+    """A page with an article about something."""
+    text = " ".join(
+        f"On day {day} the river rose, and people of the village moved their {subject} to higher ground {day} times."
+        for day in range(1, 20)
+    )
+    return f"<html><body><article><h1>The {subject} of the river</h1><p>{text}</p></article></body></html>"
+
+
+def work(log: MemoryLog, stage: Stage) -> None:
+    """Let a stage read all that is there."""
+    stage.poll_s = 0.001
+    member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
+    loop = StageLoop(stage, member, metrics=Metrics())
+    for _ in range(50):
+        loop.cycle(threading.Event())
+        if not lag_of(log, stage.name):
+            break
+    member.close()
+
+
+def records(log: MemoryLog, topic: str, kind: type[T]) -> list[T]:
+    """All records of a topic."""
+    return [decode(kind, message.value) for message in log.read(topic, 0) if message.value]
+
+
+def visited(log: MemoryLog, settings: CrawlSettings, visits: int) -> list[Page]:
+    """Crawl until each page has been visited so often; all page records."""
+    stage = CrawlStage(settings)
+    member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
+    loop = StageLoop(stage, member, metrics=Metrics())
+    until = time.monotonic() + 30
+    try:
+        while min((counts := _visits(log)).values(), default=0) < visits or len(counts) < 3:
+            assert time.monotonic() < until, counts
+            loop.cycle(threading.Event())
+    finally:
+        stage.close()
+        member.close()
+    return records(log, PAGES, Page)
+
+
+def _visits(log: MemoryLog) -> dict[str, int]:
+    return {page.url.rsplit("/", 1)[1]: page.visit for page in records(log, PAGES, Page)}
+
+
+@pytest.fixture(scope="module")
+def log() -> MemoryLog:
+    """A log on which three pages were visited twice or more: one stays as it is, one changes, one goes away."""
+    log = MemoryLog()
+    log.create(all_topics(1, feature_epoch(SETTINGS)))
+    hits = hits_of(*(f"http://{SITE}/{name}" for name in ("same", "other", "gone")))
+    log.append([Output(HITS, 0, hit.site.encode(), encode(hit)) for hit in hits])
+    with Web() as served:
+
+        async def same(request: web.Request) -> web.Response:
+            if request.headers.get("If-None-Match") == '"v1"':
+                return web.Response(status=304, headers={"ETag": '"v1"'})
+            return web.Response(text=article("boats"), content_type="text/html", headers={"ETag": '"v1"'})
+
+        async def other(request: web.Request) -> web.Response:
+            again = served.paths(SITE).count("/other") > 1
+            return web.Response(text=article("cattle" if again else "sheep"), content_type="text/html")
+
+        async def gone(request: web.Request) -> web.Response:
+            if served.paths(SITE).count("/gone") > 1:
+                return web.Response(status=410)
+            return web.Response(text=article("children"), content_type="text/html")
+
+        served.routes |= {f"{SITE}/same": same, f"{SITE}/other": other, f"{SITE}/gone": gone}
+        settings = settings_for(served.target, use_sitemaps=False, refetch_fetched_s=0.4)
+        visited(log, settings, visits=2)
+    detector = load_detector()
+    with closing(MeasureStage(SETTINGS)) as measure:
+        work(log, measure)
+    work(log, JudgeStage(JudgeSettings(ruleset="c4")))
+    work(log, ScoreStage(lambda: [detector]))
+    work(log, TallyStage(detector.identity))
+    return log
+
+
+def test_visits_have_records_of_their_own(log: MemoryLog) -> None:
+    """Each visit is one record under an id of its own; what is unchanged has no body, what is gone failed."""
+    pages = records(log, PAGES, Page)
+    assert len({page.id for page in pages}) == len(pages) and len({page.page_id for page in pages}) == 3
+    ends = {(page.url.rsplit("/", 1)[1], page.visit): (page.outcome, page.status, bool(page.body)) for page in pages}
+    assert ends["same", 1] == ("fetched", 200, True) and ends["same", 2] == ("unchanged", 304, False)
+    assert ends["other", 1] == ends["other", 2] == ("fetched", 200, True)
+    assert ends["gone", 1] == ("fetched", 200, True) and ends["gone", 2] == ("failed", 410, False)
+
+
+def test_only_what_was_fetched_is_measured(log: MemoryLog) -> None:
+    """Each fetched visit has features and a verdict; a page that changed is no copy of itself."""
+    fetched = [page.id for page in records(log, PAGES, Page) if page.outcome == "fetched"]
+    features = records(log, FEATURES, Features)
+    assert [found.id for found in features] == fetched
+    changed = [found for found in features if found.url.endswith("/other")]
+    assert len({found.text_digest for found in changed[:2]}) == 2
+    assert len(records(log, VERDICTS, Verdict)) == len(fetched)
+
+
+def test_the_site_counts_each_page_once(log: MemoryLog) -> None:
+    """The site's row has three pages, however often they were visited."""
+    row = records(log, SITES, SiteState)[-1]
+    assert (row.pages, row.articles, row.scored + row.abstained, row.hits) == (3, 3, 3, 3)
+
+
+def test_the_audit_is_clean(log: MemoryLog) -> None:
+    """Nothing is lost, doubled or in disagreement, and no hit has a reason left against it."""
+    report = audit(log)
+    assert report.broken == []
+    first = report.steps["hits -> pages"]
+    assert (first.records, first.done, first.reasons) == (3, 3, {})
