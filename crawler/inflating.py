@@ -11,6 +11,7 @@ from typing import Any
 import brotli
 
 ACCEPTED = "gzip, deflate, br"
+_MEMBERS = 1000  # of a gzip file; each costs a decoder, and those of no length would never end
 
 
 class BadEncoding(ValueError):
@@ -32,6 +33,7 @@ class Inflater:
         self._decoder: Any = brotli.Decompressor() if name == "br" else None
         self._left = cap
         self._pieces: list[bytes] = []
+        self._members = 0
         self.full = False
 
     def feed(self, piece: bytes) -> None:
@@ -78,6 +80,10 @@ class Inflater:
                 continue
             piece = self._decoder.unused_data if self._name != "deflate" else b""
             if not piece.startswith(b"\x1f\x8b"):  # another gzip member may follow; padding may, too
+                return
+            self._members += 1
+            if self._members >= _MEMBERS:
+                self.full = True
                 return
             self._decoder = None
 
