@@ -1,4 +1,4 @@
-"""What warcio says of an archive: its own checker, and its own reader."""
+"""Archives under test: captures, files of them, and what warcio's own checker and reader say of those."""
 
 from __future__ import annotations
 
@@ -13,8 +13,34 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import BufferedReader
 
 from crawler.capture import Capture
+from crawler.jobs import Kind
 from crawler.settings import CrawlSettings
 from crawler.warc_out import WarcOut
+
+STARTED_MS = 1_700_000_000_123
+HTML = b"<!doctype html><html><body><p>words</p></body></html>"
+
+
+def capture(number: int = 0, **fields: object) -> Capture:
+    """A captured page."""
+    known: dict[str, object] = {
+        "kind": Kind.PAGE,
+        "url": f"http://a.test/page?{number}",
+        "started_ms": STARTED_MS + number,
+        "address": "127.0.0.1",
+        "request_headers": [(b"Host", b"a.test"), (b"User-Agent", b"farmwatch")],
+        "status": 200,
+        "reason": "OK",
+        "headers": [(b"Content-Type", b"text/html; charset=utf-8"), (b"X-Number", b"%d" % number)],
+        "body": HTML,
+    }
+    return Capture(**(known | fields))  # type: ignore[arg-type]
+
+
+def settings_in(folder: Path, **changes: object) -> CrawlSettings:
+    """Settings with an archive in `folder`."""
+    known = CrawlSettings(contact="mailto@example.org", warc_folder=str(folder), allow_private=True)
+    return msgspec.structs.replace(known, **changes)
 
 
 class Read(NamedTuple):

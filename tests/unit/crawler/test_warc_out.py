@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -32,32 +31,7 @@ from crawler.warc_file import close_leftovers
 from crawler.warc_in import ArchivedPage, pages_of
 from crawler.warc_out import WarcOut, open_warc
 from stream.metrics import Metrics
-from tests.warc_check import Read, assert_clean, finished, read_all
-
-STARTED_MS = 1_700_000_000_123
-HTML = b"<!doctype html><html><body><p>words</p></body></html>"
-
-
-def capture(number: int = 0, **fields: object) -> Capture:
-    """A captured page."""
-    known: dict[str, object] = {
-        "kind": Kind.PAGE,
-        "url": f"http://a.test/page?{number}",
-        "started_ms": STARTED_MS + number,
-        "address": "127.0.0.1",
-        "request_headers": [(b"Host", b"a.test"), (b"User-Agent", b"farmwatch")],
-        "status": 200,
-        "reason": "OK",
-        "headers": [(b"Content-Type", b"text/html; charset=utf-8"), (b"X-Number", b"%d" % number)],
-        "body": HTML,
-    }
-    return Capture(**(known | fields))  # type: ignore[arg-type]
-
-
-def settings_in(folder: Path, **changes: object) -> CrawlSettings:
-    """Settings with an archive in `folder`."""
-    known = CrawlSettings(contact="mailto@example.org", warc_folder=str(folder), allow_private=True)
-    return msgspec.structs.replace(known, **changes)
+from tests.warc_check import HTML, STARTED_MS, Read, assert_clean, capture, finished, read_all, settings_in
 
 
 @contextmanager
