@@ -17,7 +17,6 @@ from typing import Any, ClassVar, TypeVar
 import structlog
 from aiohttp.abc import AbstractResolver
 
-from crawler.errors import OldFrontier
 from crawler.fetch_thread import Done, FetchThread
 from crawler.fetching import Fetcher
 from crawler.frontier import Frontier
@@ -26,7 +25,7 @@ from crawler.network_watch import NetworkWatch, was_not_answered
 from crawler.page_headers import page_headers
 from crawler.parking import asked_until
 from crawler.robots import RobotsShelf
-from crawler.rows import FORMAT, TOTALS_KEY, Stop, Totals, site_key, site_of_key, unpack
+from crawler.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.settings import CrawlSettings
 from crawler.statuses import Status
 from crawler.warc_out import open_warc
@@ -171,12 +170,7 @@ class CrawlStage(Stage):
     def _welcome(self, ctx: Context) -> None:
         """Take over a partition that this process did not have. Raises OldFrontier."""
         if ctx.partition not in self._since:
-            value = ctx.state.get(TOTALS_KEY)
-            if value is not None and unpack(Totals, value).format != FORMAT:
-                raise OldFrontier(
-                    f"partition {ctx.partition} of the store {self.store!r} holds a frontier that another version of"
-                    " farmwatch has written: let that version crawl it to its end, or begin with a new log"
-                )
+            refuse_other_format(ctx.state.get(TOTALS_KEY), f"partition {ctx.partition} of the store {self.store!r}")
             self._since[ctx.partition] = ctx.now_ms
 
     def _share(self, owned: int) -> None:

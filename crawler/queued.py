@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.rows import QUEUE
+from crawler.rows import QUEUE, TOTALS_KEY, refuse_other_format
 from stream.log import Log
 from stream.topics import FRONTIER_STORE
 
 
 def queued_pages(log: Log, partition: int, store: str = FRONTIER_STORE) -> Iterator[str]:
-    """Page ids of the URLs of a partition that wait to be fetched, or are being fetched."""
-    rows = log.scan_state(store, partition)
-    return (page.hex() for key, page in rows if key.startswith(QUEUE))
+    """Page ids of the URLs of a partition that wait to be fetched, or are being fetched. Raises OldFrontier."""
+    for key, value in log.scan_state(store, partition):
+        if key == TOTALS_KEY:
+            refuse_other_format(value, f"partition {partition} of the store {store!r}")
+        elif key.startswith(QUEUE):
+            yield value.hex()

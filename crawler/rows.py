@@ -21,6 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
+from crawler.errors import OldFrontier
 from crawler.statuses import Status
 
 FORMAT = 2  # of rows and keys; 1 had page ids in hexadecimal, and URLs in the queue
@@ -158,6 +159,15 @@ def pack(row: Row) -> bytes:
 def unpack(kind: type[R], value: bytes) -> R:
     """Read a stored row."""
     return _decoders[kind].decode(value)  # type: ignore[return-value,index]  # the decoder was built for kind
+
+
+def refuse_other_format(totals: bytes | None, where: str) -> None:
+    """Raise OldFrontier where the stored Totals say that the rows `where` are laid out differently."""
+    if totals is not None and unpack(Totals, totals).format != FORMAT:
+        raise OldFrontier(
+            f"{where} holds a frontier that another version of farmwatch has written: let that version crawl it to its"
+            " end, or begin with a new log"
+        )
 
 
 def site_key(site: str) -> bytes:

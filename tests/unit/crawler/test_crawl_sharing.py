@@ -6,6 +6,7 @@ import pytest
 
 from crawler import CrawlStage
 from crawler.errors import OldFrontier
+from crawler.queued import queued_pages
 from crawler.rows import TOTALS_KEY
 from stream.metrics import Meter
 from stream.records import Hit
@@ -46,6 +47,14 @@ def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
     finally:
         stage.close()
     assert caught.value.fatal and not caught.value.retriable and not context.state.changes()
+
+
+def test_the_audit_does_not_misread_a_frontier_of_another_version() -> None:
+    """What waits in rows that are laid out differently is not guessed at."""
+    store = Store(partitions=1)
+    store.states[0].rows[TOTALS_KEY] = (b"\x95\x01\x01\x00\x01\x00", None)
+    with pytest.raises(OldFrontier, match="partition 0"):
+        list(queued_pages(store, 0))  # type: ignore[arg-type]
 
 
 def test_imported_hits_are_counted_and_passed_over() -> None:
