@@ -164,6 +164,7 @@ def test_settings_of_the_crawl_hold() -> None:
         (HTML, ["Transfer-Encoding: chunked"]),  # the chunks were undone and the header kept
         (HTML, ["X-Crawler-Transfer-Encoding: chunked", "X-Crawler-Content-Encoding: gzip"]),  # as Common Crawl has it
     ],
+    ids=["gzip", "deflate", "br", "chunked", "no longer chunked", "no longer encoded"],
 )
 def test_encodings_are_undone(wire: bytes, headers: list[str]) -> None:
     """Content and transfer encodings, and the ways in which archives keep them."""
