@@ -28,7 +28,7 @@ from tests.crawl_process import Crawl
 from tests.raw_web import RawWeb, Seen, Visit, reply
 
 HOSTS, ADDRESSES, DOMAINS = 500, 50, 100
-TOLERANCE_S = 0.05  # and as long as this machine was late at worst with what was due at once
+TOLERANCE_S = 0.05  # and as long as this machine was late at worst, up to half of the least delay
 HOST_S, DOMAIN_S, ADDRESS_S = 1.2, 0.8, 0.5
 LOST_S = 0.7  # an answer that came so shortly before a kill may not have been committed, and is not known then
 RETRY_S, CAP_S = 1.5, 5.0
@@ -153,9 +153,8 @@ def crawl(folder: Path, *, pages: int, kills: int, between_s: tuple[float, float
 
 def check(crawled: Crawled) -> None:
     """The whole claim, from the server's log."""
-    tolerance_s = TOLERANCE_S + crawled.late_s
+    tolerance_s = min(TOLERANCE_S + crawled.late_s, ADDRESS_S / 2)
     print(f"tolerance {tolerance_s:.3f} s")
-    assert tolerance_s < ADDRESS_S / 2, "this machine is too busy to measure anything"
     gaps = {
         "host": (crawled.least_gap(lambda s: s.host), HOST_S),
         "domain": (crawled.least_gap(lambda s: BY_NAME[s.host].domain), DOMAIN_S),

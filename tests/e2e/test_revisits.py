@@ -1,151 +1,98 @@
-"""Pages that are visited again, through every stage: each page counts once, by its newest text, and the log agrees."""
+"""A hundred sites visited again and again over real HTTP: what the server is asked the next time, what is kept."""
 
 from __future__ import annotations
 
-import threading
 import time
-from contextlib import closing
-from typing import TypeVar
+from collections import Counter
+from pathlib import Path
 
-import pytest
-from aiohttp import web
-
-from crawler import CrawlStage
+from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
-from farmwatch.audit import audit
-from farmwatch.flow import lag_of
-from filters.epoch import feature_epoch
-from filters.judge_stage import JudgeStage
-from filters.measure_stage import MeasureStage
-from filters.settings import JudgeSettings, MeasureSettings
-from scoring.detector import load_detector
-from scoring.score_stage import ScoreStage
-from scoring.tally_stage import TallyStage
-from stream.log import Output
-from stream.loop import StageLoop
-from stream.memory_log import MemoryLog
-from stream.metrics import Metrics
-from stream.records import Features, Page, Record, SiteState, Verdict, decode, encode
-from stream.stage import Stage
-from stream.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
-from tests.crawl_driver import hits_of, settings_for
-from tests.loopback import Web
+from tests.crawl_process import Crawl
+from tests.raw_web import RawWeb, Visit, head, reply
 
-T = TypeVar("T", bound=Record)
-SITE = "river.test"
-SETTINGS = MeasureSettings(workers=1)
+SITES = [f"again{n}.site{n}.test" for n in range(100)]
+DATE = "Sat, 01 Aug 2026 10:00:00 GMT"
+VISITS = 3
+LIMIT_S = 120.0
+# What a page of each kind says of itself, and what it must be asked with the next time
+KINDS = {
+    "/tagged": ({"etag": '"a-1"'}, {"if-none-match": '"a-1"'}),
+    "/weak": ({"etag": 'W/"b"'}, {"if-none-match": 'W/"b"'}),
+    "/dated": ({"last_modified": DATE}, {"if-modified-since": DATE}),
+    "/both": ({"etag": '"c"', "last_modified": DATE}, {"if-none-match": '"c"', "if-modified-since": DATE}),
+    "/neither": ({}, {}),
+    "/changing": ({"etag": '"{n}"'}, {}),  # another one with each visit: never a 304
+}
+CONDITIONS = ("if-none-match", "if-modified-since")
 
 
-def article(subject: str) -> str:
-    """A page with an article about something."""
-    text = " ".join(
-        f"On day {day} the river rose, and people of the village moved their {subject} to higher ground {day} times."
-        for day in range(1, 20)
+async def answer(visit: Visit) -> None:
+    """Pages that keep their word: who asks with what they said is told that nothing has changed."""
+    if visit.path not in KINDS:
+        await reply("", "404 None")(visit)
+        return
+    said, asked = KINDS[visit.path]
+    visit.keep = True
+    if asked and all(visit.headers.get(name) == value for name, value in asked.items()):
+        await visit.send(head("304 Not Modified", **said))
+        return
+    now = {name: value.format(n=visit.number) for name, value in said.items()}
+    await reply(f"<!doctype html><p>{visit.host}{visit.path}</p>", **now)(visit)
+
+
+def settings(web: RawWeb) -> CrawlSettings:
+    """Pages are due again after seconds."""
+    return CrawlSettings(
+        contact="https://crawler.example/about",
+        delay_s=0.05,
+        delay_per_second=0.0,
+        domain_delay_s=0.0,
+        address_delay_s=0.0,
+        refetch_fetched_s=4.0,
+        use_sitemaps=False,
+        ask_tdmrep=False,
+        allow_private=True,
+        resolve_to={"*": f"127.0.0.1:{web.port}"},
     )
-    return f"<html><body><article><h1>The {subject} of the river</h1><p>{text}</p></article></body></html>"
 
 
-def work(log: MemoryLog, stage: Stage) -> None:
-    """Let a stage read all that is there."""
-    stage.poll_s = 0.001
-    member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
-    loop = StageLoop(stage, member, metrics=Metrics())
-    for _ in range(50):
-        loop.cycle(threading.Event())
-        if not lag_of(log, stage.name):
-            break
-    member.close()
+def _visited(crawl: Crawl, wanted: set[str]) -> bool:
+    """Whether each URL has had its visits."""
+    visits = Counter(page.url for page in crawl.pages())
+    return all(visits[url] >= VISITS for url in wanted)
 
 
-def records(log: MemoryLog, topic: str, kind: type[T]) -> list[T]:
-    """All records of a topic."""
-    return [decode(kind, message.value) for message in log.read(topic, 0) if message.value]
-
-
-def visited(log: MemoryLog, settings: CrawlSettings, visits: int) -> list[Page]:
-    """Crawl until each page has been visited so often; all page records."""
-    stage = CrawlStage(settings)
-    member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
-    loop = StageLoop(stage, member, metrics=Metrics())
-    until = time.monotonic() + 30
-    try:
-        while min((counts := _visits(log)).values(), default=0) < visits or len(counts) < 3:
-            assert time.monotonic() < until, counts
-            loop.cycle(threading.Event())
-    finally:
-        stage.close()
-        member.close()
-    return records(log, PAGES, Page)
-
-
-def _visits(log: MemoryLog) -> dict[str, int]:
-    return {page.url.rsplit("/", 1)[1]: page.visit for page in records(log, PAGES, Page)}
-
-
-@pytest.fixture(scope="module")
-def log() -> MemoryLog:
-    """A log on which three pages were visited twice or more: one stays as it is, one changes, one goes away."""
-    log = MemoryLog()
-    log.create(all_topics(1, feature_epoch(SETTINGS)))
-    hits = hits_of(*(f"http://{SITE}/{name}" for name in ("same", "other", "gone")))
-    log.append([Output(HITS, 0, hit.site.encode(), encode(hit)) for hit in hits])
-    with Web() as served:
-
-        async def same(request: web.Request) -> web.Response:
-            if request.headers.get("If-None-Match") == '"v1"':
-                return web.Response(status=304, headers={"ETag": '"v1"'})
-            return web.Response(text=article("boats"), content_type="text/html", headers={"ETag": '"v1"'})
-
-        async def other(request: web.Request) -> web.Response:
-            again = served.paths(SITE).count("/other") > 1
-            return web.Response(text=article("cattle" if again else "sheep"), content_type="text/html")
-
-        async def gone(request: web.Request) -> web.Response:
-            if served.paths(SITE).count("/gone") > 1:
-                return web.Response(status=410)
-            return web.Response(text=article("children"), content_type="text/html")
-
-        served.routes |= {f"{SITE}/same": same, f"{SITE}/other": other, f"{SITE}/gone": gone}
-        settings = settings_for(served.target, use_sitemaps=False, refetch_fetched_s=0.4)
-        visited(log, settings, visits=2)
-    detector = load_detector()
-    with closing(MeasureStage(SETTINGS)) as measure:
-        work(log, measure)
-    work(log, JudgeStage(JudgeSettings(ruleset="c4")))
-    work(log, ScoreStage(lambda: [detector]))
-    work(log, TallyStage(detector.identity))
-    return log
-
-
-def test_visits_have_records_of_their_own(log: MemoryLog) -> None:
-    """Each visit is one record under an id of its own; what is unchanged has no body, what is gone failed."""
-    pages = records(log, PAGES, Page)
-    assert len({page.id for page in pages}) == len(pages) and len({page.page_id for page in pages}) == 3
-    ends = {(page.url.rsplit("/", 1)[1], page.visit): (page.outcome, page.status, bool(page.body)) for page in pages}
-    assert ends["same", 1] == ("fetched", 200, True) and ends["same", 2] == ("unchanged", 304, False)
-    assert ends["other", 1] == ends["other", 2] == ("fetched", 200, True)
-    assert ends["gone", 1] == ("fetched", 200, True) and ends["gone", 2] == ("failed", 410, False)
-
-
-def test_only_what_was_fetched_is_measured(log: MemoryLog) -> None:
-    """Each fetched visit has features and a verdict; a page that changed is no copy of itself."""
-    fetched = [page.id for page in records(log, PAGES, Page) if page.outcome == "fetched"]
-    features = records(log, FEATURES, Features)
-    assert [found.id for found in features] == fetched
-    changed = [found for found in features if found.url.endswith("/other")]
-    assert len({found.text_digest for found in changed[:2]}) == 2
-    assert len(records(log, VERDICTS, Verdict)) == len(fetched)
-
-
-def test_the_site_counts_each_page_once(log: MemoryLog) -> None:
-    """The site's row has three pages, however often they were visited."""
-    row = records(log, SITES, SiteState)[-1]
-    assert (row.pages, row.articles, row.scored + row.abstained, row.hits) == (3, 3, 3, 3)
-
-
-def test_the_audit_is_clean(log: MemoryLog) -> None:
-    """Nothing is lost, doubled or in disagreement, and no hit has a reason left against it."""
-    report = audit(log)
-    assert report.broken == []
-    first = report.steps["hits -> pages"]
-    assert (first.records, first.done, first.reasons) == (3, 3, {})
+def test_pages_that_did_not_change_are_not_sent_again(tmp_path: Path) -> None:
+    """Re-visits ask with what the last answer said; a 304 is a page `unchanged` without a body, each visit its own."""
+    with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web)) as crawl:
+        wanted = {f"http://{site}{path}" for site in SITES for path in KINDS}
+        crawl.hits([make_hit({"url": url}) for url in sorted(wanted)])
+        crawl.start()
+        until = time.monotonic() + LIMIT_S
+        while not _visited(crawl, wanted):
+            assert crawl.running and time.monotonic() < until, crawl.output()
+            time.sleep(0.5)
+        crawl.stop()
+        pages, seen = crawl.pages(), list(web.seen)
+    assert max(Counter(page.id for page in pages).values()) == 1
+    for page in pages:
+        changes = page.visit == 1 or page.url.endswith(("/neither", "/changing"))
+        assert (page.outcome, page.status) == (("fetched", 200) if changes else ("unchanged", 304)), page.url
+        assert bool(page.body) == changes
+        assert page.fetched_at > 0
+    visits = sorted((page.url, page.visit) for page in pages)
+    assert visits == sorted((url, n + 1) for url, count in Counter(u for u, _ in visits).items() for n in range(count))
+    for request in seen:
+        conditions = {name: value for name, value in request.headers.items() if name in CONDITIONS}
+        if request.path == "/changing":
+            assert set(conditions) <= {"if-none-match"}
+        elif request.path in KINDS and conditions:
+            assert conditions == KINDS[request.path][1]
+        elif request.path in KINDS:
+            assert request.status == "200"
+    for site in SITES:
+        for path, (_, asked) in KINDS.items():
+            known = [r for r in seen if r.host == site and r.path == path]
+            assert not set(CONDITIONS) & set(known[0].headers), "a first visit sets no conditions"
+            assert not asked or all(set(CONDITIONS) & set(r.headers) for r in known[1:])

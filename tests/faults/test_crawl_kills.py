@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import subprocess
+import sys
 import time
 import zlib
 from collections import Counter
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
 from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
@@ -130,6 +133,26 @@ def test_thirty_kills_on_the_embedded_log(tmp_path: Path) -> None:
     """Thirty kills at random moments: each URL has one record, and only what was under way is asked for again."""
     with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web)) as crawl:
         check(crawl, web, kill_often(crawl, web, 30, 1.0))
+
+
+def test_an_archive_is_whole_after_kills(tmp_path: Path) -> None:
+    """With WARC output the same holds, each file passes warcio's checker, and each page is in one of them."""
+    folder = tmp_path / "warc"
+    with RawWeb(answer) as web:
+        chosen = settings(web, warc_folder=str(folder), warc_bytes=100_000)
+        with Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", chosen) as crawl:
+            check(crawl, web, kill_often(crawl, web, 5, 1.0))
+            pages = {page.url for page in crawl.pages()}
+    files = sorted(folder.iterdir())
+    assert files and all(path.name.endswith(".warc.gz") for path in files)
+    archived = set()
+    for path in files:
+        done = subprocess.run([sys.executable, "-m", "warcio.cli", "check", str(path)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        with path.open("rb") as stream:
+            records = [r for r in ArchiveIterator(stream) if r.rec_type == "response"]
+            archived |= {record.rec_headers.get_header("WARC-Target-URI") for record in records}
+    assert pages <= archived
 
 
 @pytest.mark.kafka

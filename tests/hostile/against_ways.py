@@ -253,7 +253,7 @@ NAMES = [
     Attack(
         "rebinding",
         "a name that moves to the intranet between two requests",
-        PRIVATE,
+        (PRIVATE, FETCHED),
         {"*": html("Connection: close")},
         dns=(Zone(("127.0.0.1",), ttl=0), Zone((INTRANET,), ttl=0)),
     ),
