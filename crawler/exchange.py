@@ -33,6 +33,7 @@ _SENT_SLACK = 64 * 1024  # a body takes no more bytes on the wire than inflated,
 # OpenSSL's X509_V_ERR_ numbers (x509_vfy.h) in our words
 _TLS_REASONS = {9: "tls_expired", 10: "tls_expired", 62: "tls_name", 64: "tls_name"}
 _TLS_UNTRUSTED = frozenset({2, 18, 19, 20, 21, 24, 26, 27, 28})
+_TRUNCATED = {"timeout": "time", "connection": "disconnect", "bad_encoding": "length"}  # WARC 1.1 section 5.13
 
 
 class Exchange:
@@ -58,15 +59,17 @@ class Exchange:
 
     async def make(self, job: Job, trip: Trip, request: Request, url: yarl.URL, started_ms: int) -> None:
         """Send a request and read what is wanted of its answer. Raises Ends, StaleConnection."""
-        tape = _Tape() if self._tap is not None else None
+        if self._tap is None:
+            await self._send(job, trip, request, url, None)
+            return
+        tape = _Tape()
         try:
             await self._send(job, trip, request, url, tape)
-        except BaseException as error:
-            if tape is not None:
-                tape.broke_off(error)
+        except Ends as end:
+            tape.broke_off(end)
             raise
         finally:
-            if tape is not None and tape.response is not None:
+            if tape.response is not None:
                 self._tell(tape.capture(job, trip, started_ms))
 
     async def _send(self, job: Job, trip: Trip, request: Request, url: yarl.URL, tape: _Tape | None) -> None:
@@ -161,12 +164,9 @@ class _Tape:
                 response.close()
                 return
 
-    def broke_off(self, error: BaseException) -> None:
+    def broke_off(self, end: Ends) -> None:
         """The exchange ended before its time."""
-        if isinstance(error, Ends) and not self.truncated:
-            self.truncated = {"timeout": "time", "connection": "disconnect", "bad_encoding": "length"}.get(
-                error.reason, ""
-            )
+        self.truncated = self.truncated or _TRUNCATED.get(end.reason, "")
 
     def capture(self, job: Job, trip: Trip, started_ms: int) -> Capture:
         """All of it."""
