@@ -62,9 +62,9 @@ def settings(nameserver: str) -> CrawlSettings:
         robots_tries=2,
         tries=2,
         page_budget=BUDGET,
-        connect_timeout_s=1.5,
-        idle_timeout_s=1.0,
-        total_timeout_s=2.0,
+        connect_timeout_s=2.0,
+        idle_timeout_s=2.0,
+        total_timeout_s=3.0,
         nameservers=[nameserver],
         dns_least_s=0.001,
         refetch_fetched_s=0.0,
@@ -165,6 +165,13 @@ def test_an_answer_that_nobody_asked_for_is_no_page(crawled: Crawled) -> None:
     """What a server sends behind an answer never passes for the answer to the next request."""
     bodies = [zstandard.decompress(page.body) for page in crawled.of("answer-after.hostile.test") if page.body]
     assert not [body for body in bodies if b"poisoned" in body and b"href" not in body]
+
+
+def test_what_is_wrong_with_tls_is_told(crawled: Crawled) -> None:
+    """The process says which certificates were not right, and why: expired, of nobody it trusts, of another name."""
+    if not crawled.tls:
+        pytest.skip("no openssl on the PATH to make certificates with")
+    assert [why for why in ("tls_expired", "tls_untrusted", "tls_name") if why not in crawled.output] == []
 
 
 def test_the_log_of_the_process_is_clean(crawled: Crawled) -> None:
