@@ -6,10 +6,12 @@ And how the files of tests are dealt out where several processes run them (pytes
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from farmwatch.labelled import LabelledPage, LabelledPages
 from filters.settings import MeasureSettings
@@ -48,6 +50,13 @@ def labelled(shared: Path) -> list[LabelledPage]:
     measured = list(pages.measured(MeasureSettings(workers=2, time_limit_s=60)))
     assert not damage
     return measured
+
+
+@pytest.fixture(autouse=True)
+def _logging_is_reset() -> Iterator[None]:
+    """Undo what a command says of logging: it would write to the captured stderr of a test that is over."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.hookimpl(optionalhook=True)
