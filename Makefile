@@ -43,7 +43,7 @@ real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web th
 	$(BIN)/python -m tests.e2e.real_run
 
 chaos: $(STAMP) $(BROKER)            ## the long form of the kill tests: 50 kills a log
-	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults
+	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) tests/stream/test_kafka_faults.py
 
 lock:                                ## resolve the dependencies anew
