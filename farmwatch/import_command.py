@@ -38,9 +38,10 @@ def import_archives(
 
     A record that was imported before is not appended again: after an interruption, import the same files again.
     """
+    from crawler.appending import imported_hits
     from crawler.warc_in import pages_of
     from farmwatch.hits import STDIN, binary_input
-    from farmwatch.importing import Imported, Watched, import_pages, imported_hits
+    from farmwatch.importing import Imported, Watched, import_pages
     from farmwatch.progress import counting
     from farmwatch.roles import create_topics
 

@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from crawler.page_headers import page_headers
+from crawler.appending import Batch, page_outputs
 from crawler.warc_in import ArchivedPage, Skipped
-from stream.log import Log, Output, partition_of
-from stream.records import Hit, decode, encode
-from stream.topics import HITS, PAGES
+from stream.log import Log
+from stream.topics import HITS
 
-_BATCH_BYTES = 8 * 1024 * 1024  # of pages that become visible together
 _MIB = 2**20
 
 
@@ -31,16 +29,6 @@ class Imported:
     broken: int = 0
 
 
-def imported_hits(log: Log) -> set[str]:
-    """Ids of the hits whose pages came from an archive. Raises UnknownTopic, LogUnavailable."""
-    found = set()
-    for partition in range(log.topics()[HITS]):
-        for message in log.read(HITS, partition):
-            if message.value is not None and (hit := decode(Hit, message.value)).imported:
-                found.add(hit.id)
-    return found
-
-
 def import_pages(
     log: Log, found: Iterable[ArchivedPage | Skipped], known: set[str], told: Callable[[Skipped], None]
 ) -> Imported:
@@ -49,22 +37,17 @@ def import_pages(
     `known` is what `imported_hits` gave; it grows by what is appended. Raises as `Log.append`, and OSError where the
     archive cannot be read on; what was appended by then stays, and is known to the next import.
     """
-    partitions = log.topics()
+    partitions = log.topics()[HITS]
     so_far = Imported()
-    batch: list[Output] = []
+    batch = Batch()
     ids: set[str] = set()
-    size_bytes = 0
 
     def flush() -> None:
-        nonlocal size_bytes
-        if not batch:
-            return
-        log.append(batch)
+        if batch:
+            log.append(batch.take())
         known.update(ids)
         so_far.pages += len(ids)
-        batch.clear()
         ids.clear()
-        size_bytes = 0
 
     for one in found:
         if isinstance(one, Skipped):
@@ -76,10 +59,9 @@ def import_pages(
         elif one.hit.id in ids or one.hit.id in known:  # the archive holds the record twice
             so_far.skipped["known"] += 1
         else:
-            batch += _outputs(one, partitions[HITS], partitions[PAGES])
+            batch.add(page_outputs(one, partitions))
             ids.add(one.hit.id)
-            size_bytes += len(one.page.body)
-            if size_bytes >= _BATCH_BYTES:
+            if batch.is_full:
                 flush()
     flush()
     return so_far
@@ -102,13 +84,3 @@ class Watched:
             self._told(self._untold_bytes // _MIB)
             self._untold_bytes %= _MIB
         return piece
-
-
-def _outputs(one: ArchivedPage, hit_partitions: int, page_partitions: int) -> list[Output]:
-    """The hit and the page, as they stand on their topics."""
-    hit, page = one.hit, one.page
-    key = page.site.encode()
-    return [
-        Output(HITS, partition_of(hit.site, hit_partitions), key, encode(hit)),
-        Output(PAGES, partition_of(page.site, page_partitions), key, encode(page), page_headers(page)),
-    ]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+from crawler.appending import imported_hits
 from crawler.capture import Capture
 from crawler.jobs import Kind
 from crawler.settings import CrawlSettings
 from crawler.warc_in import pages_of
-from farmwatch.importing import Imported, import_pages, imported_hits
+from farmwatch.importing import Imported, import_pages
 from stream.log import Log
 from stream.topics import HITS, PAGES, all_topics
 from tests.stream.worlds import World

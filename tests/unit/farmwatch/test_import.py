@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from crawler import appending
+from crawler.appending import imported_hits
 from crawler.capture import Capture
 from crawler.jobs import Kind
 from crawler.settings import CrawlSettings
 from crawler.warc_in import ArchivedPage, Skipped, pages_of
-from farmwatch import importing
 from farmwatch.errors import Exit
-from farmwatch.importing import import_pages, imported_hits
-from stream.log import Log, partition_of
+from farmwatch.importing import import_pages
+from stream.log import Log, Output, partition_of
 from stream.memory_log import MemoryLog
 from stream.opening import open_log
 from stream.records import Hit, Page, decode
@@ -135,7 +137,7 @@ class _Interrupted(Exception):
 
 def test_an_interrupted_import_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken off after any batch: the next import appends the rest, and nothing twice, on a log in memory as well."""
-    monkeypatch.setattr(importing, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(appending, "_BATCH_BYTES", 1)
     captures = [capture(number) for number in range(6)]
     (file,) = write(tmp_path, captures + captures[:2])  # the last two are other records of the same URLs
     for batches in range(9):
@@ -176,3 +178,24 @@ def test_a_record_twice_in_one_batch_is_one_page(tmp_path: Path) -> None:
         with twice.open("rb") as stream:
             done = import_pages(log, pages_of(stream, CrawlSettings(), now_ms=2 * 10**12), set(), print)
     assert (done.pages, done.skipped, done.broken) == (1, {"known": 1}, 0)
+
+
+def test_small_pages_do_not_make_a_large_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of next to nothing become visible, and leave the memory, thousands of records at a time."""
+    (file,) = write(tmp_path, [capture(1)])
+    with file.open("rb") as stream:
+        (page,) = pages_of(stream, CrawlSettings(), now_ms=2 * 10**12)
+    assert isinstance(page, ArchivedPage)
+    hits = (msgspec.structs.replace(page.hit, id=f"{number:032x}") for number in range(5000))
+    sizes: list[int] = []
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        append = log.append
+
+        def watched(outputs: Sequence[Output]) -> None:
+            sizes.append(len(outputs))
+            append(outputs)
+
+        monkeypatch.setattr(log, "append", watched)
+        assert import_pages(log, (ArchivedPage(0, hit, page.page) for hit in hits), set(), print).pages == 5000
+    assert sum(sizes) == 10_000 and max(sizes) <= 2000
