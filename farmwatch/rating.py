@@ -53,7 +53,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     detector: str
     site_method: str
     site_method_digest: str
-    without_pages: int  # of the unclassifiable: no page so far; the others have too few articles
+    without_pages: int  # of the unclassifiable: no page so far; the others have too few scored articles
     open_sites: int | None = None  # of the whole crawl: pages of them are still to come; None where it was not looked
     undated: int = 0  # of all sites: left out by a cut of days because no day is known of them
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict

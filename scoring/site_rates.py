@@ -47,7 +47,7 @@ class SiteRate(msgspec.Struct, frozen=True, kw_only=True):
         if self.without_pages is None or not self.unclassifiable:
             return said
         few = self.unclassifiable - self.without_pages
-        return f"{said} ({self.without_pages} without a page so far, {few} with too few articles)"
+        return f"{said} ({self.without_pages} without a page so far, {few} with too few scored articles)"
 
     @property
     def classifiable(self) -> int:

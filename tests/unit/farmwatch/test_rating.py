@@ -44,10 +44,10 @@ def test_every_site_is_in_one_denominator() -> None:
 
 
 def test_the_unclassifiable_are_split_by_what_they_lack() -> None:
-    """Without a page so far, or with too few articles: the text and the fields tell them apart, in groups too."""
+    """Without a page so far, or with too few scored articles: the text and the fields tell them apart, in groups too."""
     rows = [*ROWS, _row("e", "unclassifiable", pages=9, sources=["file"])]
     (line,) = rate_lines(rows)
-    assert "2 of 5 sites unclassifiable (1 without a page so far, 1 with too few articles)" in line.text
+    assert "2 of 5 sites unclassifiable (1 without a page so far, 1 with too few scored articles)" in line.text
     assert line.without_pages == 1
     assert {line.group: line.without_pages for line in rate_lines(rows, "source")} == {"file": 1, "searx": 0}
 
