@@ -6,31 +6,38 @@ between which it chooses by racing them (RFC 8305). The guard sits below, where 
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import math
 import socket
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import aiohttp
+import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_reqrep import ClientRequest
-from aiohttp.connector import Connection
-from aiohttp.tracing import Trace
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ClientRequest, ConnectionKey
 
 from crawler.dns_cache import DnsCache
 from crawler.guard import FixedResolver, guarded_sockets
 from crawler.inflating import ACCEPTED
 from crawler.settings import CrawlSettings
+from crawler.trip import Trip
 
 _DEAD_S = 600.0  # an address that took no connection comes last for this time
 _DEAD_HELD = 4096  # such addresses remembered
 _LINE_BYTES = 8190  # of a status line, and of a header with its name; as aiohttp has it
 _HEADERS = 256  # of a response; more end it
+_HEAD_BYTES = 1024 * 1024  # of all heads of a response; more end it
+_KEPT = 512  # connections kept open for later requests
+_WATCH_S = 0.25  # longest time between two looks at what is under way
 
 
 class Connections:
-    """A client session and what is known of its connections. Lives on one event loop; `open` and `close` it."""
+    """Makes requests, and knows what came of connections. Lives on one event loop; `open` and `close` it."""
 
     def __init__(
         self,
@@ -50,57 +57,111 @@ class Connections:
                 least_s=settings.dns_least_s,
                 most_s=settings.dns_most_s,
                 timeout_s=settings.connect_timeout_s,
+                failure_s=settings.retry_s / 2,
                 clock=clock,
             )
         )
         self._pins = _Pins(self._resolver)
         self._dead: OrderedDict[str, float] = OrderedDict()
         self._connector: _Connector | None = None
-        self.session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._headers = (
+            ("User-Agent", settings.user_agent),
+            ("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"),
+            ("Accept-Encoding", ACCEPTED),
+        )
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, connect=settings.total_timeout_s, sock_connect=settings.connect_timeout_s
+        )
+        self._under_way: set[_Wire] = set()
+        self._watch: asyncio.TimerHandle | None = None
+        self._watch_s = min(_WATCH_S, settings.idle_timeout_s / 4, settings.total_timeout_s / 4)
 
     async def open(self) -> None:
-        """Open the session."""
+        """Begin to take requests."""
         settings = self._settings
         if self.fixed is not None:
             # These addresses and nothing else: IP literals in URLs are kept in, too
             allowed: frozenset[str] | None = self.fixed.addresses
         else:
             allowed = None if settings.allow_private else frozenset()
+        self._loop = asyncio.get_running_loop()
         self._connector = _Connector(
-            limit=settings.max_in_flight,
+            limit=0,  # the gate bounds them: a request that has begun waits for no other
             use_dns_cache=False,
             socket_factory=guarded_sockets(allowed),
             resolver=self._pins,
             keepalive_timeout=max(15.0, 2 * settings.delay_s),
         )
-        self.session = aiohttp.ClientSession(
-            connector=self._connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            timeout=aiohttp.ClientTimeout(
-                total=settings.total_timeout_s,
-                sock_connect=settings.connect_timeout_s,
-                sock_read=settings.idle_timeout_s,
-            ),
-            headers={
-                "User-Agent": settings.user_agent,
-                "Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5",
-                "Accept-Encoding": ACCEPTED,
-            },
-            max_line_size=_LINE_BYTES,
-            max_field_size=_LINE_BYTES,
-            max_headers=_HEADERS,
-        )
-        # aiohttp would repeat a request at once when a kept connection turns out to be closed. The server may have
-        # seen the first, so ours waits for its turn (see Fetcher).
-        self.session._retry_connection = False
 
     async def close(self) -> None:
         """Close every connection, and end what asks DNS."""
-        if self.session is not None:
-            await self.session.close()
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._connector is not None:
+            await self._connector.close()
         await self._resolver.close()
+
+    async def request(
+        self,
+        trip: Trip,
+        url: yarl.URL,
+        conditions: dict[str, str] | None,
+        cap: int,
+        sent: Callable[[], Awaitable[None]],
+    ) -> aiohttp.ClientResponse:
+        """Send a GET and wait for the head of its response, whose body is of no more than `cap` bytes of interest.
+
+        `sent` is awaited between a new connection and the request. These are the steps of aiohttp's own session, but
+        for its retries, its cookies, and its timers: one timer watches all responses. Raises what aiohttp raises,
+        TimeoutError among it.
+        """
+        assert self._connector is not None, "use `async with`"
+        headers = [*self._headers, *conditions.items()] if conditions else self._headers
+        request = ClientRequest("GET", url, headers=headers, loop=self._loop)
+        began = self._loop.time()
+        connection = await self._connector.connect(request, [], self._timeout)
+        try:
+            wire = connection.protocol
+            assert isinstance(wire, _Wire)
+            now = self._loop.time()
+            trip.kept = wire.address is not None
+            trip.address = wire.address = wire.address or _peer(wire)
+            if not trip.kept:
+                ends = self._settings.total_timeout_s + began - now
+                await sent()
+                now = self._loop.time()
+                wire.ends = now + ends
+            else:
+                wire.ends = now + self._settings.total_timeout_s
+            wire.heard, wire.received, wire.most = now, 0, 2 * cap + _HEAD_BYTES
+            self._under_way.add(wire)
+            connection.add_callback(partial(self._under_way.discard, wire))
+            if self._watch is None:
+                self._watch = self._loop.call_later(self._watch_s, self._look)
+            wire.set_response_params(
+                auto_decompress=False,
+                read_until_eof=True,
+                max_line_size=_LINE_BYTES,
+                max_field_size=_LINE_BYTES,
+                max_headers=_HEADERS,
+            )
+            response = await request.send(connection)
+            try:
+                return await response.start(connection)
+            except BaseException:
+                response.close()
+                raise
+        except BaseException:
+            connection.close()
+            raise
+
+    def _look(self) -> None:
+        """End the responses that take too long."""
+        now, idle_s = self._loop.time(), self._settings.idle_timeout_s
+        for wire in [wire for wire in self._under_way if now >= wire.ends or now - wire.heard >= idle_s]:
+            wire.fail(TimeoutError("the response takes too long"))
+        self._watch = self._loop.call_later(self._watch_s, self._look) if self._under_way else None
 
     async def find(self, host: str, port: int) -> list[ResolveResult]:
         """The addresses that a request to the host may be sent to: at most one of each family. Raises OSError."""
@@ -127,11 +188,9 @@ class Connections:
         """The next connection to the host goes to one of these."""
         self._pins.table[host] = addresses
 
-    def unpin(self, host: str) -> tuple[str, bool]:
-        """End of a request: the address that it went to ("": to none), and whether its connection was used before."""
+    def unpin(self, host: str) -> None:
+        """The request to the host is over."""
         self._pins.table.pop(host, None)
-        assert self._connector is not None
-        return self._connector.peers.pop(host, ("", False))
 
     def failed(self, addresses: Sequence[str]) -> None:
         """None of these took a connection: where a host has others, they come first for a while."""
@@ -163,23 +222,48 @@ class _Pins(AbstractResolver):
         """Nothing: whoever made the resolver closes it."""
 
 
+class _Wire(ResponseHandler):
+    """aiohttp's side of a connection. Notes what comes in, by which a response is timed and bounded.
+
+    A body has a cap of its own. That of everything also ends what is no body: interim answers (1xx) without end, chunks
+    of one byte with long extensions.
+    """
+
+    address: str | None = None  # of the peer, once a request went there
+    ends = math.inf  # when the response has to be whole, by the loop's clock
+    heard = 0.0  # when bytes came last
+    received = 0  # bytes of the response
+    most = _HEAD_BYTES  # that it may have
+
+    def data_received(self, data: bytes) -> None:
+        """As aiohttp's, with the bytes counted."""
+        self.heard = self._loop.time()
+        self.received += len(data)
+        if self.received > self.most:
+            self.fail(ValueError("more bytes than a response has"))
+        else:
+            super().data_received(data)
+
+    def fail(self, error: Exception) -> None:
+        """End the response; whoever waits for it gets the error."""
+        payload = self._payload
+        self.set_exception(error)
+        if payload is not None:
+            payload.set_exception(error)
+
+
 class _Connector(aiohttp.TCPConnector):
-    """Notes where each connection leads. A host has one request at a time, so its name is enough to tell them apart."""
+    """aiohttp's, with our side of connections, and with a bound on those that are kept open for later."""
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
-        self.peers: dict[str, tuple[str, bool]] = {}
+        self._factory = partial(_Wire, loop=self._loop)
 
-    async def connect(self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout) -> Connection:
-        """As aiohttp's, with the peer noted."""
-        connection = await super().connect(req, traces, timeout)
-        protocol = connection.protocol
-        if protocol is not None:
-            address: str | None = getattr(protocol, "peer_address", None)
-            used_before = address is not None
-            if address is None:
-                peer = connection.transport.get_extra_info("peername") if connection.transport is not None else None
-                address = str(peer[0]) if peer else ""
-                protocol.peer_address = address  # type: ignore[attr-defined]  # ours: it lives as long as the connection
-            self.peers[req.url.raw_host or ""] = (address, used_before)
-        return connection
+    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        """As aiohttp's. A host keeps one connection, so the hosts that have one are counted."""
+        super()._release(key, protocol, should_close=should_close or len(self._conns) >= _KEPT)
+
+
+def _peer(wire: _Wire) -> str:
+    peer = wire.transport.get_extra_info("peername") if wire.transport is not None else None
+    return str(peer[0]) if peer else ""

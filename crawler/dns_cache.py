@@ -3,7 +3,7 @@
 c-ares does the asking (both families at once, /etc/hosts first, no search domains). An answer is kept for the shortest
 time to live among its records, CNAMEs included, but no shorter than `least_s`, so that a name that changes with every
 question costs no question per request, and no longer than `most_s`, so that a site that moves is found again. A failure
-is kept for FAILURE_S. One look-up of a host is under way at a time, however many ask.
+is kept for FAILURE_S at most. One look-up of a host is under way at a time, however many ask.
 
 c-ares keeps answers of its own for their time to live. Where `most_s` cuts that short, the next question would be
 answered by what c-ares still holds, so it goes through a fresh channel.
@@ -25,7 +25,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.errors import BadCrawlSettings, UnresolvedHost
 
-FAILURE_S = 30.0  # seconds that a failed look-up is kept
+FAILURE_S = 15.0  # most seconds that a failed look-up is kept
 HOSTS = 20_000  # answers held, about 10 MB; the one used longest ago goes first
 ADDRESSES = 8  # kept of one answer
 _TRY_S, _TRIES = 2.0, 3  # the first try of a nameserver, seconds; each further one takes longer
@@ -66,16 +66,18 @@ class DnsCache(AbstractResolver):
         least_s: float = 60.0,
         most_s: float = 3600.0,
         timeout_s: float = 10.0,
+        failure_s: float = FAILURE_S,
         clock: Callable[[], float] = time.monotonic,
         hosts: int = HOSTS,
     ) -> None:
         """Ask `nameservers` (address or address:port; empty: the system's). Raises BadCrawlSettings for a bad one.
 
         `least_s` and `most_s` bound how long an answer is kept, `timeout_s` a look-up with all its tries, `hosts` the
-        answers that are held.
+        answers that are held. A failure is kept for `failure_s`: shorter than what asks again waits.
         """
         self._nameservers = [_nameserver(text) for text in nameservers]
         self._least_s, self._most_s, self._timeout_s = least_s, max(least_s, most_s), timeout_s
+        self._failure_s = min(failure_s, FAILURE_S)
         self._clock = clock
         self._room = hosts
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -172,7 +174,7 @@ class DnsCache(AbstractResolver):
         return self._channel
 
     def _failed(self, failure: str, reason: str) -> _Known:
-        return _Known(self._clock() + FAILURE_S, (), failure, reason)
+        return _Known(self._clock() + self._failure_s, (), failure, reason)
 
 
 def _failure(host: str, error: Exception) -> tuple[str, str]:

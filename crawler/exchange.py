@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import aiohttp
 import structlog
@@ -18,18 +20,22 @@ from crawler.jobs import Job, Kind, Outcome, Request
 from crawler.kept_headers import kept_headers
 from crawler.robots import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
-from crawler.trip import Ends, StaleConnection, Trip
+from crawler.trip import Ends, StaleConnection, Starved, Trip
 from crawler.wire_text import clean
 
 log = structlog.get_logger(__name__)
 
 Tap = Callable[[Capture], None]
+Sent = Callable[[], Awaitable[None]]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TDMREP_CAP_BYTES = 64 * 1024
 ERROR_CAP_BYTES = 64 * 1024  # read of the body of an error or a redirect, for a tap only
+_TAPE_S = 2.0  # seconds that such a body may take
 _SENT_SLACK = 64 * 1024  # a body takes no more bytes on the wire than inflated, but for its headers and framing
 
+# What the machine lacks, not the host: file descriptors, buffers, memory, ports
+_STARVED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
 # OpenSSL's X509_V_ERR_ numbers (x509_vfy.h) in our words
 _TLS_REASONS = {9: "tls_expired", 10: "tls_expired", 62: "tls_name", 64: "tls_name"}
 _TLS_UNTRUSTED = frozenset({2, 18, 19, 20, 21, 24, 26, 27, 28})
@@ -57,44 +63,46 @@ class Exchange:
             url = "http://" + url.removeprefix("https://")
         return yarl.URL(url, encoded=True)
 
-    async def make(self, job: Job, trip: Trip, request: Request, url: yarl.URL, started_ms: int) -> None:
-        """Send a request and read what is wanted of its answer. Raises Ends, StaleConnection."""
+    async def make(self, job: Job, trip: Trip, request: Request, url: yarl.URL, sent: Sent) -> None:
+        """Send a request and read what is wanted of its answer. Raises Ends, StaleConnection, Starved.
+
+        `sent` is awaited between a new connection and the request.
+        """
         if self._tap is None:
-            await self._send(job, trip, request, url, None)
+            await self._send(job, trip, request, url, sent, None)
             return
         tape = _Tape()
         try:
-            await self._send(job, trip, request, url, tape)
+            await self._send(job, trip, request, url, sent, tape)
         except Ends as end:
             tape.broke_off(end)
             raise
         finally:
             if tape.response is not None:
-                self._tell(tape.capture(job, trip, started_ms))
+                self._tell(tape.capture(job, trip))
 
-    async def _send(self, job: Job, trip: Trip, request: Request, url: yarl.URL, tape: _Tape | None) -> None:
-        session, host = self._connections.session, url.raw_host or ""
-        assert session is not None, "use `async with`"
-        used_before = False
+    async def _send(
+        self, job: Job, trip: Trip, request: Request, url: yarl.URL, sent: Sent, tape: _Tape | None
+    ) -> None:
+        cap = self._caps[job.kind]
         try:
+            response = await self._connections.request(trip, url, _conditions(job, trip), cap, sent)
             try:
-                async with session.get(url, allow_redirects=False, headers=_conditions(job, trip)) as response:
-                    trip.address, used_before = self._connections.unpin(host)
-                    trip.status = response.status
-                    trip.headers = kept_headers(response.headers.items())
-                    if tape is not None:
-                        tape.response = response
-                    if 200 <= response.status < 300:
-                        await self._read(job, trip, response, tape)
-                        request.body_bytes = len(trip.body)
-                    elif tape is not None:
-                        await tape.read(response, ERROR_CAP_BYTES)
-                    elif response.status not in REDIRECTS and response.status != 304:
-                        response.close()  # the body of an error is of no use
-            except BaseException:
-                if trip.status == 0:
-                    trip.address, used_before = self._connections.unpin(host)
-                raise
+                status = trip.status = response.status
+                trip.headers = kept_headers(response.headers.items())
+                if "x-robots-tag" in trip.headers:  # the header that is kept may be cut, its meaning must not
+                    trip.robots_tags = response.headers.getall("x-robots-tag")
+                if tape is not None:
+                    tape.response = response
+                if 200 <= status < 300:
+                    await self._read(job, trip, response, cap, tape)
+                    request.body_bytes = len(trip.body)
+                elif tape is not None:
+                    await tape.read(response, ERROR_CAP_BYTES)
+                elif status not in REDIRECTS and status != 304:
+                    response.close()  # the body of an error is of no use
+            finally:
+                response.release()
         except TimeoutError:
             raise Ends(Outcome.FAILED, "timeout", transient=True, unreachable=trip.status == 0) from None
         except aiohttp.ClientConnectorCertificateError as error:
@@ -106,9 +114,11 @@ class Exchange:
         except aiohttp.ClientResponseError:  # no HTTP, or headers beyond the limits
             raise Ends(Outcome.FAILED, "bad_response") from None
         except (aiohttp.ClientError, OSError) as error:
+            if isinstance(error, OSError) and error.errno in _STARVED:
+                raise Starved from None
             if is_guard_error(error):
                 raise Ends(Outcome.REFUSED, "private_address") from None
-            if trip.status == 0 and used_before:
+            if trip.status == 0 and trip.kept:
                 raise StaleConnection from None
             raise Ends(Outcome.FAILED, "connection", transient=True, unreachable=trip.status == 0) from None
         except BadEncoding:
@@ -116,14 +126,13 @@ class Exchange:
         except ValueError:  # from aiohttp's own parsing of headers and URLs
             raise Ends(Outcome.FAILED, "bad_response") from None
 
-    async def _read(self, job: Job, trip: Trip, response: aiohttp.ClientResponse, tape: _Tape | None) -> None:
+    async def _read(self, job: Job, trip: Trip, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None) -> None:
         """Read and inflate the body up to the cap of its kind; what is not wanted is left unread."""
         if job.kind is Kind.PAGE and not content.may_be_html(trip.headers.get("content-type", "")):
             if tape is not None:
                 tape.truncated = "length"
             response.close()
             raise Ends(Outcome.REFUSED, "content_type")
-        cap = self._caps[job.kind]
         inflater = Inflater(trip.headers.get("content-encoding", ""), cap)
         left = cap + _SENT_SLACK  # of what is sent: a stream may go on for ever without yielding anything
         async for piece in response.content.iter_any():
@@ -155,20 +164,28 @@ class _Tape:
         self.truncated = ""
 
     async def read(self, response: aiohttp.ClientResponse, cap: int) -> None:
-        """Read a body that nobody else wants."""
-        async for piece in response.content.iter_any():
-            self.pieces.append(piece[:cap])
-            cap -= len(piece)
-            if cap < 0:
-                self.truncated = "length"
-                response.close()
-                return
+        """Read a body that nobody else wants. However it ends, the answer is what it is without a tap."""
+        try:
+            async with asyncio.timeout(_TAPE_S):
+                async for piece in response.content.iter_any():
+                    self.pieces.append(piece[:cap])
+                    cap -= len(piece)
+                    if cap < 0:
+                        self.truncated = "length"
+                        break
+                else:
+                    return
+        except TimeoutError:
+            self.truncated = "time"
+        except (aiohttp.ClientError, OSError):
+            self.truncated = "disconnect"
+        response.close()
 
     def broke_off(self, end: Ends) -> None:
         """The exchange ended before its time."""
         self.truncated = self.truncated or _TRUNCATED.get(end.reason, "")
 
-    def capture(self, job: Job, trip: Trip, started_ms: int) -> Capture:
+    def capture(self, job: Job, trip: Trip) -> Capture:
         """All of it."""
         response = self.response
         assert response is not None
@@ -178,7 +195,7 @@ class _Tape:
             kind=job.kind,
             url=trip.url,
             via="" if trip.url == job.url else job.url,
-            started_ms=started_ms,
+            started_ms=trip.sent_ms,
             address=trip.address,
             request_headers=[(name.encode(), value.encode("utf-8", "replace")) for name, value in sent.items()],
             version=f"HTTP/{version.major}.{version.minor}" if version is not None else "HTTP/1.1",

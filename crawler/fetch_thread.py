@@ -48,6 +48,11 @@ class FetchThread:
         """Whether jobs are still being done."""
         return self._thread.is_alive()
 
+    @property
+    def waiting(self) -> int:
+        """How many of the jobs wait between two requests, and have none under way."""
+        return self._fetcher.waiting
+
     def submit(self, jobs: Mapping[int, Job]) -> None:
         """Begin jobs; the numbers name them in `collect` and `cancel`."""
         if jobs:

@@ -10,9 +10,11 @@ addresses; nothing has been sent then but questions to DNS.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 
 import structlog
@@ -23,20 +25,22 @@ from crawler import content
 from crawler.connections import Connections
 from crawler.errors import UnresolvedHost, UnusableUrl
 from crawler.exchange import REDIRECTS, Exchange, Tap
-from crawler.gate import HostGate
+from crawler.gate import HostGate, Turn
+from crawler.heavy_work import in_thread
 from crawler.jobs import REDIRECTED, Answer, Job, Kind, Outcome, Request
 from crawler.opt_outs import forbids_mining, opt_outs
 from crawler.retry_after import retry_after_s
 from crawler.robots import ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
 from crawler.settings import CrawlSettings
 from crawler.sitemaps import read_sitemap
-from crawler.trip import Ends, StaleConnection, Trip
-from crawler.urls import host_of, normalise, origin_of, twin_of
+from crawler.trip import Ends, StaleConnection, Starved, Trip
+from crawler.urls import host_of, normalise, origin_of, port_of, twin_of
 
 log = structlog.get_logger(__name__)
 
 _TWIN_RULES_KEPT = 1024  # robots.txt of `www.` twins held in memory
-_NOTHING_ALLOWED = b"User-agent: *\nDisallow: /"
+_WAITING = 1024  # jobs that wait for a turn between requests; further ones come again later
+_STARVED_MS = 5000  # until a job comes again for which this machine had no socket
 _ZSTD_LEVEL = 3
 _ARRIVED = Ends(Outcome.FETCHED)
 
@@ -59,11 +63,19 @@ class Fetcher:
         settings.check()
         self._settings = settings
         self._clock = clock
-        self._gate = HostGate(domain_delay_s=settings.domain_delay_s, address_delay_s=settings.address_delay_s)
+        self._gate = HostGate(
+            domain_delay_s=settings.domain_delay_s,
+            address_delay_s=settings.address_delay_s,
+            rest=settings.delay_per_second,
+            rest_cap_s=settings.delay_slow_cap_s,
+            slots=settings.max_in_flight,
+        )
+        self.waiting = 0  # jobs that wait for a turn between two requests: they are not under way. Any thread may look
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)  # costs more to make than to use; for one thread
         self._connections = Connections(settings, resolver)
         self._exchange = Exchange(settings, self._connections, tap)
         self._twins = RobotsShelf(settings.name, _TWIN_RULES_KEPT)  # by origin; the version is when they end (ms)
+        self._twinless: dict[str, float] = {}  # twins whose robots.txt could not be had: until when (UTC)
 
     async def __aenter__(self) -> Fetcher:
         """Open the session."""
@@ -91,8 +103,10 @@ class Fetcher:
         """
         trip = Trip(job.url, int(self._clock() * 1000), job.delay_s)
         try:
+            if job.kind is not Kind.ROBOTS and host_of(job.url) != job.site:  # no rules are known for it
+                raise Ends(Outcome.REFUSED, "other_host")
             await self._travel(job, trip, wait=wait)
-            self._arrive(job, trip)
+            await self._arrive(job, trip)
         except Ends as end:
             trip.end = end
         except Exception:  # a job that ends without an answer would hold its site for ever
@@ -130,6 +144,9 @@ class Fetcher:
         host = host_of(target)
         rules = job.rules
         trip.delay_s = job.delay_s
+        if port_of(target) != port_of(job.url):
+            trip.url = target
+            raise Ends(Outcome.REFUSED, "redirect_port")
         if host != job.site:
             if host != twin_of(job.site):
                 trip.url = target
@@ -144,54 +161,105 @@ class Fetcher:
             raise Ends(Outcome.REFUSED, "crawl_delay")
 
     async def _twin_rules(self, job: Job, trip: Trip, target: str) -> RobotsRules:
-        """Rules of the twin's own robots.txt; where it cannot be had, nothing is allowed."""
+        """Rules of the twin's own robots.txt. Raises Ends where it cannot be had."""
         origin = origin_of(target)
         known = self._twins.held(origin)
         if known is not None and known[0] > self._clock() * 1000:
             return known[1]
+        if self._twinless.get(origin, 0.0) > self._clock():
+            raise Ends(Outcome.FAILED, "twin_robots", transient=True)
         answer = await self.fetch(Job(Kind.ROBOTS, host_of(target), f"{origin}/robots.txt", job.delay_s))
         trip.requests += answer.requests
         meaning = meaning_of(answer.status, complete=answer.outcome is Outcome.FETCHED)
-        text, ttl_s = b"", self._settings.robots_ttl_s
-        if meaning is RobotsAnswer.RULES:
-            text = answer.body
-        elif meaning is RobotsAnswer.UNREACHABLE:
-            text, ttl_s = _NOTHING_ALLOWED, self._settings.robots_retry_s
-        return self._twins.hold(origin, int((self._clock() + ttl_s) * 1000), text)
+        if meaning is RobotsAnswer.UNREACHABLE:
+            now = self._clock()
+            if len(self._twinless) >= _TWIN_RULES_KEPT:
+                self._twinless = {name: until for name, until in self._twinless.items() if until > now}
+            self._twinless[origin] = now + min(self._settings.retry_s / 2, self._settings.robots_retry_s)
+            raise Ends(Outcome.FAILED, "twin_robots", transient=True)
+        text = answer.body if meaning is RobotsAnswer.RULES else b""
+        rules = await in_thread(len(text), RobotsRules, text, self._settings.name)
+        self._twins.put(origin, int((self._clock() + self._settings.robots_ttl_s) * 1000), rules)
+        return rules
 
     async def _request(self, job: Job, trip: Trip, *, wait: bool, last: bool = False) -> None:
         """One HTTP request of the trip, its body read as far as it is wanted. Raises Ends, StaleConnection.
 
-        Without `wait` the gate may send the job away. `last`: a stale connection is a failed one.
+        Without `wait` the gate may send the job away; with it the job waits, and is not under way while it does.
+        `last`: a stale connection is a failed one.
         """
         host = host_of(trip.url)
         url = self._exchange.wire_url(trip.url)
         request = Request(job.kind)
-        trip.status, trip.headers, trip.address = 0, {}, ""
+        trip.status, trip.headers, trip.robots_tags, trip.address = 0, {}, (), ""
         pins = await self._find(trip, request, url.raw_host or "", url.port or 0)
         addresses = [pin["host"] for pin in pins]
         if not wait and (away_s := self._gate.sent_away_s(host, addresses)):
             raise Ends(Outcome.DEFERRED, not_before_ms=math.ceil((self._clock() + away_s) * 1000))
-        async with self._gate.turn(host, trip.delay_s, addresses):
-            started_ms = int(self._clock() * 1000)
-            if host == job.site:
-                trip.started_ms = started_ms
+        turn = self._gate.turn(host, trip.delay_s, addresses)
+        if wait:
+            await self._wait(turn, trip)
+        else:
+            await turn.take()
+        try:
+            self._note_start(job, trip, host)
             trip.requests.append(request)
             started = time.monotonic()
             self._connections.pin(url.raw_host or "", pins)
             try:
-                await self._exchange.make(job, trip, request, url, started_ms)
+                await self._exchange.make(job, trip, request, url, partial(self._sent, turn, job, trip, host))
             except StaleConnection:
                 if last:
                     raise Ends(Outcome.FAILED, "connection", transient=True, unreachable=True) from None
                 raise
+            except Starved:
+                raise self._starved(trip) from None
+            except Ends as end:
+                if not trip.address and end.unreachable:
+                    self._connections.failed(addresses)
+                raise
             finally:
+                self._connections.unpin(url.raw_host or "")
                 request.duration_s = time.monotonic() - started
                 trip.spent_s += request.duration_s
-                if not trip.address:
-                    self._connections.failed(addresses)
-                elif trip.address not in addresses:
+                if trip.address and trip.address not in addresses:
                     self._gate.places.charge(trip.address, started)
+        finally:
+            turn.leave()
+
+    def _note_start(self, job: Job, trip: Trip, host: str) -> None:
+        trip.sent_ms = int(self._clock() * 1000)
+        if host == job.site:
+            trip.started_ms = trip.sent_ms
+
+    async def _sent(self, turn: Turn, job: Job, trip: Trip, host: str) -> None:
+        """A new connection is made: the request starts now."""
+        await turn.sent()
+        self._note_start(job, trip, host)
+
+    async def _wait(self, turn: Turn, trip: Trip) -> None:
+        """Take a turn between two requests. Raises Ends where too many jobs do so, or one does for too long."""
+        left_s = self._settings.crawl_delay_cap_s + self._settings.delay_s - trip.waited_s
+        if self.waiting >= _WAITING or left_s <= 0:
+            raise Ends(Outcome.FAILED, "busy", transient=True)
+        began = time.monotonic()
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(left_s):
+                await turn.take()
+        except TimeoutError:
+            raise Ends(Outcome.FAILED, "busy", transient=True) from None
+        finally:
+            self.waiting -= 1
+            trip.waited_s += time.monotonic() - began
+
+    def _starved(self, trip: Trip) -> Ends:
+        """This machine had no socket: a job that has made no request comes again, as if it had not been here."""
+        log.warning("no_socket_left", mend="raise the limit of open files (ulimit -n), or lower crawl.max_in_flight")
+        if len(trip.requests) > 1:
+            return Ends(Outcome.FAILED, "busy", transient=True)
+        trip.requests.clear()
+        return Ends(Outcome.DEFERRED, not_before_ms=int(self._clock() * 1000) + _STARVED_MS)
 
     async def _find(self, trip: Trip, request: Request, host: str, port: int) -> list[ResolveResult]:
         """The addresses of a host. A host without one has failed to answer a request. Raises Ends."""
@@ -202,23 +270,26 @@ class Fetcher:
             reason = error.reason if isinstance(error, UnresolvedHost) else "dns"
             raise Ends(Outcome.FAILED, reason, transient=True, unreachable=True) from None
 
-    def _arrive(self, job: Job, trip: Trip) -> None:
+    async def _arrive(self, job: Job, trip: Trip) -> None:
         """Look into the response that a trip ended with. Raises Ends where it is not what was asked for."""
         status = trip.status
         if status == 304 and trip.url == job.url and (job.etag or job.last_modified):
-            trip.opt_out = opt_outs(trip.headers, b"", self._settings.name)
+            trip.opt_out = opt_outs(trip.headers, b"", self._settings.name, trip.robots_tags)
             raise Ends(Outcome.UNCHANGED)
         if status == 429 or status >= 500:
             raise Ends(Outcome.FAILED, f"http_{status}", transient=True)
         if not 200 <= status < 300:
             raise Ends(Outcome.FAILED, f"http_{status}")
         if job.kind is Kind.SITEMAP:
-            trip.sitemap = read_sitemap(trip.body, trip.url, self._settings.sitemap_bytes)
+            # What it lists is the site's own, even if it stands elsewhere
+            trip.sitemap = await in_thread(
+                len(trip.body), read_sitemap, trip.body, job.url, self._settings.sitemap_bytes
+            )
         elif job.kind is Kind.PAGE:
             kind = trip.headers.get("content-type", "")
             if trip.body and not content.is_html(kind, trip.body):
                 raise Ends(Outcome.REFUSED, "content_type")
-            trip.opt_out = opt_outs(trip.headers, trip.body, self._settings.name)
+            trip.opt_out = opt_outs(trip.headers, trip.body, self._settings.name, trip.robots_tags)
             if self._settings.obey_opt_out and forbids_mining(trip.opt_out):
                 raise Ends(Outcome.REFUSED, "opt_out")
             trip.encoding = content.charset_of(kind, trip.body, truncated=trip.truncated)

@@ -7,6 +7,9 @@ asks for a place before it takes its turn.
 
 The addresses that count are those that the request may be sent to. A host with addresses of both families heeds both,
 because they are one machine as a rule, and which of them answers first is known too late to wait.
+
+A start is noted when the turn is taken, and once more when a new connection is made and the request is sent: what a
+server sees is spaced, however long connecting took.
 """
 
 from __future__ import annotations
@@ -35,16 +38,26 @@ class _Host:
         self.users = 0
 
 
-class _Turn:
+class Turn:
     """One request's hold of a host, as an async context manager."""
 
-    __slots__ = ("_addresses", "_delay_s", "_gate", "_host", "_name")
+    __slots__ = ("_addresses", "_delay_s", "_gate", "_holds_slot", "_host", "_name")
 
     def __init__(self, gate: HostGate, name: str, host: _Host, delay_s: float, addresses: Sequence[str]) -> None:
         self._gate, self._name, self._host = gate, name, host
         self._delay_s, self._addresses = delay_s, addresses
+        self._holds_slot = False
 
     async def __aenter__(self) -> None:
+        await self.take()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+
+    async def take(self) -> None:
+        """Wait for the turn. A request may begin then; `leave` ends it."""
         host, gate = self._host, self._gate
         host.users += 1
         try:
@@ -56,26 +69,57 @@ class _Turn:
             wait_s = max(host.next_start, host.began + self._delay_s) - gate.clock()
             if wait_s > 0:
                 await gate.sleep(wait_s)
-            if gate.places.spaced and self._addresses:
-                await self._begin()
+            await self._begin()
         except BaseException:
-            self._leave()
+            self._release()
             raise
-        host.began = gate.clock()
-        host.next_start = host.began + self._delay_s
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave()
+    async def sent(self) -> None:
+        """A new connection is made, and the request goes out now: what it is spaced by counts from here.
 
-    async def _begin(self) -> None:
-        """Wait until the last starts of the domain and of the addresses allow it. Others may begin in between."""
-        gate, domain = self._gate, registrable_domain(self._name)
-        while (wait_s := gate.places.begin(domain, self._addresses, gate.clock())) > 0:
+        Where another one of the domain or of the addresses began meanwhile, this one waits with its connection open.
+        """
+        gate = self._gate
+        while (wait_s := self._stamp(self._host.began)) > 0:
             await gate.sleep(wait_s)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """The request is over. One that took long lets the host rest for longer."""
+        host, gate = self._host, self._gate
+        if gate.rest > 0:
+            rest_s = min(gate.rest * (gate.clock() - host.began), gate.rest_cap_s)
+            host.next_start = host.began + max(self._delay_s, rest_s)
+        self._release()
+
+    async def _begin(self) -> None:
+        """Wait for a slot, and until the last starts allow it: one that has begun waits for nothing but its server."""
+        gate = self._gate
+        while True:
+            await gate.slots.acquire()
+            self._holds_slot = True
+            wait_s = self._stamp(-math.inf)
+            if wait_s <= 0:
+                return
+            gate.slots.release()
+            self._holds_slot = False
+            await gate.sleep(wait_s)
+
+    def _stamp(self, own: float) -> float:
+        """Note a start and return 0, or the seconds until one is allowed. `own`: what was noted for this turn."""
+        gate, host = self._gate, self._host
+        now = gate.clock()
+        if gate.places.spaced and self._addresses:
+            wait_s = gate.places.begin(registrable_domain(self._name), self._addresses, now, own)
+            if wait_s > 0:
+                return wait_s
+        host.began = now
+        host.next_start = now + self._delay_s
+        return 0.0
+
+    def _release(self) -> None:
+        if self._holds_slot:
+            self._gate.slots.release()
+            self._holds_slot = False
         self._host.lock.release()
         self._host.users -= 1
 
@@ -90,8 +134,18 @@ class HostGate:
         *,
         domain_delay_s: float = 0.0,
         address_delay_s: float = 0.0,
+        rest: float = 0.0,
+        rest_cap_s: float = 60.0,
+        slots: int = 1_000_000,
     ) -> None:
-        """Use `clock` (seconds, monotonic) and `sleep`. A delay of 0 spaces nothing of its kind."""
+        """Use `clock` (seconds, monotonic) and `sleep`. A delay of 0 spaces nothing of its kind.
+
+        A host rests for at least `rest` times the duration of its last response, `rest_cap_s` at most. So many `slots`
+        turns may be held at once by requests that have begun.
+        """
+        self.rest = rest
+        self.rest_cap_s = rest_cap_s
+        self.slots = asyncio.Semaphore(slots)
         self.clock = clock
         self.sleep = sleep
         self.places = Places(domain_delay_s, address_delay_s, clock())
@@ -106,7 +160,7 @@ class HostGate:
         at = self.places.ask(host, registrable_domain(host), addresses, now)
         return max(at - now, 0.0)
 
-    def turn(self, host: str, delay_s: float, addresses: Sequence[str] = ()) -> _Turn:
+    def turn(self, host: str, delay_s: float, addresses: Sequence[str] = ()) -> Turn:
         """Hold the host: waits for its last request to end, and for the larger of both delays since that began.
 
         With `addresses` it also waits for the last start at each of them, and of the host's domain.
@@ -116,7 +170,7 @@ class HostGate:
             if len(self._hosts) >= self._prune_at:
                 self._prune()
             place = self._hosts[host] = _Host()
-        return _Turn(self, host, place, delay_s, addresses)
+        return Turn(self, host, place, delay_s, addresses)
 
     def _prune(self) -> None:
         now = self.clock()

@@ -13,7 +13,7 @@ says. `unavailable_after` and what rules the look of search results (`max-snippe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 FIELD_END = ";"  # what the values of several X-Robots-Tag fields are joined with: a robot's name binds within one only
 
@@ -30,14 +30,18 @@ _ATTRIBUTE = re.compile(rb"""(?<![\w-])(name|content)\s*=\s*(?:"([^"]*)"|'([^']*
 _NOT_OBEYED = ":nofollow"
 
 
-def opt_outs(headers: Mapping[str, str], body: bytes, agent: str) -> list[str]:
+def opt_outs(headers: Mapping[str, str], body: bytes, agent: str, tags: Sequence[str] = ()) -> list[str]:
     """The signals on a page, as `where:what`, each once. Never raises, in time of the length of the page's head.
 
-    `headers` has lower-case names; `agent` is our product token, rules for other robots are passed over.
+    `headers` has lower-case names; `agent` is our product token, rules for other robots are passed over. `tags`: the
+    X-Robots-Tag fields in full, where that of `headers` may have been cut.
     """
     agent = agent.lower()
-    fields = headers.get("x-robots-tag", "").lower().split(FIELD_END)
-    found = [f"header:{word}" for field in fields for word in _robot_words(field, agent)]
+    joined = FIELD_END.join(tags) if tags else headers.get("x-robots-tag")
+    found: list[str] = []
+    if joined is not None:
+        fields = joined.lower().split(FIELD_END)
+        found = [f"header:{word}" for field in fields for word in _robot_words(field, agent)]
     if _reserves(headers.get("tdm-reservation", "")):
         found.append("header:tdm-reservation")
     for name, content in _metas(body):

@@ -141,10 +141,13 @@ class Places:
         self._places[host] = _Place(at, promised=True)
         return at
 
-    def begin(self, domain: str, addresses: Sequence[str], now: float) -> float:
-        """Seconds until the last starts allow a request; 0: it begins now, and that is noted."""
+    def begin(self, domain: str, addresses: Sequence[str], now: float, own: float = -math.inf) -> float:
+        """Seconds until the last starts allow a request; 0: it begins now, and that is noted.
+
+        Starts up to `own`, the one noted for this request before, do not count against it.
+        """
         clocks = self._clocks(domain, addresses, now)
-        wait_s = max((clock.began + delay_s - now for clock, delay_s in clocks), default=0.0)
+        wait_s = max((clock.began + delay_s - now for clock, delay_s in clocks if clock.began > own), default=0.0)
         if wait_s > _EXACT_S:
             return wait_s
         for clock, _ in clocks:

@@ -9,7 +9,7 @@ import enum
 from dataclasses import dataclass
 
 from crawler.path_patterns import PathPattern, target_of
-from crawler.robots import ALWAYS_ALLOWED, WILDCARDS_CAP
+from crawler.robots import ALWAYS_ALLOWED, RuleTable
 from crawler.robots_lines import Line, Rule, group_of, lines_of
 
 
@@ -21,7 +21,7 @@ class Why(enum.StrEnum):
     NO_GROUP = "no_group"  # no group names us, and none names `*`
     ROBOTS_TXT = "robots_txt"  # itself is always allowed
     UNREACHABLE = "unreachable"  # robots.txt cannot be read
-    TOO_COSTLY = "too_costly"  # more wildcards than are tried
+    TOO_COSTLY = "too_costly"  # more wildcards than are tried, or more rules than are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,11 @@ def explain(text: bytes, agent: str, url: str) -> Explanation:
     group, sitemaps = group_of(lines_of(text), agent)
     target = target_of(url)
     best: tuple[int, bool, Rule] | None = None
-    wildcards: set[tuple[str, bool]] = set()
     for rule in group.rules:
         pattern = PathPattern(rule.pattern)
-        if pattern.has_star:
-            wildcards.add((pattern.text, pattern.anchored))
         if pattern.matches(target) and (best is None or (pattern.octets, rule.allow) > best[:2]):
             best = (pattern.octets, rule.allow, rule)
-    too_costly = sum(len(text) for text, _ in wildcards) > WILDCARDS_CAP
+    too_costly = RuleTable(group.rules).too_costly
     found = best[2] if best and not too_costly and target != ALWAYS_ALLOWED else None
     if target == ALWAYS_ALLOWED:
         why = Why.ROBOTS_TXT

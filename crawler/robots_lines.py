@@ -64,7 +64,10 @@ _KEYS = {
 }
 _EOL = re.compile(r"\r\n?|\n")
 _TOKEN = re.compile(r"[a-z_-]+")
-_SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{0,20})?")
+# `inf` and powers of ten are numbers to whoever wrote them: they ask for more than any other, not for nothing
+_SECONDS = re.compile(
+    r"\+?(?:(?:[0-9]{1,400}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e[+-]?[0-9]{1,4})?|inf(?:inity)?\b)", re.IGNORECASE
+)
 
 
 def lines_of(text: bytes) -> Iterator[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from crawler.jobs import Outcome, Request
@@ -32,6 +33,10 @@ class StaleConnection(Exception):
     """Not an error: a connection kept from an earlier request was closed before it gave an answer to this one."""
 
 
+class Starved(Exception):
+    """Not an error of the host: this machine had no socket left for the request."""
+
+
 @dataclass(slots=True)
 class Trip:
     """A job on its way; filled in as it goes, so that a failure tells as much as is known."""
@@ -40,10 +45,14 @@ class Trip:
     started_ms: int
     delay_s: float  # of the host at hand
     spent_s: float = 0.0
+    waited_s: float = 0.0  # for turns
     requests: list[Request] = field(default_factory=list)
-    address: str = ""
+    sent_ms: int = 0  # when the last request was sent
+    address: str = ""  # that it went to
+    kept: bool = False  # over a connection of an earlier one
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
+    robots_tags: Sequence[str] = ()  # X-Robots-Tag fields in full
     body: bytes = b""
     truncated: bool = False
     encoding: str = ""

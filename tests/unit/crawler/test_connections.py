@@ -18,6 +18,7 @@ from crawler.fetching import Fetcher
 from crawler.jobs import Answer, Job, Kind, Outcome
 from crawler.robots import RobotsRules
 from crawler.settings import CrawlSettings
+from crawler.urls import host_of
 from tests.crawl_driver import settings_for
 from tests.loopback import Web, page, redirect
 from tests.loopback_dns import A, LoopbackDns, Zone
@@ -58,9 +59,9 @@ class Told(AbstractResolver):
         """Nothing."""
 
 
-def job_for(url: str, site: str = "a.test") -> Job:
+def job_for(url: str) -> Job:
     """A page."""
-    return Job(Kind.PAGE, site, url, 0.01, OPEN)
+    return Job(Kind.PAGE, host_of(url), url, 0.01, OPEN)
 
 
 def fetch(settings: CrawlSettings, *urls: str, resolver: AbstractResolver | None = None) -> list[Answer]:
@@ -199,7 +200,7 @@ def test_hosts_that_share_are_sent_away_once(loopback: Web, delays: dict[str, fl
             async def crawl(host: str) -> None:
                 at = 0
                 while True:
-                    answer = await fetcher.fetch(job_for(f"http://{host}/", host), wait=False)
+                    answer = await fetcher.fetch(job_for(f"http://{host}/"), wait=False)
                     if answer.outcome is not Outcome.DEFERRED:
                         assert answer.outcome is Outcome.FETCHED
                         return

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
+from crawler.path_patterns import PathPattern
 from crawler.robots import WILDCARDS_CAP, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
 from crawler.robots_explain import Why, explain
 from crawler.robots_lines import ROBOTS_CAP_BYTES, SITEMAPS_CAP
+from crawler.urls import URL_CAP
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,14 @@ def test_a_robots_txt_in_the_wrong_encoding_is_obeyed(encoding: str) -> None:
         ("User-agent: *\ncrawl delay 4", 4),
         ("User-agent: *\nCrawl-delay: -3", 0),
         ("User-agent: *\nCrawl-delay: soon", 0),
-        ("User-agent: *\nCrawl-delay: inf", 0),
+        ("User-agent: *\nCrawl-delay: nan", 0),
+        ("User-agent: *\nCrawl-delay: info", 0),
+        ("User-agent: *\nCrawl-delay: inf", 1e9),
+        ("User-agent: *\nCrawl-delay: Infinity", 1e9),
+        ("User-agent: *\nCrawl-delay: 1e309", 1e9),
+        ("User-agent: *\nCrawl-delay: 2e1", 20),
+        ("User-agent: *\nCrawl-delay: +4", 4),
+        ("User-agent: *\nCrawl-delay: .5", 0.5),
         ("User-agent: *\nCrawl-delay: ٥", 0),
         ("User-agent: *\nCrawl-delay: " + "9" * 5000, 1e9),
         ("Crawl-delay: 7\nUser-agent: *\nDisallow:", 0),
@@ -206,7 +215,8 @@ _ALL = b"User-agent: *\n"
         (_ALL + b"Disallow: /" + b"*a" * 2_500_000, True),
         (_ALL + b"Disallow: /" + b"*a" * 250_000 + b"\n", False),
         (_ALL + b"".join(b"Disallow: /*a*%d\n" % n for n in range(25_000)), False),
-        (_ALL + b"".join(b"Disallow: /%d\n" % n for n in range(35_000)), True),
+        (_ALL + b"".join(b"Disallow: /%d\n" % n for n in range(35_000)), False),
+        (_ALL + b"".join(b"Disallow: /%d\n" % n for n in range(8_000)), True),
         (_ALL + b"".join(b"Disallow: /" + b"a" * n + b"b\n" for n in range(1000)), True),
         (b"User-agent: farmwatch\n" * 25_000 + b"Disallow: /\n", True),
         (_ALL + b"Disallow: /" + b"%41" * 160_000 + b"\n", True),
@@ -216,7 +226,7 @@ _ALL = b"User-agent: *\n"
     ids=lambda value: "" if isinstance(value, bool) else value[14:34].decode(),
 )
 def test_no_robots_txt_stops_the_crawler(text: bytes, allowed: bool) -> None:
-    """Five megabytes of anything are read in linear time and little memory; too many wildcards forbid everything.
+    """Five megabytes of anything are read in linear time and little memory; too many wildcards or rules forbid all.
 
     (A matcher that tries to backtrack, or a table that is searched from the start for each line, would take minutes.)
     """
@@ -231,7 +241,24 @@ def test_no_robots_txt_stops_the_crawler(text: bytes, allowed: bool) -> None:
 
 
 def test_the_work_of_a_match_is_bounded() -> None:
-    """As many wildcards as are tried at all, in the worst form, still leave an answer; one more forbids everything."""
+    """As many wildcards as are tried at all, in the worst form, still leave an answer; one more forbids everything.
+
+    The work is the patterns' characters times the URL's: as many as 30 ms took when ten times as many were tried.
+    """
+    assert WILDCARDS_CAP * URL_CAP < 2**24
+    short = b"".join(b"Disallow: /*a*b%03d\n" % n for n in range(WILDCARDS_CAP // 8))
+    tried: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        matches = PathPattern.matches
+
+        def counted(pattern: PathPattern, target: str) -> bool:
+            tried.append(len(pattern.text))
+            return matches(pattern, target)
+
+        patch.setattr(PathPattern, "matches", counted)
+        assert RobotsRules(_ALL + short, "farmwatch").allows("https://a.example/" + "a" * 2000)
+        assert not RobotsRules(_ALL + short * 2 + b"Disallow: /*zzzzzzzz", "farmwatch").allows("https://a.example/a")
+    assert WILDCARDS_CAP // 2 < sum(tried) <= WILDCARDS_CAP
     worst = b"".join(b"Disallow: /*" + b"a" * 40 + b"b%05d" % n + b"a" * 40 + b"\n" for n in range(WILDCARDS_CAP // 88))
     assert RobotsRules(_ALL + worst, "farmwatch").allows("https://a.example/" + "a" * 2000)
     more = worst + b"Allow: /*" + b"c" * 88 + b"\n"
