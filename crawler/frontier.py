@@ -119,9 +119,8 @@ class Frontier:
                 row.next_start = not_before_ms
                 self._store.save(row)
                 return None
-        before = pack(row)
         job = self._next(row)
-        if pack(row) != before or job is None:
+        if job is None or pack(row) != value:
             self._store.save(row)
         return None if job is None else Claim(job, due_at)
 

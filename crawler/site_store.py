@@ -196,9 +196,13 @@ class SiteStore:
 
     def forget_revisits(self, row: SiteRow, limit: int) -> None:
         """Drop up to `limit` of the URLs to ask for again, for good."""
-        for key, _ in self.state.scan(revisit_prefix(row.site), limit):
+        found = self.state.scan(revisit_prefix(row.site), limit)
+        for key, _ in found:
             self.state.delete(key)
-        self._look_ahead(row)
+        if len(found) == limit:
+            self._look_ahead(row)
+        else:
+            row.revisit_at = 0
 
     def _unschedule(self, row: SiteRow, page: bytes, found: UrlRow) -> None:
         if found.due:

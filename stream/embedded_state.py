@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from stream.embedded_schema import told
+from stream.embedded_schema import translate
 
 
 class EmbeddedState:
@@ -62,7 +62,7 @@ class EmbeddedState:
         return found[0][0] if found else 0
 
     def _rows(self, query: str, *values: object) -> list[Any]:
-        with told(self._folder):
+        try:
             if self._slot is None:
                 found = self._database.execute(
                     "SELECT id FROM slots WHERE store = ? AND partition = ?", self._name
@@ -71,6 +71,11 @@ class EmbeddedState:
                     return []
                 self._slot = found[0]
             return self._database.execute(query, (self._slot, *values)).fetchall()
+        except (sqlite3.DatabaseError, OSError) as error:  # what `told` does, which is slow for so many reads
+            translated = translate(error, self._folder)
+            if translated is error:
+                raise
+            raise translated from error
 
 
 def _beyond(prefix: bytes) -> bytes | None:

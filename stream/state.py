@@ -39,6 +39,9 @@ class KeyedState:
         """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
         if limit <= 0:
             return []
+        start = bisect.bisect_left(self._order, prefix)
+        if start == len(self._order) or not self._order[start].startswith(prefix):
+            return self._committed.scan(prefix, limit, after)
         staged = self._scan_staged(prefix, after)
         found: list[tuple[bytes, bytes]] = []
         for key, value in heapq.merge(self._scan_committed(prefix, limit, after), staged, key=lambda item: item[0]):
