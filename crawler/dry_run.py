@@ -42,7 +42,7 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str  # robots | tdmrep | sitemap | page
     url: str
-    at: int
+    start_at: int
     conditional: bool = False  # asks whether what is known has changed
 
 
@@ -65,26 +65,27 @@ class SitePlan(msgspec.Struct, kw_only=True):
     waits_for: str = ""  # why the first one is not at once: delay | parked | revisit | domain | begin
     rests_until: int = 0  # when something is asked for again, once the requests are made
     first_page: str = ""  # the URL at the head of the queue
-    queued: dict[str, int] = {}  # hits | sitemaps | links | again -> URLs
-    hits: int = 0  # that are new here, those that change nothing among them
+    queued: int = 0  # URLs
+    queued_in: dict[str, int] = {}  # hits | sitemaps | links | again -> URLs
+    new_hits: int = 0  # not read yet by CRAWL, those that change nothing among them
     imported: int = 0  # of them, those whose page came with them
     unusable: list[str] = []  # why some of them are no hits of the site, the first of them
     refused: int = 0  # URLs that would be recorded without a request
     refusals: list[Refusal] = []  # the first of them
     fetched: int = 0  # pages so far
-    stopped: str = ""  # the reason
+    stopped_why: str = ""
     parked_until: int = 0
     parked_why: str = ""
 
     @property
     def is_known(self) -> bool:
         """Whether the site has a row, or would have one."""
-        return self.has_row or self.hits > 0
+        return self.has_row or self.new_hits > 0
 
     @property
     def at(self) -> int:
         """When the first request would start; never last."""
-        return self.requests[0].at if self.requests else _EVER_MS
+        return self.requests[0].start_at if self.requests else _EVER_MS
 
 
 class DryRun:
@@ -134,8 +135,8 @@ class DryRun:
                 plan.waits_for = "domain" if plan.domain in free else "begin"
             spaced = []
             for each in plan.requests:
-                at = max(at, each.at)
-                spaced.append(msgspec.structs.replace(each, at=at))
+                at = max(at, each.start_at)
+                spaced.append(msgspec.structs.replace(each, start_at=at))
                 at += delay_ms
             plan.requests = spaced
             free[plan.domain] = at
@@ -153,7 +154,7 @@ class DryRun:
         require_readable(state)
         staged = KeyedState(state)
         pages: list[Page] = []
-        plan = SitePlan(site=site, domain=registrable_domain(site), hits=len(hits))
+        plan = SitePlan(site=site, domain=registrable_domain(site), new_hits=len(hits))
         outcomes: Counter[str] = Counter()
         frontier = self._frontier(staged, pages, self._now)
         for hit in hits:
@@ -177,7 +178,7 @@ class DryRun:
         if value is None:
             return
         row = unpack(SiteRow, value)
-        plan.has_row, plan.stopped, plan.fetched = True, row.stopped, row.fetched
+        plan.has_row, plan.stopped_why, plan.fetched = True, row.stopped, row.fetched
         if row.parked_until > self._now and not row.stopped:
             plan.parked_until, plan.parked_why = row.parked_until, row.parked_why
         queued: Counter[str] = Counter()
@@ -186,7 +187,8 @@ class DryRun:
         for key, page in rows_of(staged, prefix):
             head = head or page
             queued[QUEUES[Priority(key[len(prefix)])]] += 1
-        plan.queued = {name: queued[name] for name in QUEUES.values()}
+        plan.queued = queued.total()
+        plan.queued_in = {name: queued[name] for name in QUEUES.values()}
         if head:
             plan.first_page = SiteStore(staged, self._settings, self._now).queued_url(plan.site, head).url
         plan.waits_for = self._waits_for(row, staged)
@@ -223,9 +225,8 @@ class DryRun:
             if claim is None:
                 continue
             job = claim.job
-            plan.requests.append(
-                PlannedRequest(kind=job.kind.value, url=job.url, at=at, conditional=bool(job.etag or job.last_modified))
-            )
+            asks_anew = bool(job.etag or job.last_modified)
+            plan.requests.append(PlannedRequest(kind=job.kind.value, url=job.url, start_at=at, conditional=asks_anew))
             if len(plan.requests) == requests:
                 return
             taken: list[Page] = []

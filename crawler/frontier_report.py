@@ -35,7 +35,7 @@ class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
     due_at: int = 0  # when it is to be looked at next
     parked_until: int = 0
     parked_why: str = ""
-    stopped: str = ""  # the reason
+    stopped_why: str = ""
     stopped_at: int = 0
     revisit_at: int = 0
     queued: int = 0  # URLs
@@ -58,10 +58,11 @@ class FrontierReport:
     sites: dict[str, int] = field(default_factory=dict)  # state -> sites
     due: int = 0  # sites, of the active ones, that are due now; those under way are among them
     urls: dict[str, int] = field(default_factory=dict)  # status -> URLs
-    queued: dict[str, int] = field(default_factory=dict)  # hits | sitemaps | links | again -> URLs
+    queued: int = 0  # URLs
+    queued_in: dict[str, int] = field(default_factory=dict)  # hits | sitemaps | links | again -> URLs
     fetched: int = 0  # pages
-    parked: dict[str, int] = field(default_factory=dict)  # reason -> sites
-    stopped: dict[str, int] = field(default_factory=dict)  # reason -> sites
+    parked_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
+    stopped_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
     oldest_due: list[SiteLine] = field(default_factory=list)  # those that wait longest
     parked_sites: list[SiteLine] = field(default_factory=list)  # the first to be asked again first
     stopped_sites: list[SiteLine] = field(default_factory=list)  # the last one first
@@ -91,7 +92,7 @@ class SiteLines:
             due_at=self._store.due(row) or 0,
             parked_until=row.parked_until if state == "parked" else 0,
             parked_why=row.parked_why if state == "parked" else "",
-            stopped=row.stopped,
+            stopped_why=row.stopped,
             stopped_at=row.stopped_at,
             revisit_at=0 if row.stopped else row.revisit_at,
             queued=row.queued,
@@ -119,7 +120,7 @@ class FrontierReader:
         self._report = FrontierReport(
             sites=dict.fromkeys(_STATES, 0),
             urls={status.label: 0 for status in Status},
-            queued=dict.fromkeys(QUEUES.values(), 0),
+            queued_in=dict.fromkeys(QUEUES.values(), 0),
         )
         self._oldest = _Shortlist(limit, lambda line: line.due_at)
         self._parked = _Shortlist(limit, lambda line: line.parked_until)
@@ -137,13 +138,14 @@ class FrontierReader:
         for _, value in rows_of(state, _SITES):
             self._count(lines.line(unpack(SiteRow, value)))
         for key, _ in rows_of(state, QUEUE):
-            self._report.queued[QUEUES[Priority(key[-9])]] += 1  # behind the site's name, before the number
+            self._report.queued += 1
+            self._report.queued_in[QUEUES[Priority(key[-9])]] += 1  # behind the site's name, before the number
 
     def report(self) -> FrontierReport:
         """What was read so far."""
         found = self._report
-        found.parked = dict(self._reasons["parked"].most_common())
-        found.stopped = dict(self._reasons["stopped"].most_common())
+        found.parked_reasons = dict(self._reasons["parked"].most_common())
+        found.stopped_reasons = dict(self._reasons["stopped"].most_common())
         found.oldest_due, found.parked_sites = self._oldest.lines(), self._parked.lines()
         found.stopped_sites, found.revisits = self._stopped.lines(), self._revisits.lines()
         largest = heapq.nsmallest(
@@ -163,7 +165,7 @@ class FrontierReader:
             self._reasons["parked"][line.parked_why] += 1
             self._parked.add(line)
         elif line.state == "stopped":
-            self._reasons["stopped"][line.stopped] += 1
+            self._reasons["stopped"][line.stopped_why] += 1
             self._stopped.add(line)
         elif line.state == "resting" and line.revisit_at:
             self._revisits.add(line)

@@ -32,7 +32,7 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
 
     line: SiteLine
     origin: str
-    next_start: int
+    next_start_at: int
     delay_s: float
     failures: int  # connections in a row
     park_level: int
@@ -74,7 +74,7 @@ def site_report(
     return SiteReport(
         line=SiteLines(state, settings, now_ms).line(row),
         origin=row.origin,
-        next_start=row.next_start,
+        next_start_at=row.next_start,
         delay_s=row.delay_s,
         failures=row.failures,
         park_level=row.park_level,

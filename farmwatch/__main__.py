@@ -51,11 +51,13 @@ def main() -> NoReturn:
 
 def _known(error: Exception) -> Exit | None:
     """Exit code of an error that a package raises on purpose, with a message for the operator; None for a bug."""
-    from crawler.errors import CrawlError
+    from crawler.errors import ArchiveUnwritable, CrawlError, OldFrontier
     from filters.errors import BadRuleset, FiltersError, UnknownExtractor
     from scoring.errors import BadParameters, ScoringError, TooFewLabels, UnknownDetector, UnknownThresholds
     from stream.errors import StreamError
 
+    if isinstance(error, OldFrontier | ArchiveUnwritable):
+        return Exit.UNAVAILABLE
     named_wrong = BadRuleset | UnknownExtractor | UnknownDetector | UnknownThresholds
     if isinstance(error, CrawlError | BadParameters | named_wrong):
         return Exit.USAGE

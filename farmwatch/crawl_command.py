@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from farmwatch.errors import Exit, UsageError
 from farmwatch.messages import error_console, message
-from farmwatch.options import DEFAULTS, AsJson, Common
+from farmwatch.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.role_names import Role
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def crawl(
         bool, Parameter(negative="", help="Say what would be fetched, when, and why not. Nothing is asked or written.")
     ] = False,
     site: Annotated[str, Parameter(help="With --dry-run: only this host, with its queue.")] = "",
-    limit: Annotated[int, Parameter(help="With --dry-run: sites, or URLs of --site, at most; 0 = all.")] = 50,
+    limit: Annotated[
+        int | None, Parameter(help="With --dry-run: sites, or requests of --site, at most; 0 = all. Default: 50.")
+    ] = None,
     allow_private: Annotated[
         bool, Parameter(negative="", help="Let the crawler reach private addresses. For tests on loopback only.")
     ] = False,
@@ -61,18 +63,20 @@ def crawl(
 
     Exit code 0 after a clean drain or when all is done, 1 when lines of --hits were skipped.
     """
-    if limit < 0:
+    if limit is not None and limit < 0:
         raise UsageError("--limit: 0 or more")
     flags = ["crawl.allow_private=true"] if allow_private else []
     config = common.load(*flags).config
     if dry_run:
-        if until_done:
-            raise UsageError("--dry-run does nothing: there is no --until-done of it")
+        if until_done or allow_private or member is not None:
+            raise UsageError("--dry-run asks nobody: --until-done, --allow-private and --member do not go with it")
         from farmwatch.crawl_plan import show_plan
 
-        return show_plan(config, hits or (), site, limit, as_json=json)
-    if site or json:
-        raise UsageError("--site and --json go with --dry-run")
+        return show_plan(
+            config, hits or (), host_of(site) if site else "", 50 if limit is None else limit, as_json=json
+        )
+    if site or json or limit is not None:
+        raise UsageError("--site, --limit and --json go with --dry-run")
     return _run(config, hits or [], until_done, member)
 
 

@@ -29,6 +29,7 @@ from stream.records import Decision, Hit, Record, decode
 from stream.topics import DECISIONS, FRONTIER_STORE, HITS
 
 R = TypeVar("R", bound=Record)
+_ALL = 10**9
 _NOT_KNOWN = (
     "as if a crawl began now; no name is looked up, so the limits per IP address are not in it, nor is what a running"
     " crawl has under way"
@@ -36,27 +37,37 @@ _NOT_KNOWN = (
 
 
 def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, as_json: bool) -> int:
-    """Print the plan. PROBLEM where lines of the files hold no hit. Raises NotFound for a site that is nowhere."""
+    """Print the plan, `limit` sites, or requests of `site`, at most (0: all).
+
+    PROBLEM where lines of the files hold no hit. Raises NotFound for a site that is nowhere.
+    """
+    most = limit or _ALL  # one more is asked for: it tells whether the list was cut
     now_ms = int(time.time() * 1000)
     from_files, skipped = _hits_of(files, now_ms)
     with ExitStack() as held:
         log = held.enter_context(opened(config)) if log_exists(config) or not files else None
         world = _World(log, config.log.partitions, from_files)
         if site:
-            plans = [_plan_of(world, config, site, now_ms, limit)]
+            plans = [_plan_of(world, config, site, now_ms, most + 1)]
+            is_cut = len(plans[0].requests) > most
+            plans[0].requests = plans[0].requests[:most]
         else:
-            run = DryRun(config.crawl, now_ms, limit or None)
+            run = DryRun(config.crawl, now_ms, most + 1)
             for partition in range(world.partitions):
                 with world.state(partition) as state:
                     run.add(state, world.hits(partition), world.decisions(partition), partition=partition)
             plans = run.plans()
+            is_cut = len(plans) > most
+            plans = plans[:most]
     if as_json:
         for plan in plans:
             put_json(msgspec.to_builtins(plan))
     elif site:
         _tell_site(plans[0], now_ms)
     else:
-        _tell(plans, now_ms, limit)
+        _tell(plans, now_ms)
+    if is_cut:
+        message(f"the first {counted(limit, 'request' if site else 'site')}; --limit shows more, --limit 0 all")
     message(_NOT_KNOWN)
     return Exit.PROBLEM if skipped else Exit.OK
 
@@ -98,13 +109,13 @@ class _World:
                     continue
 
 
-def _plan_of(world: _World, config: Config, site: str, now_ms: int, limit: int) -> SitePlan:
+def _plan_of(world: _World, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
     partition = partition_of(site, world.partitions)
     hits = [hit for hit in world.hits(partition) if hit.site == site]
     decisions = [decision for decision in world.decisions(partition) if decision.site == site]
     run = DryRun(config.crawl, now_ms, None)
     with world.state(partition) as state:
-        (plan,) = run.spaced([run.plan(state, site, hits, decisions, requests=limit or 10_000)])
+        (plan,) = run.spaced([run.plan(state, site, hits, decisions, requests=requests)])
     if not plan.is_known:
         raise NotFound(f"--site {site!r}: no such host is in the frontier, and no hit names it")
     return plan
@@ -125,13 +136,13 @@ def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
     return hits, skipped
 
 
-def _tell(plans: Sequence[SitePlan], now_ms: int, limit: int) -> None:
+def _tell(plans: Sequence[SitePlan], now_ms: int) -> None:
     put_table(
         ("site", "when", "request", "URL", "then", "queued", "why"),
         (
             (
                 plan.site,
-                when(plan.requests[0].at, now_ms) if plan.requests else "-",
+                when(plan.requests[0].start_at, now_ms) if plan.requests else "-",
                 _kind(plan),
                 plan.requests[0].url if plan.requests else "",
                 _then(plan),
@@ -144,8 +155,6 @@ def _tell(plans: Sequence[SitePlan], now_ms: int, limit: int) -> None:
     )
     if not plans:
         message("nothing to crawl: the frontier is empty, and no hit waits")
-    elif len(plans) == limit:
-        message(f"the first {counted(limit, 'site')}; --limit shows more")
 
 
 def _tell_site(plan: SitePlan, now_ms: int) -> None:
@@ -163,8 +172,8 @@ def _tell_site(plan: SitePlan, now_ms: int) -> None:
         ("when", "at", "request", "URL", ""),
         (
             (
-                when(each.at, now_ms),
-                moment(each.at),
+                when(each.start_at, now_ms),
+                moment(each.start_at),
                 each.kind,
                 each.url,
                 "if it has changed" if each.conditional else "",
@@ -195,15 +204,15 @@ def _then(plan: SitePlan) -> str:
 
 
 def _queued(plan: SitePlan) -> str:
-    return queue_in_words(plan.queued)
+    return queue_in_words(plan.queued_in)
 
 
 def _why(plan: SitePlan, now_ms: int) -> str:
     """Why not at once, why not at all, and what would be refused on the way."""
     parts = []
-    if plan.stopped:
-        passes = meaning_of_reason(plan.stopped).passes
-        parts.append(f"stopped: {in_words(plan.stopped)}" + (f" (until: {passes})" if passes else ""))
+    if plan.stopped_why:
+        passes = meaning_of_reason(plan.stopped_why).passes
+        parts.append(f"stopped: {in_words(plan.stopped_why)}" + (f" (until: {passes})" if passes else ""))
     elif plan.parked_until:
         parts.append(f"parked for {lasting((plan.parked_until - now_ms) / 1000)} after {in_words(plan.parked_why)}")
     elif plan.waits_for:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from farmwatch.errors import Exit, NotFound, UsageError
 from farmwatch.messages import counted, message, one_line, put, put_json, put_table, put_wrapped
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.options import DEFAULTS, AsJson, Common, host_of, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,18 +47,22 @@ def frontier(
     if limit is not None and limit < 0:
         raise UsageError("--limit: 0 or more")
     now_ms = int(time.time() * 1000)
+    host = host_of(site) if site else ""
     config = common.load().config
     default = 100 if site or parked or stopped else _OVERVIEW
     most = (default if limit is None else limit) or None
     with opened(config) as log:
         if site:
-            found = _read_site(log, config, site, now_ms, most)
+            found = _read_site(log, config, host, now_ms, most)
         else:
             report = _read(log, config, now_ms, most)
     if site:
         return _show_site(found, now_ms, as_json=json)
     if parked or stopped:
-        return _show_list(report.parked_sites if parked else report.stopped_sites, now_ms, as_json=json)
+        lines = report.parked_sites if parked else report.stopped_sites
+        _show_list(lines, now_ms, as_json=json)
+        _say_cut(len(lines), report.sites["parked" if parked else "stopped"], "site")
+        return Exit.OK
     if json:
         import msgspec
 
@@ -109,7 +113,7 @@ def _tell(report: FrontierReport, now_ms: int) -> None:
         f" {sites['parked']} parked, {sites['resting']} resting, {sites['stopped']} stopped"
     )
     put(f"{counted(sum(report.urls.values()), 'URL')}: {_counts(report.urls)}")
-    put(f"queued: {queue_in_words(report.queued) or 'none'}; {counted(report.fetched, 'page')} fetched so far")
+    put(f"queued: {queue_in_words(report.queued_in) or 'none'}; {counted(report.fetched, 'page')} fetched so far")
     if report.oldest_due:
         put_table(
             ("site", "due for", "queued", "fetched"),
@@ -121,14 +125,14 @@ def _tell(report: FrontierReport, now_ms: int) -> None:
         )
     if report.parked_sites:
         _put_parked(
-            report.parked_sites, now_ms, f"parked, {counted(sites['parked'], 'site')}: {_counts(report.parked)}"
+            report.parked_sites, now_ms, f"parked, {counted(sites['parked'], 'site')}: {_counts(report.parked_reasons)}"
         )
-    if report.stopped:
+    if report.stopped_reasons:
         put_table(
             ("reason", "sites", "what it means", "what ends it"),
             (
                 (reason, count, meaning_of_reason(reason).text, meaning_of_reason(reason).passes or "nothing")
-                for reason, count in report.stopped.items()
+                for reason, count in report.stopped_reasons.items()
             ),
             title="stopped",
         )
@@ -153,7 +157,7 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "none"
 
 
-def _show_list(lines: Sequence[SiteLine], now_ms: int, *, as_json: bool) -> int:
+def _show_list(lines: Sequence[SiteLine], now_ms: int, *, as_json: bool) -> None:
     from crawler.reasons import meaning_of_reason
     from farmwatch.spans import when
 
@@ -162,21 +166,21 @@ def _show_list(lines: Sequence[SiteLine], now_ms: int, *, as_json: bool) -> int:
 
         for line in lines:
             put_json(msgspec.to_builtins(line))
-        return Exit.OK
+        return
     if not lines:
         message("none")
-    elif lines[0].stopped:
+    elif lines[0].stopped_why:
         put_table(
             ("site", "reason", "stopped", "fetched", "left", "what it means", "what ends it"),
             (
                 (
                     each.site,
-                    each.stopped,
+                    each.stopped_why,
                     when(each.stopped_at, now_ms),
                     each.fetched,
                     each.queued,
-                    meaning_of_reason(each.stopped).text,
-                    meaning_of_reason(each.stopped).passes or "nothing",
+                    meaning_of_reason(each.stopped_why).text,
+                    meaning_of_reason(each.stopped_why).passes or "nothing",
                 )
                 for each in lines
             ),
@@ -184,7 +188,12 @@ def _show_list(lines: Sequence[SiteLine], now_ms: int, *, as_json: bool) -> int:
         )
     else:
         _put_parked(lines, now_ms, "")
-    return Exit.OK
+
+
+def _say_cut(shown: int, found: int, noun: str) -> None:
+    """A list that was cut says so on stderr, JSON or not."""
+    if shown < found:
+        message(f"{shown} of {counted(found, noun)}; --limit shows more, --limit 0 all")
 
 
 def _put_parked(lines: Sequence[SiteLine], now_ms: int, title: str) -> None:
@@ -212,6 +221,7 @@ def _show_site(report: SiteReport, now_ms: int, *, as_json: bool) -> int:
         import msgspec
 
         put_json(msgspec.to_builtins(report))
+        _say_cut(len(report.urls), report.urls_known, "URL")
         return Exit.OK
     for text in _site_in_words(report, now_ms):
         put_wrapped(one_line(text), "  ")
@@ -223,8 +233,7 @@ def _show_site(report: SiteReport, now_ms: int, *, as_json: bool) -> int:
         ),
         less=("hits", "visits"),
     )
-    if len(report.urls) < report.urls_known:
-        message(f"{len(report.urls)} of {counted(report.urls_known, 'URL')}; --limit shows more")
+    _say_cut(len(report.urls), report.urls_known, "URL")
     return Exit.OK
 
 
@@ -234,9 +243,9 @@ def _site_in_words(report: SiteReport, now_ms: int) -> list[str]:
 
     line = report.line
     said = [f"{line.site}: {line.state}, {counted(line.fetched, 'page')} fetched, {line.queued} queued"]
-    if line.stopped:
-        passes = meaning_of_reason(line.stopped).passes
-        said.append(f"stopped {when(line.stopped_at, now_ms)}: {in_words(line.stopped)}")
+    if line.stopped_why:
+        passes = meaning_of_reason(line.stopped_why).passes
+        said.append(f"stopped {when(line.stopped_at, now_ms)}: {in_words(line.stopped_why)}")
         said.append(f"what ends it: {passes or 'nothing'}")
     elif line.state == "parked":
         said.append(

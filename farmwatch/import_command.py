@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from farmwatch.errors import Exit, FarmwatchError, UsageError
 from farmwatch.messages import counted, message, one_line, put, put_json
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.options import DEFAULTS, AsJson, Common, host_of, opened
 
 if TYPE_CHECKING:
     from crawler.warc_in import Skipped
@@ -47,7 +47,7 @@ def import_archives(
 
     if not _SOURCE.fullmatch(source):
         raise UsageError(f"--source {source!r}: use up to 32 of a-z, 0-9, '_', '.' and '-'")
-    sites = [_host(name) for name in site or ()]
+    sites = [host_of(name) for name in site or ()]
     for file in files:
         if file.suffix == ".zst":
             raise UsageError(f"{file}: WARC files in zstd are not read; unpack it first: zstd -d {file.name}")
@@ -103,18 +103,8 @@ class _Teller:
 def _report(pages: int, skipped: Counter[str], broken: int, as_json: bool) -> None:
     by_reason = dict(sorted(skipped.items(), key=lambda item: (-item[1], item[0])))
     if as_json:
-        put_json({"pages": pages, "skipped": by_reason, "broken": broken})
+        put_json({"pages": pages, "skipped": skipped.total(), "skipped_reasons": by_reason, "broken": broken})
         return
     put(f"{counted(pages, 'page')} imported, {counted(broken, 'broken record')}")
     if by_reason:
         put("passed over: " + ", ".join(f"{reason} {count}" for reason, count in by_reason.items()))
-
-
-def _host(name: str) -> str:
-    from crawler.errors import UnusableUrl
-    from crawler.urls import site_of
-
-    try:
-        return site_of(name if "://" in name else f"http://{name}/")
-    except UnusableUrl as error:
-        raise UsageError(f"--site {name!r}: no host name: {error}") from error

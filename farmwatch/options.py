@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import NoLog
+from farmwatch.errors import NoLog, UsageError
 from farmwatch.messages import message
 
 if TYPE_CHECKING:
@@ -63,6 +63,20 @@ DEFAULTS = Common()
 JUST_CONFIGURED = Configured()
 
 
+def host_of(named: str) -> str:
+    """The host that --site names, as the log spells it: it may be given in capitals, in Unicode, or as a URL.
+
+    Raises UsageError.
+    """
+    from crawler.errors import UnusableUrl
+    from crawler.urls import site_of
+
+    try:
+        return site_of(named if "://" in named else f"http://{named}/")
+    except UnusableUrl as error:
+        raise UsageError(f"--site {named!r}: no host name: {error}") from error
+
+
 @contextmanager
 def opened(config: Config, *, create: bool = False) -> Iterator[Log]:
     """The configured log, closed at the end; `create` makes an embedded one that is not there.
@@ -74,7 +88,10 @@ def opened(config: Config, *, create: bool = False) -> Iterator[Log]:
     from farmwatch.roles import log_exists, open_configured
 
     if not create and not log_exists(config):
-        raise NoLog(f"{config.log.url}: there is no log yet; `farmwatch up` makes it. Or set log.url (--log)")
+        raise NoLog(
+            f"{config.log.url}: there is no log yet; `up`, `search`, `crawl --hits` or `import` makes one."
+            " Or set log.url (--log)"
+        )
     require_broker(config)  # a command says at once that it is away; only roles wait for it
     log = open_configured(config)
     try:

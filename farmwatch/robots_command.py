@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, FarmwatchError, NotFound, UsageError
+from farmwatch.errors import Exit, FarmwatchError, UsageError
 from farmwatch.messages import counted, one_line, put, put_json, put_wrapped
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
@@ -32,7 +32,7 @@ class _Source:
     told: str
     status: int = 0  # HTTP; 0 = no answer, or none asked for
     redirects: int = 0
-    believed_until: int = 0  # milliseconds UTC
+    robots_until: int = 0  # milliseconds UTC
     tdm: bytes | None = None  # None: not known
     unreachable: bool = False  # the robots.txt cannot be read, so nothing is allowed
 
@@ -54,7 +54,7 @@ def robots(
     at public addresses only. Nothing is stored.
 
     Exit code 0: it may be fetched; 1: it may not, by robots.txt, a Crawl-delay beyond crawl.crawl_delay_cap_s, or a
-    reservation in tdmrep.json where crawl.obey_opt_out is on.
+    reservation in tdmrep.json where crawl.obey_opt_out is on; 3: nobody can tell, with --stored where nothing is kept.
     """
     from crawler.robots_explain import explain, unread
     from crawler.tdmrep import TdmRep
@@ -95,6 +95,7 @@ def _from_file(path: Path) -> _Source:
 
 
 def _from_frontier(config: Config, url: str) -> _Source:
+    from crawler.frontier_report import require_readable
     from crawler.rows import SiteRow, robots_key, site_key, tdm_key, unpack
     from crawler.urls import site_of
     from stream.log import partition_of
@@ -104,16 +105,17 @@ def _from_frontier(config: Config, url: str) -> _Source:
     with opened(config) as log:
         partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
         if not partitions:
-            raise NotFound("--stored: the log has no frontier yet: no crawl has run on it")
+            raise FarmwatchError("--stored: the log has no frontier yet: no crawl has run on it")
         with log.read_state(FRONTIER_STORE, partition_of(site, partitions)) as state:
+            require_readable(state)
             value = state.get(site_key(site))
             text, tdm = state.get(robots_key(site)), state.get(tdm_key(site))
     row = unpack(SiteRow, value) if value is not None else None
     if row is None or not row.robots_until:
         why = "is not in the frontier" if row is None else "has not been asked for a robots.txt that is still kept"
-        raise NotFound(one_line(f"--stored: {site} {why}; without --stored the site itself is asked"))
+        raise FarmwatchError(one_line(f"--stored: {site} {why}; without --stored the site itself is asked"))
     told = f"kept by the frontier, {counted(len(text), 'byte')}" if text is not None else "the site has none"
-    return _Source(text or b"", told, believed_until=row.robots_until, tdm=(tdm or b"") if row.tdm_until else None)
+    return _Source(text or b"", told, robots_until=row.robots_until, tdm=(tdm or b"") if row.tdm_until else None)
 
 
 def _from_site(settings: CrawlSettings, url: str) -> _Source:
@@ -152,8 +154,8 @@ def _tell(
 ) -> None:
     put(f"{'may be fetched' if fetched else 'may not be fetched'}: {one_line(url)}")
     _line("robots.txt", source.told)
-    if source.believed_until:
-        _line("", f"asked again after {_utc(source.believed_until)}")
+    if source.robots_until:
+        _line("", f"asked again after {_utc(source.robots_until)}")
     _line("decision", f"{'allowed' if found.allowed else 'disallowed'}, {_because(found)}")
     _line("group", _group(found, settings.name))
     _line("delay", _delay(found, settings))
@@ -232,7 +234,7 @@ def _document(
         "robots_txt": source.told,
         "status": source.status or None,
         "redirects": source.redirects,
-        "believed_until": source.believed_until or None,
+        "robots_until": source.robots_until or None,
         "tdmrep_asked": source.tdm is not None,
         "tdmrep": None if rule is None else {name: _plain(value) for name, value in asdict(rule).items()},
         "obey_opt_out": settings.obey_opt_out,

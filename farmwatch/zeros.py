@@ -27,6 +27,7 @@ def known_series(stage: Stage) -> Iterator[Series]:
 def _of_role(stage: Stage) -> Iterator[Series]:
     if stage.name == "crawl":
         from crawler.jobs import REDIRECTED, Kind, Outcome
+        from crawler.warc_exchange import RECORD_TYPES
 
         for kind in Kind:
             yield "fetch_response_bytes", {"kind": kind.value}
@@ -36,7 +37,7 @@ def _of_role(stage: Stage) -> Iterator[Series]:
                 yield "fetch_requests", {"kind": kind.value, "outcome": outcome}
         for result in ("allowed", "disallowed"):
             yield "robots_lookups", {"result": result}
-        for record_type in ("warcinfo", "request", "metadata", "response", "revisit"):
+        for record_type in RECORD_TYPES:
             yield "warc_records", {"type": record_type}
     elif stage.name == "measure":
         for mode in ("recall", "precision"):

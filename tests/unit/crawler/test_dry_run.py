@@ -31,10 +31,10 @@ def plan_of(site: Site, hits: list[Hit] | None = None, requests: int = 1, **chan
 def test_a_new_hit_begins_with_robots_txt_at_once() -> None:
     """A site that is not known is asked for robots.txt now; the page of the hit is named as what follows."""
     plan = plan_of(Site(), hits_of(A, B))
-    assert [(each.kind, each.url, each.at) for each in plan.requests] == [
+    assert [(each.kind, each.url, each.start_at) for each in plan.requests] == [
         ("robots", "http://a.test/robots.txt", NOW),
     ]
-    assert (plan.first_page, plan.queued["hits"], plan.hits, plan.waits_for) == (A, 2, 2, "")
+    assert (plan.first_page, plan.queued_in["hits"], plan.new_hits, plan.waits_for) == (A, 2, 2, "")
 
 
 def test_a_site_is_followed_to_its_rest() -> None:
@@ -48,7 +48,7 @@ def test_a_site_is_followed_to_its_rest() -> None:
         "/2",
         "/sitemap.xml",
     ]
-    assert [each.at - NOW for each in plan.requests] == [0, 5000, 10_000, 15_000, 20_000]
+    assert [each.start_at - NOW for each in plan.requests] == [0, 5000, 10_000, 15_000, 20_000]
     assert plan.rests_until == NOW + 10_000 + 86_400_000
 
 
@@ -81,7 +81,7 @@ def test_a_stopped_site_asks_for_nothing() -> None:
     site.hits(*hits_of(A))
     stop = Decision(id="a.test", site="a.test", stop=True, reason="x")
     plan = DryRun(site.settings, site.now, None).plan(site.committed, "a.test", (), [stop])
-    assert (plan.stopped, plan.requests) == ("site_decided", [])
+    assert (plan.stopped_why, plan.requests) == ("site_decided", [])
     assert [(each.url, each.reason) for each in plan.refusals] == [(A, "site_decided")]
 
 
@@ -95,7 +95,7 @@ def test_a_parked_site_waits_for_its_time() -> None:
     site.now += 10_000
     plan = plan_of(site)
     assert (plan.waits_for, plan.parked_why, plan.parked_until) == ("parked", "http_429", asked + 600_000)
-    assert [(each.kind, each.at) for each in plan.requests] == [("page", asked + 600_000)]
+    assert [(each.kind, each.start_at) for each in plan.requests] == [("page", asked + 600_000)]
 
 
 def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
@@ -104,7 +104,7 @@ def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
     site.hits(*hits_of(A))
     site.now += 60_000
     plan = plan_of(site)
-    assert (plan.waits_for, plan.requests[0].at) == ("begin", site.now + 5000)
+    assert (plan.waits_for, plan.requests[0].start_at) == ("begin", site.now + 5000)
 
 
 def test_a_page_that_is_known_is_asked_for_with_a_condition() -> None:
@@ -115,7 +115,7 @@ def test_a_page_that_is_known_is_asked_for_with_a_condition() -> None:
     site.step(headers={"etag": '"x"'})
     plan = plan_of(site)
     assert (plan.waits_for, plan.fetched) == ("revisit", 1)
-    assert [(each.url, each.at, each.conditional) for each in plan.requests] == [(A, site.now + 86_400_000, True)]
+    assert [(each.url, each.start_at, each.conditional) for each in plan.requests] == [(A, site.now + 86_400_000, True)]
 
 
 def test_the_budget_ends_a_site() -> None:
@@ -179,7 +179,7 @@ def test_the_plan_is_what_a_crawl_then_does(seed: int) -> None:
         while not jobs and (due := site.committed.next_due()) is not None:
             site.now = max(site.now, due)
             jobs = site.jobs(since_ms=began)
-        assert [(each.kind, each.url, each.at) for each in plan.requests] == [
+        assert [(each.kind, each.url, each.start_at) for each in plan.requests] == [
             (job.kind.value, job.url, site.now) for job in jobs
         ]
         for job in jobs:

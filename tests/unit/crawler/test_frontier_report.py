@@ -55,9 +55,9 @@ def test_the_sums_are_those_of_the_rows() -> None:
         "error": 1,
         "refused": 2,
     }
-    assert report.queued == {"hits": 4, "sitemaps": 0, "links": 0, "again": 0}
+    assert report.queued_in == {"hits": 4, "sitemaps": 0, "links": 0, "again": 0}
     assert (report.due, report.fetched) == (2, 1)
-    assert (report.parked, report.stopped) == ({"http_503": 1}, {"crawl_delay": 1})
+    assert (report.parked_reasons, report.stopped_reasons) == ({"http_503": 1}, {"crawl_delay": 1})
 
 
 def test_the_lists_say_who_waits_for_what() -> None:
@@ -72,7 +72,7 @@ def test_the_lists_say_who_waits_for_what() -> None:
     assert (parked.site, parked.parked_why) == ("parked.test", "http_503")
     assert parked.parked_until > site.now + 1_700_000
     (stopped,) = report.stopped_sites
-    assert (stopped.site, stopped.stopped, stopped.queued) == ("slow.test", "crawl_delay", 0)
+    assert (stopped.site, stopped.stopped_why, stopped.queued) == ("slow.test", "crawl_delay", 0)
     (revisit,) = report.revisits
     assert (revisit.site, revisit.fetched) == ("a.test", 1) and revisit.revisit_at > site.now
     assert [(line.domain, line.sites) for line in report.domains[:2]] == [("farm.co.uk", 2), ("a.test", 1)]
@@ -170,8 +170,8 @@ def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
     finally:
         tracemalloc.stop()
     report = reader.report()
-    assert (sum(report.sites.values()), report.stopped) == (100_000, {"unreachable": 10_000})
-    assert (report.queued["hits"], report.urls["discovered"]) == (100_000, 100_000)
+    assert (sum(report.sites.values()), report.stopped_reasons) == (100_000, {"unreachable": 10_000})
+    assert (report.queued_in["hits"], report.urls["discovered"]) == (100_000, 100_000)
     assert [line.site for line in report.oldest_due[:2]] == ["h000001.d.example", "h000002.d.example"]
     assert peak_bytes < 4_000_000
 

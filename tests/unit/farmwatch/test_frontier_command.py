@@ -10,14 +10,16 @@ import msgspec
 import pytest
 
 from crawler.hits_file import make_hit
+from crawler.rows import SiteRow, pack, site_key
+from crawler.statuses import Status
 from farmwatch.errors import Exit
 from filters.epoch import feature_epoch
 from filters.settings import MeasureSettings
 from stream.heartbeat import beat
-from stream.log import Output, partition_of
+from stream.log import Change, Commit, Output, partition_of
 from stream.opening import open_log
 from stream.records import Decision, Hit, Record, encode
-from stream.topics import DECISIONS, HITS, all_topics
+from stream.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
 from tests.front_door import PARTITIONS, Runner
 
 
@@ -56,8 +58,8 @@ def test_what_nobody_has_read_is_planned(farmwatch: Runner, unread: str) -> None
     ran = farmwatch("crawl", "--dry-run", "--json", "--log", unread)
     plans = {plan["site"]: plan for plan in map(json.loads, ran.out.splitlines())}
     assert set(plans) == {"new.example", "done.example", "archived.example"}
-    assert plans["new.example"]["requests"][0]["kind"] == "robots" and plans["new.example"]["queued"]["hits"] == 2
-    assert (plans["done.example"]["stopped"], plans["done.example"]["requests"]) == ("site_decided", [])
+    assert plans["new.example"]["requests"][0]["kind"] == "robots" and plans["new.example"]["queued_in"]["hits"] == 2
+    assert (plans["done.example"]["stopped_why"], plans["done.example"]["requests"]) == ("site_decided", [])
     assert (plans["archived.example"]["imported"], plans["archived.example"]["requests"]) == (1, [])
     assert "no name is looked up" in ran.err and ran.code == Exit.OK
     words = farmwatch("crawl", "--dry-run", "--log", unread).out
@@ -91,13 +93,50 @@ def test_one_host_is_told_in_full(farmwatch: Runner, unread: str) -> None:
     ]
     assert "then it rests until" in ran.out
     ran = farmwatch("crawl", "--dry-run", "--site", "a\x1b[2J", "--log", unread)
-    assert ran.code == Exit.PROBLEM and "\x1b" not in ran.err
+    assert ran.code == Exit.USAGE and "\x1b" not in ran.err
+    ran = farmwatch("crawl", "--dry-run", "--site", "nobody.example", "--log", unread)
+    assert ran.code == Exit.PROBLEM and "no such host is in the frontier" in ran.err
 
 
-def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str) -> None:
-    """Where as many sites are shown as may be, the message says how to see more."""
-    ran = farmwatch("crawl", "--dry-run", "--limit", "1", "--log", unread)
-    assert len(ran.out.splitlines()) == 2 and "--limit shows more" in ran.err
+@pytest.mark.parametrize("named", ["New.Example", "https://new.example/2?x", "new.example."])
+def test_a_host_may_be_named_in_any_way(farmwatch: Runner, unread: str, named: str) -> None:
+    """Capitals, a URL, and the dot of the root all name the host; `frontier` reads it in the same way."""
+    ran = farmwatch("crawl", "--dry-run", "--site", named, "--log", unread)
+    assert ran.code == Exit.OK and ran.out.startswith("new.example (new.example)")
+    assert "--site 'new.example': no such host" in farmwatch("frontier", "--site", named, "--log", unread).err
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)])
+def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str, json: tuple[str, ...]) -> None:
+    """A list that was cut says so on stderr, JSON or not; one that ends at the limit does not."""
+    run = ("crawl", "--dry-run", "--log", unread, *json)
+    ran = farmwatch(*run, "--limit", "2")
+    assert len(ran.out.splitlines()) == (2 if json else 3)
+    assert "the first 2 sites; --limit shows more" in ran.err
+    assert "shows more" not in farmwatch(*run, "--limit", "3").err
+    ran = farmwatch(*run, "--site", "new.example", "--limit", "1")
+    assert "the first 1 request; --limit shows more" in ran.err and "http://new.example/2" not in ran.out
+    assert "shows more" not in farmwatch(*run, "--site", "new.example", "--limit", "0").err
+
+
+def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_path: Path) -> None:
+    """So do --stopped and --site, JSON or not."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    rows: dict[int, list[Change]] = {}
+    for number in range(3):
+        row = SiteRow(f"s{number}.example", "http://x", stopped="unreachable", urls=[0] * len(Status))
+        rows.setdefault(partition_of(row.site, PARTITIONS), []).append(Change(site_key(row.site), pack(row)))
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS, "epoch"))
+        member = log.join("crawl", [HITS], member="0", store=FRONTIER_STORE)
+        while not member.assignment():
+            member.poll(0.05, 1, 1)
+        member.commit(Commit(state=rows))
+        member.close()
+    for json_too in ((), ("--json",)):
+        ran = farmwatch("frontier", "--stopped", "--limit", "2", "--log", url, *json_too)
+        assert "2 of 3 sites; --limit shows more" in ran.err
+        assert farmwatch("frontier", "--stopped", "--limit", "3", "--log", url, *json_too).err == ""
 
 
 def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) -> None:
@@ -113,8 +152,11 @@ def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) ->
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("crawl", "--site", "a.example"), "--site and --json go with --dry-run"),
-        (("crawl", "--json"), "--site and --json go with --dry-run"),
+        (("crawl", "--site", "a.example"), "--site, --limit and --json go with --dry-run"),
+        (("crawl", "--json"), "go with --dry-run"),
+        (("crawl", "--limit", "7"), "go with --dry-run"),
+        (("crawl", "--dry-run", "--member", "a"), "--member"),
+        (("crawl", "--dry-run", "--allow-private"), "--allow-private"),
         (("crawl", "--dry-run", "--until-done"), "--until-done"),
         (("crawl", "--dry-run", "--limit", "-1"), "--limit: 0 or more"),
         (("frontier", "--parked", "--stopped"), "one of them at a time"),

@@ -76,7 +76,12 @@ def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Pat
     assert (ran.code, ran.err) == (Exit.OK, "")
     assert ran.out == "9 pages imported, 0 broken records\npassed over: http_404 1, robots 1\n"
     ran = farmwatch("import", archives[1], archives[0], "--json", "--log", url)
-    assert json.loads(ran.out) == {"pages": 0, "skipped": {"known": 9, "http_404": 1, "robots": 1}, "broken": 0}
+    assert json.loads(ran.out) == {
+        "pages": 0,
+        "skipped": 11,
+        "skipped_reasons": {"known": 9, "http_404": 1, "robots": 1},
+        "broken": 0,
+    }
     with closing(open_log(url)) as log:
         hits, pages = on(log)
     assert sorted(page.url for page in pages) == sorted(f"http://site{n % 3}.test/{n}" for n in range(9))

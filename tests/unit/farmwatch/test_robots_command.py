@@ -196,7 +196,7 @@ def test_what_the_frontier_keeps_is_shown(farmwatch: Runner, tmp_path: Path) -> 
     ran = farmwatch("robots", "https://a.example/y", "--stored", "--log", url, "--set", "crawl.obey_opt_out=true")
     assert ran.code == Exit.PROBLEM and "the page is left alone" in ran.out
     ran = farmwatch("robots", "https://b.example/", "--stored", "--log", url)
-    assert ran.code == Exit.PROBLEM and "b.example is not in the frontier" in ran.err
+    assert ran.code == Exit.UNAVAILABLE and "b.example is not in the frontier" in ran.err
 
 
 def test_wrong_arguments_are_told(farmwatch: Runner, tmp_path: Path) -> None:
