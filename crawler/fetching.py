@@ -144,13 +144,13 @@ class Fetcher:
         host = host_of(target)
         rules = job.rules
         trip.delay_s = job.delay_s
+        if host not in (job.site, twin_of(job.site)):
+            trip.url = target
+            raise Ends(Outcome.REFUSED, "redirect_offsite")
         if port_of(target) != port_of(job.url):
             trip.url = target
             raise Ends(Outcome.REFUSED, "redirect_port")
         if host != job.site:
-            if host != twin_of(job.site):
-                trip.url = target
-                raise Ends(Outcome.REFUSED, "redirect_offsite")
             rules = await self._twin_rules(job, trip, target)
             trip.delay_s = max(job.delay_s, rules.crawl_delay_s)
         if rules is None or not rules.allows(target):
@@ -167,7 +167,7 @@ class Fetcher:
         if known is not None and known[0] > self._clock() * 1000:
             return known[1]
         if self._twinless.get(origin, 0.0) > self._clock():
-            raise Ends(Outcome.FAILED, "twin_robots", transient=True)
+            raise Ends(Outcome.FAILED, "robots_unavailable", transient=True)
         answer = await self.fetch(Job(Kind.ROBOTS, host_of(target), f"{origin}/robots.txt", job.delay_s))
         trip.requests += answer.requests
         meaning = meaning_of(answer.status, complete=answer.outcome is Outcome.FETCHED)
@@ -176,7 +176,7 @@ class Fetcher:
             if len(self._twinless) >= _TWIN_RULES_KEPT:
                 self._twinless = {name: until for name, until in self._twinless.items() if until > now}
             self._twinless[origin] = now + min(self._settings.retry_s / 2, self._settings.robots_retry_s)
-            raise Ends(Outcome.FAILED, "twin_robots", transient=True)
+            raise Ends(Outcome.FAILED, "robots_unavailable", transient=True)
         text = answer.body if meaning is RobotsAnswer.RULES else b""
         rules = await in_thread(len(text), RobotsRules, text, self._settings.name)
         self._twins.put(origin, int((self._clock() + self._settings.robots_ttl_s) * 1000), rules)
@@ -214,8 +214,8 @@ class Fetcher:
                 raise
             except Starved:
                 raise self._starved(trip) from None
-            except Ends as end:
-                if not trip.address and end.unreachable:
+            except Ends:
+                if not trip.address:
                     self._connections.failed(addresses)
                 raise
             finally:

@@ -30,7 +30,7 @@ STOPS: Mapping[str, Meaning] = {
         "a new hit, from crawl.reopen_s after the stop on",
     ),
     "robots_unavailable": Meaning(
-        "robots.txt answered with errors crawl.robots_tries times, which forbids all",
+        "robots.txt answered with errors crawl.robots_tries times, which forbids all; of one URL: its twin's did",
         "a new hit, from crawl.reopen_s after the stop on",
     ),
     "crawl_delay": Meaning("robots.txt asks for a Crawl-delay above crawl.crawl_delay_cap_s"),
@@ -57,7 +57,6 @@ PAGES: Mapping[str, Meaning] = {
     "dns_no_address": Meaning("DNS has no address for the host", _AGAIN),
     "connection": Meaning("the connection failed, or broke off", _AGAIN),
     "busy": Meaning("its turn between two redirects did not come in time, or this machine had no socket left", _AGAIN),
-    "twin_robots": Meaning("it leads to the same name with or without www., whose robots.txt could not be had", _AGAIN),
     "tls": Meaning("TLS failed: no common version or cipher, or a broken handshake", _MENDED),
     "tls_expired": Meaning("the certificate has expired, or is not valid yet", _MENDED),
     "tls_name": Meaning("the certificate is another host's", _MENDED),

@@ -94,7 +94,7 @@ def test_a_twin_whose_robots_txt_fails_is_asked_again(loopback: Web) -> None:
 
     first, second, third = asyncio.run(main())
     assert [(each.outcome, each.reason, each.transient) for each in (first, second)] == [
-        (Outcome.FAILED, "twin_robots", True)
+        (Outcome.FAILED, "robots_unavailable", True)
     ] * 2
     assert third.outcome is Outcome.FETCHED
     assert [seen.path for seen in loopback.seen].count("/robots.txt") == 2
