@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import error_console, message
+from farmwatch.messages import error_console
 from farmwatch.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.role_names import Role
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
-    from farmwatch.crawl_view import CrawlView
-    from farmwatch.crawl_watch import CrawlWatch
-    from stream.log import Log
-
-_DRAW_S = 0.5
-_ASK_S = {"sqlite": 0.5, "kafka": 5.0}  # between questions whether all is done; on Kafka the state has to be read
 
 
 def crawl(
@@ -81,6 +72,7 @@ def crawl(
 
 
 def _run(config: Config, hits: list[Path], until_done: bool, member: str | None) -> int:
+    from farmwatch.crawl_onlooker import Onlooker
     from farmwatch.crawl_view import CrawlView
     from farmwatch.crawl_watch import CrawlWatch
     from farmwatch.member_names import claimed_name, names_folder
@@ -106,102 +98,6 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
             view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
         start_logging(role=Role.CRAWL.value)  # behind the view, which takes stderr over
         stop_on_signals(stop, hurry)
-        held.enter_context(_looking_on(config, watch, view, stop, hurry, until_done))
+        held.enter_context(Onlooker(config, watch, view, stop, hurry, until_done=until_done).looking_on())
         run_role(Role.CRAWL, config, member, stop, metrics=metrics, watched=watch.over)
     return Exit.PROBLEM if skipped else Exit.OK
-
-
-@contextmanager
-def _looking_on(
-    config: Config,
-    watch: CrawlWatch,
-    view: CrawlView | None,
-    stop: threading.Event,
-    hurry: threading.Event,
-    until_done: bool,
-) -> Iterator[None]:
-    """A thread that shows how it goes while the block runs, and sets `stop` when all is done."""
-    ended = threading.Event()
-    onlooker = _Onlooker(config, watch, view, stop, hurry, until_done)
-    thread = threading.Thread(target=onlooker.run, args=(ended,), name="crawl-view", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(_ASK_S["kafka"])
-    onlooker.say_last()
-
-
-class _Onlooker:
-    """Shows the figures, asks whether all is done, and cuts the drain short on a second Ctrl-C."""
-
-    def __init__(
-        self,
-        config: Config,
-        watch: CrawlWatch,
-        view: CrawlView | None,
-        stop: threading.Event,
-        hurry: threading.Event,
-        until_done: bool,
-    ) -> None:
-        self._config = config
-        self._watch = watch
-        self._view = view
-        self._stop = stop
-        self._hurry = hurry
-        self._until_done = until_done
-        self._said = time.monotonic()
-        self._asked = 0.0
-
-    def run(self, ended: threading.Event) -> None:
-        """Look on until `ended`."""
-        from farmwatch.roles import open_configured
-
-        log = open_configured(self._config) if self._until_done else None
-        try:
-            while not ended.wait(_DRAW_S):
-                self._show()
-                if log is not None and not self._stop.is_set() and self._is_done(log):
-                    self._stop.set()
-                if self._hurry.is_set():
-                    if self._view is not None:
-                        self._view.close()
-                    os._exit(Exit.INTERRUPTED)  # what is committed is whole, what is under way is still queued
-        finally:
-            if log is not None:
-                log.close()
-
-    def say_last(self) -> None:
-        """The figures at the end."""
-        from farmwatch.crawl_view import status_line
-
-        figures = self._watch.figures()
-        if self._view is not None:
-            self._view.show(figures)
-        else:
-            message(status_line(figures))
-
-    def _show(self) -> None:
-        from farmwatch.crawl_view import status_line
-
-        if self._view is not None:
-            self._view.show(self._watch.figures())
-        elif time.monotonic() - self._said >= self._config.up.status_s:
-            self._said = time.monotonic()
-            message(status_line(self._watch.figures()))
-
-    def _is_done(self, log: Log) -> bool:
-        from farmwatch.crawl_done import crawl_is_done
-        from stream.errors import StreamError
-
-        every_s = _ASK_S[self._config.log.url.partition(":")[0]]
-        if time.monotonic() - self._asked < every_s or self._watch.figures().active:
-            return False
-        self._asked = time.monotonic()
-        try:
-            return crawl_is_done(log, self._config.log.partitions)
-        except StreamError as error:
-            if error.retriable:  # it is asked again; the loop itself says what is wrong with the log
-                return False
-            raise

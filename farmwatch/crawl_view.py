@@ -18,8 +18,8 @@ def status_line(figures: CrawlFigures) -> str:
     """All of it in one line, for a log."""
     return (
         f"{figures.fetched_now:,} pages fetched ({figures.recent_per_s:.1f}/s), {figures.in_flight} requests in flight,"
-        f" sites {_sites(figures, ', ')}; {figures.queued:,} URLs queued{_left(figures)}; {_due(figures)};"
-        f" {size(figures.received_bytes)}; last minute: {_outcomes(figures)}"
+        f" sites {_sites(figures, ', ')}; {figures.queued:,} URLs queued{_left(figures)}; due: {_due(figures)};"
+        f" {size(figures.received_bytes)} received; last minute: {_outcomes(figures)}"
     )
 
 
@@ -82,11 +82,14 @@ def _sites(figures: CrawlFigures, between: str) -> str:
 
 
 def _due(figures: CrawlFigures) -> str:
+    if figures.next_parked and figures.next_due_ms is not None:
+        wait = lasting(figures.next_due_ms / 1000)
+        return f"only parked sites are left; the next in {wait} ({one_line(figures.next_parked)})"
     if figures.oldest_due_ms is not None:
         return f"the oldest for {lasting(figures.oldest_due_ms / 1000)}"
     if figures.next_due_ms is not None:
         return f"the next in {lasting(figures.next_due_ms / 1000)}"
-    return "nothing"
+    return "no site waits"
 
 
 def _left(figures: CrawlFigures) -> str:
@@ -100,4 +103,4 @@ def _outcomes(figures: CrawlFigures) -> str:
     ranked = sorted(figures.outcomes.items(), key=lambda item: (-item[1], item[0]))
     shown = [f"{one_line(reason)} {count:,}" for reason, count in ranked[:_REASONS_SHOWN]]
     rest = sum(count for _, count in ranked[_REASONS_SHOWN:])
-    return ", ".join([*shown, *([f"others {rest:,}"] if rest else [])]) or "nothing yet"
+    return ", ".join([*shown, *([f"others {rest:,}"] if rest else [])]) or "no answer"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
-from crawler.rows import TOTALS_KEY, Totals, unpack
+from crawler.rows import TOTALS_KEY, SiteRow, Totals, site_key, unpack
 from stream.clock import Clock, wall_ms
 from stream.log import At, Commit, Member, Message, Output, StateReader
 from stream.metrics import Metrics
@@ -55,6 +55,7 @@ class CrawlFigures:
     received_bytes: int = 0  # inflated
     oldest_due_ms: int | None = None  # how long the site waits that waits longest; None = none is due
     next_due_ms: int | None = None  # how long until the next site is due; None = one is due, or none ever
+    next_parked: str = ""  # where all that is active is parked: the site that is asked again first, and why it is
     outcomes: Mapping[str, int] = field(default_factory=dict)  # reason or "fetched" -> records of the last minute
 
     @property
@@ -80,6 +81,7 @@ class CrawlWatch:
         self._fetched = 0
         self._totals: dict[int, Totals] = {}
         self._due: list[int] = []
+        self._parked: tuple[int, str] | None = None
         self._looked = -_LOOK_S
 
     def over(self, member: Member) -> Member:
@@ -109,15 +111,18 @@ class CrawlWatch:
         self._looked = now
         totals: dict[int, Totals] = {}
         due: list[int] = []
+        parked: list[tuple[int, str]] = []
         for partition in member.assignment():
             state = member.state(partition)
             value = state.get(TOTALS_KEY)
-            totals[partition] = unpack(Totals, value) if value is not None else Totals()
+            sums = totals[partition] = unpack(Totals, value) if value is not None else Totals()
             at = state.next_due()
             if at is not None:
                 due.append(at)
+                if sums.parked and sums.parked == sums.active:
+                    parked += _first_parked(state, at)
         with self._lock:
-            self._totals, self._due = totals, due
+            self._totals, self._due, self._parked = totals, due, min(parked, default=None)
 
     def figures(self) -> CrawlFigures:
         """How it goes now."""
@@ -127,6 +132,7 @@ class CrawlWatch:
                 self._recent.popleft()
             outcomes: Counter[str] = sum((counts for _, counts in self._recent), Counter())
             totals, first_due = list(self._totals.values()), min(self._due, default=None)
+            parked = self._parked
         running_s = now - self._began
         waits_ms = None if first_due is None else now_ms - first_due
         return CrawlFigures(
@@ -145,6 +151,7 @@ class CrawlWatch:
             received_bytes=int(self._sum("fetch_response_bytes")),
             oldest_due_ms=waits_ms if waits_ms is not None and waits_ms >= 0 else None,
             next_due_ms=-waits_ms if waits_ms is not None and waits_ms < 0 else None,
+            next_parked=parked[1] if parked is not None and parked[0] == first_due and _all_are_parked(totals) else "",
             outcomes=dict(outcomes.most_common()),
         )
 
@@ -156,6 +163,19 @@ class CrawlWatch:
             for sample in metric.samples
             if not sample.name.endswith("_created")
         )
+
+
+def _all_are_parked(totals: Iterable[Totals]) -> bool:
+    return all(sums.active == sums.parked for sums in totals)
+
+
+def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
+    """When the site is asked again that is due first, with its name and why it is parked."""
+    for key, value, due_ms in state.due(at_ms, 1):
+        if key.startswith(site_key("")):
+            row = unpack(SiteRow, value)
+            if row.parked_why:
+                yield due_ms, f"{row.site}, {row.parked_why}"
 
 
 class WatchedMember:

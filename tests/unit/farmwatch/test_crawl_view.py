@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from crawler.rows import TOTALS_KEY, Totals, pack
+from crawler.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from farmwatch.crawl_view import CrawlView, drawn, status_line
 from farmwatch.crawl_watch import CrawlFigures, CrawlWatch
 from farmwatch.spans import lasting, moment, queue_in_words, size, when
@@ -90,6 +90,29 @@ def test_parked_sites_leave_no_end_to_tell() -> None:
     """Where all that is active is parked, the rate of the last minute says nothing of the end."""
     figures = CrawlFigures(partitions=1, active=2, parked=2, queued=5, recent_per_s=3.0, next_due_ms=600_000)
     assert "at this rate" not in rendered(figures) and "the next in 10 min" in rendered(figures)
+
+
+def test_what_a_crawl_waits_for_is_named() -> None:
+    """Where nothing but parked sites is left, the view names the one that is asked again first, and why."""
+    log = MemoryLog()
+    log.create([Topic(HITS, 2), Topic("state.frontier", 2)])
+    clock = Clock()
+    watch = CrawlWatch(Metrics(), clock=clock.ms, monotonic=clock.seconds)
+    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
+    member.poll(0, 1, 1)
+    later = clock.ms() + 600_000
+    row = SiteRow("a.test", "http://a.test", parked_until=later, parked_why="http_503")
+    changes = [Change(site_key("a.test"), pack(row), due_at=later)]
+    sums = pack(Totals(sites=1, active=1, parked=1))
+    member.commit(Commit(state={0: [*changes, Change(TOTALS_KEY, sums)]}))
+    clock.now_s += 1
+    member.poll(0, 1, 1)
+    assert "only parked sites are left; the next in 9 min 59 s (a.test, http_503)" in status_line(watch.figures())
+    busy = pack(Totals(sites=1, active=1))
+    member.commit(Commit(state={1: [Change(TOTALS_KEY, busy)]}))
+    clock.now_s += 1
+    member.poll(0, 1, 1)
+    assert "only parked" not in status_line(watch.figures())
 
 
 def test_nothing_of_a_page_steers_the_terminal() -> None:

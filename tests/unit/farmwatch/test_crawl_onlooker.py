@@ -1,0 +1,89 @@
+"""The thread beside a crawl: it ends the crawl when all is done, and no failure of it goes unheard."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from farmwatch import crawl_onlooker
+from farmwatch.config import Config
+from farmwatch.crawl_onlooker import Onlooker
+from farmwatch.crawl_watch import CrawlWatch
+from farmwatch.errors import Exit
+from farmwatch.roles import create_topics, open_configured
+from farmwatch.settings import LogSettings
+from stream.errors import LogUnavailable, UnknownTopic
+from stream.metrics import Metrics
+
+SOON_S = 20.0
+
+
+class Ends:
+    """Takes the place of os._exit."""
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        self.called = threading.Event()
+
+    def __call__(self, code: int) -> None:
+        self.code = code
+        self.called.set()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """An empty log of two partitions, laid out."""
+    found = msgspec.structs.replace(Config(), log=LogSettings(url=f"sqlite:{tmp_path / 'log'}", partitions=2))
+    log = open_configured(found)
+    create_topics(log, found)
+    log.close()
+    return found
+
+
+def onlooker(config: Config, stop: threading.Event, hurry: threading.Event, ends: Ends | None = None) -> Onlooker:
+    """One that looks all the time and waits for the end of all work."""
+    watch = CrawlWatch(Metrics())
+    return Onlooker(config, watch, None, stop, hurry, until_done=True, end_process=ends or Ends(), every_s=0.01)
+
+
+def test_a_crawl_with_nothing_to_do_is_ended(config: Config) -> None:
+    """--until-done sets `stop` once no hit is unread and no site active."""
+    stop = threading.Event()
+    with onlooker(config, stop, threading.Event()).looking_on():
+        assert stop.wait(SOON_S)
+
+
+def test_a_log_that_is_away_is_asked_again(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An opening that fails for now does not end --until-done: the next one that works does."""
+    failed: list[int] = []
+
+    def away(asked: Config) -> object:
+        if len(failed) < 2:
+            failed.append(1)
+            raise LogUnavailable("away for a while")
+        return open_configured(asked)
+
+    monkeypatch.setattr(crawl_onlooker, "open_configured", away)
+    monkeypatch.setattr(crawl_onlooker, "_ASK_S", {"sqlite": 0.0})
+    stop = threading.Event()
+    with onlooker(config, stop, threading.Event()).looking_on():
+        assert stop.wait(SOON_S)
+    assert len(failed) == 2
+
+
+def test_what_no_second_try_mends_ends_the_crawl_and_is_told(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The crawl is stopped, drains, and the error is the command's; a second Ctrl-C meanwhile still ends it at once."""
+
+    def broken(_: Config) -> object:
+        raise UnknownTopic("hits")
+
+    monkeypatch.setattr(crawl_onlooker, "open_configured", broken)
+    stop, hurry, ends = threading.Event(), threading.Event(), Ends()
+    with pytest.raises(UnknownTopic), onlooker(config, stop, hurry, ends).looking_on():
+        assert stop.wait(SOON_S)
+        hurry.set()
+        assert ends.called.wait(SOON_S)
+    assert ends.code == Exit.INTERRUPTED
