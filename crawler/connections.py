@@ -24,6 +24,7 @@ from aiohttp.client_reqrep import ClientRequest, ConnectionKey
 from crawler.dns_cache import DnsCache
 from crawler.guard import FixedResolver, guarded_sockets
 from crawler.inflating import ACCEPTED
+from crawler.open_files import room_for
 from crawler.settings import CrawlSettings
 from crawler.trip import Trip
 
@@ -85,6 +86,7 @@ class Connections:
             allowed: frozenset[str] | None = self.fixed.addresses
         else:
             allowed = None if settings.allow_private else frozenset()
+        room_for(2 * settings.max_in_flight + _KEPT)  # a connection to each family may be tried
         self._loop = asyncio.get_running_loop()
         self._connector = _Connector(
             limit=0,  # the gate bounds them: a request that has begun waits for no other

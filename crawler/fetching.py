@@ -289,10 +289,11 @@ class Fetcher:
             kind = trip.headers.get("content-type", "")
             if trip.body and not content.is_html(kind, trip.body):
                 raise Ends(Outcome.REFUSED, "content_type")
-            trip.opt_out = opt_outs(trip.headers, trip.body, self._settings.name, trip.robots_tags)
+            encoding = content.charset_of(kind, trip.body, truncated=trip.truncated)
+            trip.opt_out = opt_outs(trip.headers, trip.body, self._settings.name, trip.robots_tags, encoding)
             if self._settings.obey_opt_out and forbids_mining(trip.opt_out):
                 raise Ends(Outcome.REFUSED, "opt_out")
-            trip.encoding = content.charset_of(kind, trip.body, truncated=trip.truncated)
+            trip.encoding = encoding
             trip.packed = self._packer.compress(trip.body)
 
     def _answer(self, job: Job, trip: Trip) -> Answer:

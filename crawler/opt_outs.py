@@ -20,21 +20,22 @@ FIELD_END = ";"  # what the values of several X-Robots-Tag fields are joined wit
 _ROBOT_WORDS = frozenset({"noindex", "nofollow", "none", "noai", "noimageai"})
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _ROBOT = re.compile(r"\*|[a-z][a-z0-9_/.-]*")
-_HEAD_BYTES = 65_536  # where metas are looked for
-_HEAD_END = re.compile(rb"</head\b", re.IGNORECASE)
-# Comments and scripts go by whole, closed or not, so that each byte is looked at once
-_META = re.compile(
-    rb"<!--.*?(?:-->|\Z)|<script\b.*?(?:</script|\Z)|<meta[\s/]([^<>]{1,1000})>", re.IGNORECASE | re.DOTALL
+# Comments, scripts and styles go by whole, closed or not, so that each byte is looked at once
+_HEAD = re.compile(
+    rb"<(?:!--.*?(?:-->|\Z)|script\b.*?(?:</script|\Z)|style\b.*?(?:</style|\Z)|meta[\s/]([^<>]{1,1000})>|(body\b))",
+    re.IGNORECASE | re.DOTALL,
 )
 _ATTRIBUTE = re.compile(rb"""(?<![\w-])(name|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 _NOT_OBEYED = ":nofollow"
 
 
-def opt_outs(headers: Mapping[str, str], body: bytes, agent: str, tags: Sequence[str] = ()) -> list[str]:
+def opt_outs(
+    headers: Mapping[str, str], body: bytes, agent: str, tags: Sequence[str] = (), encoding: str = ""
+) -> list[str]:
     """The signals on a page, as `where:what`, each once. Never raises, in time of the length of the page's head.
 
     `headers` has lower-case names; `agent` is our product token, rules for other robots are passed over. `tags`: the
-    X-Robots-Tag fields in full, where that of `headers` may have been cut.
+    X-Robots-Tag fields in full, where that of `headers` may have been cut. `encoding`: the page's, where it is known.
     """
     agent = agent.lower()
     joined = FIELD_END.join(tags) if tags else headers.get("x-robots-tag")
@@ -44,7 +45,7 @@ def opt_outs(headers: Mapping[str, str], body: bytes, agent: str, tags: Sequence
         found = [f"header:{word}" for field in fields for word in _robot_words(field, agent)]
     if _reserves(headers.get("tdm-reservation", "")):
         found.append("header:tdm-reservation")
-    for name, content in _metas(body):
+    for name, content in _metas(body, agent.encode(), encoding):
         if name in ("robots", agent):
             found.extend(f"meta:{word}" for word in _robot_words(content, agent))
         elif name == "tdm-reservation" and _reserves(content):
@@ -57,21 +58,24 @@ def forbids_mining(signals: Iterable[str]) -> bool:
     return any(not signal.endswith(_NOT_OBEYED) for signal in signals)
 
 
-def _metas(body: bytes) -> Iterator[tuple[str, str]]:
-    """Name and content of the metas of a head, lower case."""
-    head = body[:_HEAD_BYTES]
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16: markup is ASCII between zeros
-        head = head.replace(b"\0", b"")
-    end = _HEAD_END.search(head)
-    for match in _META.finditer(head, 0, end.start() if end else len(head)):
+def _metas(body: bytes, agent: bytes, encoding: str) -> Iterator[tuple[str, str]]:
+    """Name and content of the metas of a head that may be signals, lower case."""
+    if encoding.startswith(("utf-16", "utf-32")) or body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        body = body.replace(b"\0", b"")  # markup is ASCII between zeros
+    for match in _HEAD.finditer(body):
+        if match[2] is not None:
+            return
         if match[1] is None:
             continue
+        text = match[1].lower()
+        if b"robots" not in text and b"tdm" not in text and agent not in text:
+            continue
         attributes: dict[bytes, bytes] = {}
-        for attribute in _ATTRIBUTE.finditer(match[1]):
-            attributes.setdefault(attribute[1].lower(), attribute[2] or attribute[3] or attribute[4] or b"")
-        name = attributes.get(b"name", b"").strip().lower()
+        for attribute in _ATTRIBUTE.finditer(text):
+            attributes.setdefault(attribute[1], attribute[2] or attribute[3] or attribute[4] or b"")
+        name = attributes.get(b"name", b"").strip()
         if name:
-            yield name.decode("ascii", "replace"), attributes.get(b"content", b"").lower().decode("ascii", "replace")
+            yield name.decode("ascii", "replace"), attributes.get(b"content", b"").decode("ascii", "replace")
 
 
 def _robot_words(field: str, agent: str) -> Iterator[str]:

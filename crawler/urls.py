@@ -16,6 +16,13 @@ from crawler.errors import UnusableUrl
 
 URL_CAP = 2048  # characters; longer ones are traps or data
 
+# Ports of other protocols, whose servers might take a request for a command (Fetch Standard, section 2.10)
+_BAD_PORTS = frozenset(
+    """0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123
+    135 137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993
+    995 1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080
+    """.split()  # noqa: SIM905  # a table
+)
 # URLs that list other pages, ask for a password or are no pages: never articles, and endless on many sites.
 _SKIPPED_ENDINGS = frozenset(
     """jpg jpeg png gif webp avif svg ico bmp tif tiff mp3 mp4 m4a m4v webm ogg wav avi mov mkv pdf doc docx xls xlsx
@@ -44,7 +51,10 @@ _REPEATS_CAP = 3  # of one part in a path, of the same mistake: /a/b/a/b/a/b/a
 
 
 def normalise(url: str, base: str | None = None) -> str:
-    """The one spelling of a URL, joined to `base` if given. Raises UnusableUrl for all but http(s) URLs with a host."""
+    """The one spelling of a URL, joined to `base` if given.
+
+    Raises UnusableUrl for all but http(s) URLs with a host, and for ports that no web server has.
+    """
     if len(url) > URL_CAP:
         raise UnusableUrl(f"URL of {len(url)} characters, at most {URL_CAP} are taken: {url[:80]!r}…")
     try:
@@ -55,6 +65,8 @@ def normalise(url: str, base: str | None = None) -> str:
         raise UnusableUrl(f"neither http nor https: {url[:200]!r}")
     if "@" in parsed.href:
         parsed.username = parsed.password = ""
+    if parsed.port in _BAD_PORTS:
+        raise UnusableUrl(f"the port of another protocol: {url[:200]!r}")
     host = parsed.hostname.rstrip(".")
     if not host or ".." in host or host.startswith("."):
         raise UnusableUrl(f"no host name in {url[:200]!r}")

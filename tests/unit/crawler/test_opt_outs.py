@@ -63,15 +63,25 @@ def test_words_of_x_robots_tag(value: str, words: str) -> None:
         (b"<!-- > <meta name=robots content=noindex> --><meta name=robots content=noai>", "noai"),
         (b"<script>'<meta name=robots content=noai>'</script>", ""),
         (b"<title>x</title></HEAD><body><meta name=robots content=noai>", ""),
-        (b" " * 70_000 + b"<meta name=robots content=noai>", ""),
+        (b"<title>x</title></HEAD><meta name=robots content=noai>", "noai"),
+        (b" " * 70_000 + b"<meta name=robots content=noai>", "noai"),
+        (b"<style>" + b"a{} " * 40_000 + b"</style><meta name=robots content=noai>", "noai"),
+        (b"<style>'<meta name=robots content=noai>'</style>", ""),
+        (b"<script>'</head><body>'</script><meta name=robots content=noai>", "noai"),
         ("\ufeff<meta name=robots content=noai>".encode("utf-16-le"), "noai"),
         ("\ufeff<meta name=robots content=noai>".encode("utf-16-be"), "noai"),
         ("\ufeff<meta name=robots content=noai>".encode(), "noai"),
     ],
 )
 def test_metas_of_a_head(head: bytes, signals: str) -> None:
-    """Metas for all or for us count where a browser would see them: not in comments, scripts, or after the head."""
+    """Metas for all or for us count where a browser would see them: not in comments, scripts, or the body."""
     assert opt_outs({}, head, "farmwatch") == [f"meta:{signal}" for signal in signals.split()]
+
+
+def test_wide_characters_without_a_mark() -> None:
+    """UTF-16 that only the header tells of is read, too."""
+    body = "<meta name=robots content=noai>".encode("utf-16-le")
+    assert opt_outs({}, body, "farmwatch", (), "utf-16-le") == ["meta:noai"]
 
 
 def test_all_places_are_told_apart() -> None:
@@ -123,6 +133,6 @@ def test_no_page_raises(body: bytes, header: str) -> None:
     "piece", [b"<!--", b"<script", b"<meta ", b"<meta name=", b'<meta content="', b"<meta/" + b"a" * 999]
 )
 def test_hostile_heads_cost_no_more_than_their_length(piece: bytes) -> None:
-    """A head of openings that never close is read once over; only its first 64 KiB are."""
+    """A head of openings that never close is read once over."""
     for _ in range(20):
         assert opt_outs({}, piece * (2_000_000 // len(piece)), "farmwatch") == []

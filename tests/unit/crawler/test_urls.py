@@ -149,3 +149,11 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
     assert site_of(normal) == host_of(normal) != ""
     assert "#" not in normal and "\n" not in normal
     is_skipped(normal)
+
+
+@pytest.mark.parametrize("port", [1, 22, 25, 6667, 10080])
+def test_ports_of_other_protocols_are_no_web(port: int) -> None:
+    """A link must not make us talk to a mail or a chat server; ports of web servers are taken."""
+    with pytest.raises(UnusableUrl, match="another protocol"):
+        normalise(f"http://a.example:{port}/")
+    assert normalise("http://a.example:8080/") == "http://a.example:8080/"
