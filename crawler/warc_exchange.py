@@ -27,7 +27,7 @@ _VERSION = "WARC/1.1"
 _FORMAT = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"  # WARC 1.1 section 6.7.3
 _ADDRESS_CAP = 4096  # characters of a URL in a header; the crawler's own are shorter
-_LEVEL = 6  # of gzip: 9, which warcio takes, costs three times the time for a hundredth of the size
+_LEVEL = 4  # of gzip: on HTML 6 costs 1.6 times the CPU for a 28th of the size, 1 saves a third and is a sixth larger
 _BREAKS = bytes.maketrans(b"\r\n\0", b"   ")
 
 

@@ -27,6 +27,9 @@ _NOT_SETTINGS = ("FARMWATCH_TEST_", "FARMWATCH_REQUIRE_")  # read by the test su
 SECRET = msgspec.Meta(extra={"secret": True})  # Annotated[str, SECRET]: shown masked
 MASK = "********"
 _SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential", re.IGNORECASE)
+_KEY_NAME = re.compile(r"(^|_)key(_|$)")  # what ought to be a key's place may be the key itself
+_FIELDS = re.compile(r"(\{\w+\})*")  # a value of a template that holds nothing of its own
+_QUERY_VALUE = re.compile(r"(?<=[?&;])([^=&;#]*=)?([^&;#]+)")
 _SHOWN = (str, int, float, bool)  # what an error may repeat; a table may hold a password
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -109,6 +112,9 @@ def from_flags(kind: type[msgspec.Struct], assignments: Sequence[str]) -> Layer:
         if not equals:
             raise ConfigError(f"--set {assignment!r}: expected PATH=VALUE, such as crawl.delay_s=5")
         if path not in known:
+            table = next((name for name in known if path.startswith(f"{name}.") and _is_table(known[name])), "")
+            if table:
+                raise ConfigError(f"{path}: entries of {table} stand in the file; --set takes the table whole, as JSON")
             raise ConfigError(f"{path}: unknown key (from --set){_suggest(path, known)}")
         values[path] = value
     return Layer(dict.fromkeys(values, "flag"), values, text=True)
@@ -169,8 +175,10 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
     try:
         return msgspec.convert(value, setting.type, strict=not text, dec_hook=_decode)
     except (msgspec.ValidationError, ValueError, TypeError) as error:
-        may_show = isinstance(raw, _SHOWN) and not setting.secret and not _is_table(setting)
-        shown = f", the value is {raw!r}" if may_show else ""
+        name = setting.path.rpartition(".")[2]
+        is_secret = setting.secret or _is_table(setting) or _KEY_NAME.search(name)
+        may_show = isinstance(raw, _SHOWN) and not is_secret
+        shown = f", the value is {_without_secrets(name, raw)!r}" if may_show else ""
         allowed = allowed_values(setting.type)
         if allowed:
             near = _suggest(str(raw), dict.fromkeys(allowed)) if may_show else ""
@@ -211,13 +219,31 @@ def encode(value: Any) -> Any:
 
 
 def masked(setting: Setting, value: Any) -> Any:
-    """A value as it may be shown: secrets masked, and the entries of a table whose names say that they are secret."""
+    """A value as it may be shown.
+
+    Masked are secrets, entries of a table whose names say that they are secret, headers, what goes before a key, and
+    the values in the query of a URL: there is where a key is written by mistake.
+    """
     if setting.secret:
         return MASK if value else encode(value)
-    plain = encode(value)
+    return _without_secrets(setting.path.rpartition(".")[2], encode(value))
+
+
+def _without_secrets(name: str, plain: Any) -> Any:
     if isinstance(plain, dict):
-        return {name: MASK if _SECRET_NAME.search(name) else entry for name, entry in plain.items()}
+        return {
+            key: MASK if name == "headers" or _SECRET_NAME.search(key) else _without_secrets(key, entry)
+            for key, entry in plain.items()
+        }
+    if isinstance(plain, str) and name == "key_prefix":
+        return MASK if plain else plain
+    if isinstance(plain, str) and name == "url":
+        return _QUERY_VALUE.sub(lambda found: (found[1] or "") + _masked_value(found[2]), plain)
     return plain
+
+
+def _masked_value(value: str) -> str:
+    return value if _FIELDS.fullmatch(value) else MASK
 
 
 def _is_table(setting: Setting) -> bool:

@@ -196,6 +196,42 @@ def test_a_password_among_the_client_options_is_masked_and_never_in_an_error() -
     assert "hush" not in str(caught.value)
 
 
+def test_no_key_of_a_search_is_shown(tmp_path: Path) -> None:
+    """Headers, what goes before a key, and values in the query of a URL are masked wherever a key may hide."""
+    file = tmp_path / "farmwatch.toml"
+    file.write_text(
+        """
+        [search.searxng]
+        url = "https://search.example/path?lang=hush1"
+        [search.json_http.mine]
+        url = "https://api.example/find?q={query}&page={page}&site=hush2&hush3"
+        key_header = "Authorization"
+        key_prefix = "Bearer hush4"
+        headers = {"X-Client" = "hush5"}
+        """
+    )
+    rows = {path: value for path, value, _ in shown(load(file, [], {}))}
+    assert rows["search.searxng.url"] == f"https://search.example/path?lang={MASK}"
+    mine = rows["search.json_http"]["mine"]
+    assert mine["url"] == f"https://api.example/find?q={{query}}&page={{page}}&site={MASK}&{MASK}"
+    assert (mine["key_prefix"], mine["headers"], mine["key_header"]) == (MASK, {"X-Client": MASK}, "Authorization")
+    assert "hush" not in str(rows)
+
+
+def test_an_error_repeats_no_key() -> None:
+    """What stands where a key's place ought to be named is not repeated, nor a value in the query of a URL."""
+    for flag in ("search.brave.key_env=hush-1", "search.searxng.url=ftp://a.example/?x=hush-1"):
+        with pytest.raises(ConfigError) as caught:
+            load(None, [flag], {})
+        assert "hush" not in str(caught.value)
+
+
+def test_an_entry_of_a_table_cannot_be_a_flag() -> None:
+    """A flag that names an entry says where entries stand, not that the key is unknown."""
+    with pytest.raises(ConfigError, match=r"entries of search.json_http stand in the file"):
+        load(None, ["search.json_http.mine.items=results"], {})
+
+
 def test_lists_in_variables_are_words_between_commas() -> None:
     """a, b and ["a", "b"] are the same list."""
     for text in ("a, b", '["a", "b"]'):
