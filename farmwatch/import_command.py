@@ -34,9 +34,12 @@ def import_archives(
     """Append the pages of WARC files to the log, as if they had been crawled.
 
     The rules are the crawl's own: only HTML that was answered with 2xx, cut at crawl.body_bytes. What is passed over
-    is counted by its reason. A broken record is reported with its file and offset and skipped: exit code 1.
+    is counted by its reason. A broken record is reported with its file and offset and skipped.
 
-    A record that was imported before is not appended again: after an interruption, import the same files again.
+    A record that was imported before is not appended again, for 90 days: after an interruption, import the same files
+    again.
+
+    Exit code 1: a record is broken, or no page was found, be it new or known.
     """
     from crawler.appending import imported_hits
     from crawler.warc_in import pages_of
@@ -52,7 +55,7 @@ def import_archives(
         if file.suffix == ".zst":
             raise UsageError(f"{file}: WARC files in zstd are not read; unpack it first: zstd -d {file.name}")
         if str(file) not in STDIN and not file.is_file():
-            raise FarmwatchError(f"{file}: no such file")
+            raise FarmwatchError(f"{file}: {'a folder, no file' if file.is_dir() else 'no such file'}")
     config = common.load().config
     total = Imported()
     size_mib = sum(file.stat().st_size for file in files if file.is_file()) // _MIB
@@ -79,7 +82,14 @@ def import_archives(
             total.skipped += added.skipped
             total.broken += added.broken
     _report(total.pages, total.skipped, total.broken, json)
-    return Exit.PROBLEM if total.broken else Exit.OK
+    if total.skipped["private_address"]:
+        message("--set crawl.allow_private=true lets in what comes from addresses that are not public")
+    found_none = not total.pages and not total.skipped["known"]
+    if found_none:
+        message(
+            "nothing was imported" if total.skipped or total.broken else "nothing was imported: no record was found"
+        )
+    return Exit.PROBLEM if total.broken or found_none else Exit.OK
 
 
 class _Teller:

@@ -120,6 +120,7 @@ def test_broken_records_are_named_and_in_the_exit_code(farmwatch: Runner, tmp_pa
     ("arguments", "code", "said"),
     [
         (["gone.warc.gz"], Exit.UNAVAILABLE, "gone.warc.gz: no such file"),
+        (["."], Exit.UNAVAILABLE, ".: a folder, no file"),
         (["x.warc.zst"], Exit.USAGE, "zstd -d x.warc.zst"),
         (["x.warc", "--source", "A B"], Exit.USAGE, "--source 'A B'"),
         (["x.warc", "--site", "a b"], Exit.USAGE, "--site 'a b'"),
@@ -134,6 +135,19 @@ def test_wrong_arguments_are_refused_before_anything_is_done(
     ran = farmwatch("import", *arguments, "--log", f"sqlite:{tmp_path / 'log'}")
     assert ran.code == code and said in ran.err
     assert not (tmp_path / "log").exists()
+
+
+def test_an_import_of_nothing_is_told(farmwatch: Runner, tmp_path: Path) -> None:
+    """An empty file, and one whose pages all come from private addresses: exit 1, with what to do; known ones are 0."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    (tmp_path / "empty.warc").write_bytes(b"")
+    ran = farmwatch("import", "empty.warc", "--log", url)
+    assert ran.code == Exit.PROBLEM and ran.err == "nothing was imported: there is no record\n"
+    (file,) = write(tmp_path / "private", [capture(1, address="10.0.0.1")])
+    ran = farmwatch("import", file, "--log", url)
+    assert ran.code == Exit.PROBLEM and "--set crawl.allow_private=true lets in" in ran.err
+    for _ in range(2):
+        assert farmwatch("import", file, "--log", url, "--set", "crawl.allow_private=true").code == Exit.OK
 
 
 class _Interrupted(Exception):
