@@ -84,12 +84,9 @@ def import_archives(
     _report(total.pages, total.skipped, total.broken, json)
     if total.skipped["private_address"]:
         message("--set crawl.allow_private=true lets in what comes from addresses that are not public")
-    found_none = not total.pages and not total.skipped["known"]
-    if found_none:
-        message(
-            "nothing was imported" if total.skipped or total.broken else "nothing was imported: no record was found"
-        )
-    return Exit.PROBLEM if total.broken or found_none else Exit.OK
+    if not (total.pages or total.skipped or total.broken):
+        message("nothing was imported: there is no record")
+    return Exit.OK if not total.broken and (total.pages or total.skipped["known"]) else Exit.PROBLEM
 
 
 class _Teller:
