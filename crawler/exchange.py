@@ -133,6 +133,15 @@ class Exchange:
                 tape.truncated = "length"
             response.close()
             raise Ends(Outcome.REFUSED, "content_type")
+        encoding, stream = trip.headers.get("content-encoding", ""), response.content
+        if not encoding and stream.is_eof():  # all of it is here, as of most pages, and as it is
+            body = stream.read_nowait()
+            cut = len(body) > cap
+            if tape is not None:
+                tape.pieces.append(body)
+                tape.truncated = "length" if cut else ""
+            trip.body, trip.truncated = body[:cap] if cut else body, cut
+            return
         inflater = Inflater(trip.headers.get("content-encoding", ""), cap)
         left = cap + _SENT_SLACK  # of what is sent: a stream may go on for ever without yielding anything
         async for piece in response.content.iter_any():

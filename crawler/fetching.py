@@ -26,7 +26,7 @@ from crawler.connections import Connections
 from crawler.errors import UnresolvedHost, UnusableUrl
 from crawler.exchange import REDIRECTS, Exchange, Tap
 from crawler.gate import HostGate, Turn
-from crawler.heavy_work import in_thread
+from crawler.heavy_work import done
 from crawler.jobs import REDIRECTED, Answer, Job, Kind, Outcome, Request
 from crawler.opt_outs import forbids_mining, opt_outs
 from crawler.retry_after import retry_after_s
@@ -42,6 +42,8 @@ _TWIN_RULES_KEPT = 1024  # robots.txt of `www.` twins held in memory
 _WAITING = 1024  # jobs that wait for a turn between requests; further ones come again later
 _STARVED_MS = 5000  # until a job comes again for which this machine had no socket
 _ZSTD_LEVEL = 3
+_LISTS_HEAVY = 32 * 1024  # bytes of a sitemap or a robots.txt beyond which it is read in a thread
+_PAGES_HEAVY = 256 * 1024  # the same of a page
 _ARRIVED = Ends(Outcome.FETCHED)
 
 
@@ -178,7 +180,7 @@ class Fetcher:
             self._twinless[origin] = now + min(self._settings.retry_s / 2, self._settings.robots_retry_s)
             raise Ends(Outcome.FAILED, "robots_unavailable", transient=True)
         text = answer.body if meaning is RobotsAnswer.RULES else b""
-        rules = await in_thread(len(text), RobotsRules, text, self._settings.name)
+        rules = await done(len(text) > _LISTS_HEAVY, RobotsRules, text, self._settings.name)
         self._twins.put(origin, int((self._clock() + self._settings.robots_ttl_s) * 1000), rules)
         return rules
 
@@ -197,7 +199,7 @@ class Fetcher:
         if not wait and (away_s := self._gate.sent_away_s(host, addresses)):
             raise Ends(Outcome.DEFERRED, not_before_ms=math.ceil((self._clock() + away_s) * 1000))
         turn = self._gate.turn(host, trip.delay_s, addresses)
-        if wait:
+        if wait and not turn.is_free():
             await self._wait(turn, trip)
         else:
             await turn.take()
@@ -282,19 +284,23 @@ class Fetcher:
             raise Ends(Outcome.FAILED, f"http_{status}")
         if job.kind is Kind.SITEMAP:
             # What it lists is the site's own, even if it stands elsewhere
-            trip.sitemap = await in_thread(
-                len(trip.body), read_sitemap, trip.body, job.url, self._settings.sitemap_bytes
-            )
+            heavy = len(trip.body) > _LISTS_HEAVY or trip.body.startswith(b"\x1f\x8b")
+            trip.sitemap = await done(heavy, read_sitemap, trip.body, job.url, self._settings.sitemap_bytes)
         elif job.kind is Kind.PAGE:
             kind = trip.headers.get("content-type", "")
             if trip.body and not content.is_html(kind, trip.body):
                 raise Ends(Outcome.REFUSED, "content_type")
-            encoding = content.charset_of(kind, trip.body, truncated=trip.truncated)
-            trip.opt_out = opt_outs(trip.headers, trip.body, self._settings.name, trip.robots_tags, encoding)
+            encoding = await done(len(trip.body) > _PAGES_HEAVY, self._look_into, trip, kind)
             if self._settings.obey_opt_out and forbids_mining(trip.opt_out):
                 raise Ends(Outcome.REFUSED, "opt_out")
             trip.encoding = encoding
             trip.packed = self._packer.compress(trip.body)
+
+    def _look_into(self, trip: Trip, kind: str) -> str:
+        """Note the opt-outs of a page, and tell its charset."""
+        encoding = content.charset_of(kind, trip.body, truncated=trip.truncated)
+        trip.opt_out = opt_outs(trip.headers, trip.body, self._settings.name, trip.robots_tags, encoding)
+        return encoding
 
     def _answer(self, job: Job, trip: Trip) -> Answer:
         end = trip.end or _ARRIVED

@@ -74,6 +74,16 @@ class Turn:
             self._release()
             raise
 
+    def is_free(self) -> bool:
+        """Whether `take` will not have to wait."""
+        host, gate = self._host, self._gate
+        return (
+            not gate.places.spaced
+            and not host.lock.locked()
+            and not gate.slots.locked()
+            and max(host.next_start, host.began + self._delay_s) <= gate.clock()
+        )
+
     async def sent(self) -> None:
         """A new connection is made, and the request goes out now: what it is spaced by counts from here.
 

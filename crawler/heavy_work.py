@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-_BYTES = 32 * 1024  # less costs the loop milliseconds at most, about what a thread does
-
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
 
-async def in_thread(size: int, work: Callable[Given, Made], *given: Given.args, **named: Given.kwargs) -> Made:
-    """The result of `work`, done in a thread where the body at hand, of `size` bytes, is not small."""
-    if size <= _BYTES:
+async def done(heavy: bool, work: Callable[Given, Made], *given: Given.args, **named: Given.kwargs) -> Made:
+    """The result of `work`, done in a thread where it is `heavy`: more than the milliseconds that a thread costs."""
+    if not heavy:
         return work(*given, **named)
     return await asyncio.to_thread(work, *given, **named)

@@ -26,6 +26,7 @@ _HEAD = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ATTRIBUTE = re.compile(rb"""(?<![\w-])(name|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_METAS = 2000  # that are looked into
 _NOT_OBEYED = ":nofollow"
 
 
@@ -62,14 +63,16 @@ def _metas(body: bytes, agent: bytes, encoding: str) -> Iterator[tuple[str, str]
     """Name and content of the metas of a head that may be signals, lower case."""
     if encoding.startswith(("utf-16", "utf-32")) or body.startswith((b"\xff\xfe", b"\xfe\xff")):
         body = body.replace(b"\0", b"")  # markup is ASCII between zeros
+    left = _METAS
     for match in _HEAD.finditer(body):
-        if match[2] is not None:
+        if match[2] is not None or not left:
             return
         if match[1] is None:
             continue
         text = match[1].lower()
         if b"robots" not in text and b"tdm" not in text and agent not in text:
             continue
+        left -= 1
         attributes: dict[bytes, bytes] = {}
         for attribute in _ATTRIBUTE.finditer(text):
             attributes.setdefault(attribute[1], attribute[2] or attribute[3] or attribute[4] or b"")
