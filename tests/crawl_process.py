@@ -1,4 +1,4 @@
-"""CRAWL alone, as a process that tests start, look at and kill: `python -m tests.crawl_process LOG FOLDER`.
+"""CRAWL alone, as processes that tests start, look at and kill: `python -m tests.crawl_process LOG FOLDER MEMBER`.
 
 It imports what CRAWL needs and nothing else, so that a start takes well under a second. `Crawl` is the test's side.
 """
@@ -27,7 +27,8 @@ from stream.records import Hit, Page, decode, encode
 from stream.topics import HITS, PAGES, all_topics
 
 PARTITIONS = 4
-_SETTINGS, _OUTPUT = "crawl.json", "crawl.log"
+FIRST = "crawl-1"  # the process that is meant where none is named
+_SETTINGS = "crawl.json"
 
 
 def options_of(url: str, folder: Path) -> dict[str, Any]:
@@ -44,7 +45,7 @@ class Crawl:
         folder.mkdir(exist_ok=True)
         (folder / _SETTINGS).write_bytes(msgspec.json.encode(settings))
         self._env = dict(env or {})
-        self._process: subprocess.Popen[bytes] | None = None
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}  # by the name of the member
         self.log: Log = open_log(url, **options_of(url, folder / "seen"))
         self.log.create(all_topics(PARTITIONS, "none"))
 
@@ -52,18 +53,19 @@ class Crawl:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.kill()
+        for member in list(self._processes):
+            self.kill(member)
         self.log.close()
 
     def hits(self, hits: Sequence[Hit]) -> None:
         """Append hits."""
         self.log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in hits])
 
-    def start(self) -> None:
-        """Start the process."""
-        command = [sys.executable, "-m", "tests.crawl_process", self.url, str(self.folder)]
-        with (self.folder / _OUTPUT).open("ab") as output:
-            self._process = subprocess.Popen(
+    def start(self, member: str = FIRST) -> None:
+        """Start a process. It shares the partitions with those of other names that run."""
+        command = [sys.executable, "-m", "tests.crawl_process", self.url, str(self.folder), member]
+        with self._output(member).open("ab") as output:
+            self._processes[member] = subprocess.Popen(
                 command,
                 stdout=output,
                 stderr=output,
@@ -71,30 +73,28 @@ class Crawl:
                 env={**os.environ, **self._env},
             )
 
-    def kill(self) -> None:
+    def kill(self, member: str = FIRST) -> None:
         """kill -9, if it runs."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        if process := self._processes.pop(member, None):
+            process.kill()
+            process.wait()
 
-    def stop(self, timeout_s: float = 60) -> None:
+    def stop(self, member: str = FIRST, timeout_s: float = 60) -> None:
         """SIGTERM, and wait for the drain."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        code = self._process.wait(timeout_s)
+        process = self._processes[member]
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(timeout_s)
         assert code in (0, -signal.SIGTERM), f"exit code {code}\n{self.output()}"  # the latter: it was still starting
-        self._process = None
+        del self._processes[member]
 
     @property
     def running(self) -> bool:
-        """Whether the process lives."""
-        return self._process is not None and self._process.poll() is None
+        """Whether the first process lives."""
+        return FIRST in self._processes and self._processes[FIRST].poll() is None
 
     def peak_mib(self) -> float:
-        """The most resident memory that the process had so far, MiB."""
-        assert self._process is not None
-        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+        """The most resident memory that the first process had so far, MiB."""
+        for line in Path(f"/proc/{self._processes[FIRST].pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
         raise AssertionError("the kernel tells no VmHWM")
@@ -131,27 +131,31 @@ class Crawl:
         return [decode(Page, value) for value in read if value is not None and value]
 
     def output(self, lines: int = 40) -> str:
-        """The end of what the process printed."""
-        path = self.folder / _OUTPUT
+        """The end of what the first process printed."""
+        path = self._output(FIRST)
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
 
+    def _output(self, member: str) -> Path:
+        return self.folder / f"{member}.log"
 
-def main(url: str, folder: Path) -> None:
+
+def main(url: str, folder: Path, name: str) -> None:
     """Run CRAWL until SIGTERM."""
     if public := os.environ.get("FARMWATCH_TEST_INTERNET"):
         from tests.hostile.internet import be_public
 
         be_public(public)
     settings = msgspec.json.decode((folder / _SETTINGS).read_bytes(), type=CrawlSettings)
+    settings = msgspec.structs.replace(settings, contact=f"{settings.contact}#{name}")  # a server sees who came
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     log = open_log(url, **options_of(url, folder))
     metrics = Metrics()
-    stage = CrawlStage(settings, metrics)
-    member = log.join(stage.name, list(stage.inputs), member="crawl-1", store=stage.store)
+    stage = CrawlStage(settings, metrics, partitions=PARTITIONS)
+    member = log.join(stage.name, list(stage.inputs), member=name, store=stage.store)
     StageLoop(stage, member, metrics=metrics).run(stop)
     log.close()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

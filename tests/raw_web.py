@@ -36,6 +36,7 @@ class Seen:
     ended: float = 0.0
     status: str = ""  # of the first line that was sent
     earliest: float = 0.0
+    port: int = 0
 
 
 @dataclass(slots=True)
@@ -48,6 +49,7 @@ class Visit:
     headers: dict[str, str]
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    other_port: int = 0  # the same web is there, too
     number: int = 1  # of this host's requests for this path
     keep: bool = False  # whether the connection stays open for the next request
     sent: bytearray = field(default_factory=bytearray)  # the first bytes
@@ -96,7 +98,7 @@ def reply(body: bytes | str = b"", status: str = "200 OK", **fields: str) -> Han
 
 
 class RawWeb:
-    """Serves every host name on one port of each of `addresses`. Use as a context manager."""
+    """Serves every host name on a port of each of `addresses`, and on another of the first. It is a context manager."""
 
     def __init__(self, answer: Handler, addresses: Sequence[str] = ("127.0.0.1",)) -> None:
         """Requests are given to `answer`, which looks at the visit's host and path."""
@@ -104,6 +106,7 @@ class RawWeb:
         self._addresses = addresses
         self.seen: list[Seen] = []
         self.port = 0
+        self.other_port = 0
         self.connections = 0
         self.heads = 0  # connections that ended without a readable request
         self.longest_round_s = 0.0  # of the loop: how late this machine is with what is due at once
@@ -159,10 +162,10 @@ class RawWeb:
         host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
         path = [*first.split(" "), "", ""][1]
         address, port = writer.get_extra_info("sockname")[:2]
-        seen = Seen(host, path, headers, address, began, earliest=self._ticks[0])
+        seen = Seen(host, path, headers, address, began, earliest=self._ticks[0], port=port)
         self.seen.append(seen)
         number = self._counts[host, path] = self._counts.get((host, path), 0) + 1
-        visit = Visit(host, path, port, headers, reader, writer, number)
+        visit = Visit(host, path, port, headers, reader, writer, self.other_port, number)
         try:
             await self._answer(visit)
         finally:
@@ -193,5 +196,6 @@ class RawWeb:
     async def _start(self) -> None:
         self._ticking = self._loop.create_task(self._tick())
         self.port = await self._listen(self._addresses[0], 0)
+        self.other_port = await self._listen(self._addresses[0], 0)
         for address in self._addresses[1:]:
             await self._listen(address, self.port)
