@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from crawler.discovery import Discovery
 from crawler.jobs import Answer, Kind, Outcome
 from crawler.page_log import PageLog
 from crawler.parking import forgive, hold, park
 from crawler.robots import RobotsAnswer, meaning_of
-from crawler.rows import Priority, SiteRow, Stop, UrlRow
+from crawler.rows import CUT_OFF, Priority, SiteRow, Stop, UrlRow
 from crawler.site_rules import SiteRules
 from crawler.site_store import SiteStore
 from crawler.sitemap_reading import SitemapReading
@@ -59,6 +61,8 @@ class Answers:
         row.next_start = max(answer.started_ms + int(1000 * max(row.delay_s, slow_s)), row.parked_until)
 
     def _take(self, row: SiteRow, answer: Answer) -> None:
+        if row.stopped and answer.job.kind is not Kind.PAGE:
+            return  # it was under way when the stop came: nobody wants to know any more
         if answer.unreachable:
             row.failures += 1
         elif answer.status:
@@ -75,7 +79,7 @@ class Answers:
             case Kind.PAGE:
                 self._take_page(row, answer)
         if row.failures >= self._settings.tries:
-            self._stopping.stop(row, Stop.UNREACHABLE)
+            self._stopping.stop(row, _word(answer))
             if answer.job.kind is Kind.PAGE:
                 self._blame_site(row, answer.job.url)
 
@@ -96,8 +100,9 @@ class Answers:
             row.robots_tries += 1
             # where nobody is there to be bothered, the spacing of failed connections is enough
             park(row, answer, self._settings, 0.0 if answer.unreachable else self._settings.robots_retry_s)
-            if row.robots_tries >= self._settings.robots_tries:
-                self._stopping.stop(row, Stop.UNREACHABLE if answer.unreachable else Stop.ROBOTS_UNAVAILABLE)
+            lasts = answer.unreachable and not answer.transient  # a certificate is no better in a minute
+            if lasts or row.robots_tries >= self._settings.robots_tries:
+                self._stopping.stop(row, _word(answer) if answer.unreachable else Stop.ROBOTS_UNAVAILABLE)
             return
         row.robots_tries = 0
         self._rules.keep_robots(row, answer, has_rules=meaning is RobotsAnswer.RULES)
@@ -109,9 +114,9 @@ class Answers:
             row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))
 
     def _take_tdmrep(self, row: SiteRow, answer: Answer) -> None:
-        self._rules.keep_tdm(row, answer)
         if answer.transient:
             park(row, answer, self._settings)
+        self._rules.keep_tdm(row, answer)
 
     def _take_page(self, row: SiteRow, answer: Answer) -> None:
         page = page_bytes(answer.job.url)
@@ -137,8 +142,17 @@ class Answers:
     def _end(self, row: SiteRow, page: bytes, found: UrlRow, answer: Answer) -> None:
         had_page = found.has_page
         signals = self._rules.signals(row, answer.job.url, answer.final_url)
+        if answer.outcome is Outcome.FETCHED and not had_page and self._discovery.is_known_page(row, answer):
+            same = msgspec.structs.replace(answer, outcome=Outcome.REFUSED, body=b"", packed=b"", encoding="")
+            self._pages.end(row, page, found, Outcome.REFUSED, "same_page", same, signals=signals)
+            return
         self._pages.end(row, page, found, answer.outcome, answer.reason, answer, signals=signals)
         if answer.outcome is Outcome.FETCHED:
             row.fetched += not had_page
-            self._discovery.note_redirect(row, answer)
+            self._discovery.note_redirect(row, answer, self._pages)
             self._discovery.add_links(row, found, answer)
+
+
+def _word(answer: Answer) -> str:
+    """Why a site is not reached, in the word of its last failure."""
+    return answer.reason if answer.reason in CUT_OFF else Stop.UNREACHABLE

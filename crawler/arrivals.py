@@ -5,7 +5,7 @@ from __future__ import annotations
 from crawler.errors import UnusableUrl
 from crawler.jobs import Outcome
 from crawler.page_log import PageLog
-from crawler.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow
+from crawler.rows import CUT_OFF, MAY_PASS, Priority, SiteRow, Stop, UrlRow
 from crawler.site_store import SiteStore
 from crawler.statuses import Status
 from crawler.stopping import Stopping
@@ -60,13 +60,14 @@ class Arrivals:
             return "known"
         if found is None:
             found = UrlRow(url)
-        elif found.status is not Status.REDIRECTION and (found.reason not in MAY_PASS or row.stopped):
+        elif found.status is not Status.REDIRECTION and (row.stopped or not _may_pass(found)):
             return "known"
-        else:  # another visit, or the first one to what only redirects led to
-            found.status = Status.DISCOVERED
+        led_to = found.status is Status.REDIRECTION  # its page is that of the URL that led there
+        found.status = Status.DISCOVERED
         found.priority, found.depth, found.attempts = Priority.HIT, 0, 0
         found.hits = list(dict.fromkeys([*found.hits, hit]))[-_HITS_CAP:]
         reason = row.stopped or ("other_port" if port_of(url) != port_of(row.origin) else "")
+        reason = reason or ("same_page" if led_to else "")
         if reason:
             self._pages.end(row, page, found, Outcome.REFUSED, reason)
             return "refused"
@@ -83,3 +84,12 @@ class Arrivals:
         self._store.unqueue(row, found)
         found.priority, found.depth = Priority.HIT, 0
         self._store.queue(row, page, found)
+
+
+def _may_pass(found: UrlRow) -> bool:
+    """Whether a URL that has ended is tried again for a later hit: it was not to blame, and its site was opened again.
+
+    One that failed by itself is not: the words of those failures stop sites as well.
+    """
+    by_itself = found.status is Status.ERROR and found.reason in CUT_OFF
+    return not by_itself and (found.reason in MAY_PASS or found.reason == Stop.DECIDED)

@@ -7,6 +7,7 @@ rollback, a rebalance) leaves the URL queued, and it is fetched again under the 
 
 from __future__ import annotations
 
+import heapq
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -139,8 +140,7 @@ class CrawlStage(Stage):
                 del self._busy[flight.partition][answer.job.site]
                 excused_s = wait_s if was_not_answered(answer) else None
                 self._apply(answer, contexts[flight.partition], excused_s)
-        for partition, ctx in contexts.items():
-            self._claim(partition, ctx)
+        self._claim(contexts)
         self._observe(contexts)
 
     def committed(self) -> None:
@@ -226,16 +226,16 @@ class CrawlStage(Stage):
             log.exception("site_given_up", site=site)
             self._give_up(site_key(site), ctx)
 
-    def _claim(self, partition: int, ctx: Context) -> None:
-        """Claim what is due, as much as may be under way."""
-        free = self._settings.max_in_flight - len(self._flights)
+    def _claim(self, contexts: Mapping[int, Context]) -> None:
+        """Claim what is due, as much as may be under way: what has waited longest goes first, in whatever partition.
+
+        A job that waits between two requests takes no place: a slow host must not keep the others waiting.
+        """
+        free = self._settings.max_in_flight - len(self._flights) + self._thread.waiting
         if free <= 0:
             return
-        busy = self._busy.setdefault(partition, {})
-        for key, value, due_at in ctx.state.due(ctx.now_ms, free + len(busy)):
-            site = site_of_key(key)
-            if site in busy:
-                continue
+        for due_at, partition, key, value in heapq.merge(*(self._due(ctx, free) for ctx in contexts.values())):
+            ctx, site, busy = contexts[partition], site_of_key(key), self._busy[partition]
             try:
                 job = self._try(ctx, partial(self._claim_one, site, value, due_at))
             except Exception as error:
@@ -250,6 +250,12 @@ class CrawlStage(Stage):
                 free -= 1
                 if free == 0:
                     break
+
+    def _due(self, ctx: Context, limit: int) -> list[tuple[int, int, bytes, bytes]]:
+        """Up to `limit` sites of a partition that are due and have no job: (due time, partition, key, row)."""
+        busy = self._busy.setdefault(ctx.partition, {})
+        rows = ctx.state.due(ctx.now_ms, limit + len(busy))
+        return [(at, ctx.partition, key, value) for key, value, at in rows if site_of_key(key) not in busy][:limit]
 
     def _claim_one(self, site: str, value: bytes, due_at: int, frontier: Frontier, ctx: Context) -> Job | None:
         since_ms, not_before_ms = self._since[ctx.partition], self._demands.get(site, 0)

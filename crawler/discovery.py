@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from crawler.jobs import Answer
+import itertools
+
+from crawler.jobs import Answer, Outcome
 from crawler.links import internal_links
+from crawler.page_log import PageLog
 from crawler.robots import RobotsRules
 from crawler.rows import Priority, SiteRow, UrlRow
 from crawler.site_store import SiteStore
 from crawler.statuses import Status
 from crawler.urls import host_of, other_scheme, page_bytes
+
+REFUSED_CAP = 100  # URLs of one page or sample that robots.txt forbids; its patterns are the site's, and may be slow
+_LINKS_CAP = 1000  # looked at of one page
 
 
 class Discovery:
@@ -18,15 +24,18 @@ class Discovery:
         """Work on the rows of `store`."""
         self._store = store
 
-    def add(self, row: SiteRow, url: str, priority: Priority, depth: int, rules: RobotsRules) -> None:
-        """Queue a URL, if it is new and allowed."""
+    def add(self, row: SiteRow, url: str, priority: Priority, depth: int, rules: RobotsRules) -> bool:
+        """Queue a URL, if it is new and allowed; False where robots.txt forbids it."""
         page = page_bytes(url)
         if row.known >= self._store.settings.url_cap or self._store.url(row.site, page):
-            return
-        if self._store.url(row.site, page_bytes(other_scheme(url))) or not rules.allows(url):
-            return
+            return True
+        if self._store.url(row.site, page_bytes(other_scheme(url))):
+            return True
+        if not rules.allows(url):
+            return False
         row.known += 1
         self._store.queue(row, page, UrlRow(url, priority=priority, depth=depth))
+        return True
 
     def add_links(self, row: SiteRow, found: UrlRow, answer: Answer) -> None:
         """Queue links of a page, as many as the budget has room for."""
@@ -37,16 +46,35 @@ class Discovery:
             return
         if any(signal.endswith((":nofollow", ":none")) for signal in answer.opt_out):
             return
-        for url in internal_links(answer.body, answer.encoding, answer.final_url):
-            if not self._store.has_room(row):
+        refused = 0
+        for url in itertools.islice(internal_links(answer.body, answer.encoding, answer.final_url), _LINKS_CAP):
+            if not self._store.has_room(row) or refused >= REFUSED_CAP:
                 return
-            self.add(row, url, Priority.LINK, found.depth + 1, rules)
+            refused += not self.add(row, url, Priority.LINK, found.depth + 1, rules)
 
-    def note_redirect(self, row: SiteRow, answer: Answer) -> None:
-        """Keep the URL that this one led to from being discovered as another page."""
+    def is_known_page(self, row: SiteRow, answer: Answer) -> bool:
+        """Whether a redirect has led to a page of the site that is known by another URL."""
+        if answer.final_url == answer.job.url or host_of(answer.final_url) != row.site:
+            return False
+        end = self._store.url(row.site, page_bytes(answer.final_url))
+        if end is None:
+            return False
+        return end.has_page or end.status is Status.REDIRECTION or end.reason == "same_page"
+
+    def note_redirect(self, row: SiteRow, answer: Answer, pages: PageLog) -> None:
+        """Keep the URL that this one led to from being asked for as another page; its hits are recorded in `pages`."""
         if answer.final_url == answer.job.url or host_of(answer.final_url) != row.site:
             return
         page = page_bytes(answer.final_url)
-        if self._store.url(row.site, page) is None:
-            found = UrlRow(answer.final_url, status=Status.REDIRECTION)
-            self._store.schedule(row, page, found, answer.started_ms)
+        end = self._store.url(row.site, page)
+        if end is None:
+            end = UrlRow(answer.final_url)
+        elif end.has_page:
+            return
+        elif end.is_queued:
+            if end.hits:
+                pages.end(row, page, end, Outcome.REFUSED, "same_page")
+                return
+            self._store.unqueue(row, end)
+        end.status, end.reason = Status.REDIRECTION, ""
+        self._store.schedule(row, page, end, answer.started_ms)

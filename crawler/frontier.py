@@ -32,15 +32,13 @@ from crawler.robots import RobotsRules, RobotsShelf
 from crawler.rows import Priority, SiteRow, Stop, UrlRow, pack
 from crawler.settings import CrawlSettings
 from crawler.site_rules import TDM_PATH, SiteRules
-from crawler.site_store import SiteStore
+from crawler.site_store import STEP, SiteStore
 from crawler.sitemap_reading import SitemapReading
 from crawler.statuses import Status
 from crawler.stopping import Stopping
 from stream.metrics import Meter
 from stream.records import Decision, Hit, Page
 from stream.state import KeyedState
-
-_STEP = 200  # URLs of a site dealt with without a request in one step; the rest follows at once
 
 
 class Claim(NamedTuple):
@@ -136,7 +134,7 @@ class Frontier:
         rules = self._rules.rules(row)
         if self._rules.wants_tdm(row, rules):
             return Job(Kind.TDMREP, row.site, row.origin + TDM_PATH, row.delay_s, rules)
-        for _ in range(_STEP):
+        for _ in range(STEP):
             head = self._store.head(row.site)
             if self._store.wants_sitemap(row) and (not head or head[0][0] is not Priority.HIT):
                 job = self._sitemaps.next_job(row, rules)
@@ -151,7 +149,7 @@ class Frontier:
     def _wake(self, row: SiteRow) -> None:
         """Queue what is to be asked for again by now."""
         self._sitemaps.wake(row)
-        for page in self._store.revisits(row, _STEP) if 0 < row.revisit_at <= self._now else ():
+        for page in self._store.revisits(row, STEP) if 0 < row.revisit_at <= self._now else ():
             found = self._store.url(row.site, page)
             assert found is not None, "a URL that is to be asked for again has a row"
             self._store.queue(row, page, found, Priority.AGAIN)

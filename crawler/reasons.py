@@ -26,7 +26,7 @@ STOPS: Mapping[str, Meaning] = {
     "budget": Meaning("crawl.page_budget pages of the site were fetched"),
     "too_many_requests": Meaning("crawl.requests_per_page times the page budget was asked for, and little came of it"),
     "unreachable": Meaning(
-        "crawl.tries connections in a row failed, or robots.txt could not be had that often",
+        "nobody answered, for a reason without a word of its own (see the words of failures below)",
         "a new hit, from crawl.reopen_s after the stop on",
     ),
     "robots_unavailable": Meaning(
@@ -50,6 +50,7 @@ PAGES: Mapping[str, Meaning] = {
     "other_host": Meaning("the URL stands under another host than the site's: none of its rules are for it"),
     "bad_redirect": Meaning("it leads to something that is no URL", _MENDED),
     "too_many_redirects": Meaning("it leads on and on: crawl.redirects hops were followed", _MENDED),
+    "same_page": Meaning("a redirect leads from it, or to it, and the page has its record by another URL of the site"),
     "other_port": Meaning("the hit names another port than the one that the site is known by"),
     "timeout": Meaning("no answer, or not the whole of it, in time", _AGAIN),
     "dns": Meaning("no nameserver told an address of the host", _AGAIN),

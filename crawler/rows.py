@@ -51,7 +51,12 @@ class Stop(enum.StrEnum):
     INTERNAL = "internal_error"
 
 
-MAY_PASS = frozenset({Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE})  # a later hit tries such a site and its URLs again
+# Why no answer came, in the word of the last failure: what stops a site that is not reached
+CUT_OFF = frozenset(
+    {"timeout", "connection", "dns", "dns_no_name", "dns_no_address", "tls", "tls_expired", "tls_name", "tls_untrusted"}
+)
+# A later hit tries such a site again, and its URLs that were refused for it
+MAY_PASS = CUT_OFF | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
 FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
 
 
@@ -105,6 +110,7 @@ class SiteRow(Row):
     def reopen(self) -> None:
         """Take a stop back."""
         self.stopped, self.stopped_at = "", 0
+        self.sitemaps_done = False  # what they listed was dropped with the stop
         self.failures = self.robots_tries = 0
 
     def count(self, status: Status, change: int) -> None:
@@ -144,6 +150,7 @@ class SitemapRow(Row):
     pending: list[tuple[str, int]] = []
     read: int = 0
     sample: list[str] = []
+    retried: str = ""  # the last file that was asked for once more
 
 
 _encoder = msgspec.msgpack.Encoder()

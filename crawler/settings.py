@@ -13,6 +13,8 @@ _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()
 _BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even where zstd gains nothing
 
 _FOREVER_S = 1e10  # three centuries: beyond it, times do not fit into the rows
+_AT_LEAST_1 = ("max_in_flight", "page_budget", "tries", "robots_tries", "body_bytes", "requests_per_page")
+_ABOVE_0 = ("delay_s", "retry_s", "connect_timeout_s", "idle_timeout_s", "total_timeout_s")
 _NOT_BELOW_0 = (
     "domain_delay_s",
     "address_delay_s",
@@ -26,6 +28,13 @@ _NOT_BELOW_0 = (
     "refetch_redirection_s",
     "refetch_error_s",
     "refetch_refused_s",
+    "network_wait_s",
+    "redirects",
+    "url_cap",
+    "link_depth",
+    "sitemap_files",
+    "sitemap_depth",
+    "sitemap_bytes",
 )
 
 
@@ -100,7 +109,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
                 "the crawler does not start without a contact: set crawl.contact to a URL or a mail address under"
                 " which site owners reach you"
             )
-        if not _CONTACT.fullmatch(self.contact):
+        if not _CONTACT.fullmatch(self.contact) or not (self.contact.isascii() and self.contact.isprintable()):
             raise NoContact(
                 f"crawl.contact is {self.contact!r}: write an http(s) URL or a mail address under which site owners"
                 " reach you"
@@ -109,15 +118,15 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise BadCrawlSettings(f"crawl.name is {self.name!r}: use letters, '_' and '-' only")
         if self.resolve_to and not self.allow_private:
             raise BadCrawlSettings("crawl.resolve_to is for tests: it needs crawl.allow_private = true")
-        for name in ("max_in_flight", "page_budget", "tries", "robots_tries", "body_bytes", "requests_per_page"):
+        for name in _AT_LEAST_1:
             if getattr(self, name) < 1:
                 raise BadCrawlSettings(f"crawl.{name} is {getattr(self, name)}: it must be at least 1")
-        for name in ("delay_s", "retry_s", "connect_timeout_s", "idle_timeout_s", "total_timeout_s"):
-            if not getattr(self, name) > 0:
-                raise BadCrawlSettings(f"crawl.{name} is {getattr(self, name)}: it must be above 0")
+        for name in _ABOVE_0:
+            if not 0 < getattr(self, name) < _FOREVER_S:
+                raise BadCrawlSettings(f"crawl.{name} is {getattr(self, name)}: it must be above 0, and finite")
         for name in _NOT_BELOW_0:
             if not 0 <= getattr(self, name) < _FOREVER_S:
-                raise BadCrawlSettings(f"crawl.{name} is {getattr(self, name)}: it must be 0 or more, in seconds")
+                raise BadCrawlSettings(f"crawl.{name} is {getattr(self, name)}: it must be 0 or more, and finite")
         if not max(self.park_cap_s, 3 * self.crawl_delay_cap_s) < self.robots_ttl_s < _FOREVER_S:
             raise BadCrawlSettings(
                 f"crawl.robots_ttl_s is {self.robots_ttl_s}: it must be above crawl.park_cap_s, and three times"

@@ -9,6 +9,7 @@ from crawler.site_store import SiteStore
 from crawler.tdmrep import TdmRep
 
 TDM_PATH = "/.well-known/tdmrep.json"  # TDM Reservation Protocol (W3C community group), section 6
+_TDM_REST_S = 60.0  # between attempts at a tdmrep.json that cannot be had: time for pages
 RESERVED = "well-known:tdm-reservation"  # the opt-out signal of a page whose URL it reserves
 
 
@@ -47,9 +48,19 @@ class SiteRules:
         return False
 
     def keep_tdm(self, row: SiteRow, answer: Answer) -> None:
-        """Believe a tdmrep.json from now on. A failure is as good as none: nothing is reserved that nobody can read."""
-        self._forget_tdm(row)
-        row.tdm_until = answer.started_ms + int(self._store.settings.robots_ttl_s * 1000)
+        """Believe a tdmrep.json, or that there is none, from now on.
+
+        Where it could not be had, what was known of it stays; a failure that may pass is asked again soon, though never
+        before there was time for pages. Nothing is reserved by a file that nobody has ever read.
+        """
+        settings = self._store.settings
+        if answer.transient:
+            soon_s = max(settings.robots_retry_s, _TDM_REST_S, 3 * row.delay_s)
+            row.tdm_until = max(answer.started_ms, row.parked_until) + int(1000 * soon_s)
+            return
+        if answer.status or not answer.unreachable:
+            self._forget_tdm(row)
+        row.tdm_until = answer.started_ms + int(settings.robots_ttl_s * 1000)
         if answer.outcome is Outcome.FETCHED and TdmRep.parse(answer.body).rules:
             self._store.state.put(tdm_key(row.site), answer.body)
 

@@ -25,6 +25,7 @@ from crawler.settings import CrawlSettings
 from crawler.statuses import Status, refetch_s
 from stream.state import KeyedState
 
+STEP = 100  # URLs of a site dealt with without a request in one step; the rest follows at once
 _SUMS = ("sites", "active", "stopped", "queued", "fetched", "parked", "resting")  # fields of Totals
 _NO_URLS = (0,) * len(Status)
 _NOTHING = (0,) * len(_SUMS) + _NO_URLS
@@ -96,7 +97,8 @@ class SiteStore:
     def wants_sitemap(self, row: SiteRow) -> bool:
         """Whether sitemaps are still to be read: not done, and the budget has room for what they list."""
         room = row.fetched + row.wanted < self.settings.page_budget
-        return self.settings.use_sitemaps and not row.sitemaps_done and room and bool(row.origin)
+        wanted = self.settings.use_sitemaps and self.settings.sitemap_files > 0
+        return wanted and not row.sitemaps_done and room and bool(row.origin)
 
     def has_room(self, row: SiteRow) -> bool:
         """Whether a site may have more URLs than are queued."""

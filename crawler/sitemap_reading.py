@@ -5,7 +5,7 @@ They are read again when it is time to re-visit pages, so that a site whose budg
 
 from __future__ import annotations
 
-from crawler.discovery import Discovery
+from crawler.discovery import REFUSED_CAP, Discovery
 from crawler.jobs import Answer, Job, Kind
 from crawler.parking import park
 from crawler.robots import RobotsRules
@@ -13,7 +13,7 @@ from crawler.rows import Priority, SitemapRow, SiteRow, pack, sitemap_key, unpac
 from crawler.site_store import SiteStore
 from crawler.sitemaps import first_sitemaps, sample
 from crawler.statuses import Status, refetch_s
-from crawler.urls import is_skipped
+from crawler.urls import host_of, is_skipped, port_of
 
 
 class SitemapReading:
@@ -47,7 +47,10 @@ class SitemapReading:
         return None
 
     def apply(self, row: SiteRow, answer: Answer) -> None:
-        """Take in what a file lists."""
+        """Take in what a file lists. One that could not be had for now is asked for once more before it is passed over.
+
+        Only what is on the site's own host and port counts, wherever redirects have led.
+        """
         if answer.transient:
             park(row, answer, self._store.settings)
         value = self._store.state.get(sitemap_key(row.site))
@@ -55,14 +58,19 @@ class SitemapReading:
             return
         settings = self._store.settings
         reading = unpack(SitemapRow, value)
+        if answer.transient and reading.retried != answer.job.url:
+            reading.retried = answer.job.url
+            self._store.state.put(sitemap_key(row.site), pack(reading))
+            return
         pending = [entry for entry in reading.pending if entry[0] != answer.job.url]
         depth = next((depth for url, depth in reading.pending if url == answer.job.url), 0)
         reading.read += 1
         left = max(0, settings.sitemap_files - reading.read)
         if answer.sitemap.files and depth < settings.sitemap_depth:
-            pending += [(url, depth + 1) for url in sample(row.site, answer.sitemap.files, left)]
+            files = (url for url in answer.sitemap.files if _is_at(url, row.origin))
+            pending += [(url, depth + 1) for url in sample(row.site, files, left)]
         reading.pending = pending[:left]
-        pages = (url for url in answer.sitemap.pages if not is_skipped(url))
+        pages = (url for url in answer.sitemap.pages if _is_at(url, row.origin) and not is_skipped(url))
         size = settings.page_budget + row.known  # so many that enough are new, though all that are known be among them
         reading.sample = sample(row.site, [*reading.sample, *pages], size)
         self._store.state.put(sitemap_key(row.site), pack(reading))
@@ -73,7 +81,13 @@ class SitemapReading:
         row.sitemaps_done = True
         again_s = refetch_s(settings, Status.FETCHED, "")
         row.sitemaps_at = self._store.now_ms + int(1000 * again_s) if again_s > 0 else 0
+        refused = 0
         for url in reading.sample:
-            if row.fetched + row.wanted >= settings.page_budget:
+            if row.fetched + row.wanted >= settings.page_budget or refused >= REFUSED_CAP:
                 break
-            self._discovery.add(row, url, Priority.SITEMAP, 0, rules)
+            refused += not self._discovery.add(row, url, Priority.SITEMAP, 0, rules)
+
+
+def _is_at(url: str, origin: str) -> bool:
+    """Whether a URL is on the host and the port of an origin; the scheme does not matter."""
+    return host_of(url) == host_of(origin) and port_of(url) == port_of(origin)

@@ -6,9 +6,7 @@ from crawler.jobs import Outcome
 from crawler.page_log import PageLog
 from crawler.rows import Priority, SiteRow, sitemap_key
 from crawler.site_rules import SiteRules
-from crawler.site_store import SiteStore
-
-_STEP = 200  # URLs of a site dealt with in one step; the rest follows at once
+from crawler.site_store import STEP, SiteStore
 
 
 class Stopping:
@@ -34,7 +32,7 @@ class Stopping:
         What hits asked for is recorded as refused, and what was only discovered is forgotten. A visit that would not
         have been the first leaves no record: the page has one.
         """
-        for place, page in self._store.head(row.site, _STEP):
+        for place, page in self._store.head(row.site, STEP):
             found = self._store.queued_url(row.site, page)
             if place is Priority.AGAIN:
                 self._store.unqueue(row, found)
@@ -46,4 +44,4 @@ class Stopping:
                 self._store.forget_url(row, page, found)
                 row.known -= 1
         if not row.queued and not self._store.may_reopen(row):
-            self._store.forget_revisits(row, _STEP)
+            self._store.forget_revisits(row, STEP)

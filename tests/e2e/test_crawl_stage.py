@@ -197,7 +197,7 @@ def test_the_budget_holds_and_hits_come_first(loopback: Web) -> None:
 
 
 def test_overloaded_and_absent_hosts(loopback: Web) -> None:
-    """429 is waited out and asked again; a host that is not there ends as unreachable, each hit with a record."""
+    """429 is waited out and asked again; a host that is not there ends as refused with the failure's word, each hit with a record."""
     answers = iter([429, 429, 200])
 
     async def busy(request: web.Request) -> web.StreamResponse:
@@ -210,8 +210,8 @@ def test_overloaded_and_absent_hosts(loopback: Web) -> None:
     ends = {page.url: (page.outcome, page.reason) for page in pages}
     assert ends == {
         "http://busy.test/x": ("fetched", ""),
-        "http://absent.test/1": ("refused", "unreachable"),
-        "http://absent.test/2": ("refused", "unreachable"),
+        "http://absent.test/1": ("refused", "connection"),
+        "http://absent.test/2": ("refused", "connection"),
     }
     starts = [seen.began for seen in loopback.seen if seen.path == "/x"]
     assert starts[1] - starts[0] > 0.05 and starts[2] - starts[1] > 0.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 
 from tests.hostile.answers import (
@@ -12,16 +13,17 @@ from tests.hostile.answers import (
     LAUGHS,
     PRIVATE,
     TEXT,
-    UNREACHABLE,
     Attack,
     calendar_page,
     endless,
     gzip_bomb,
     hopping_robots,
     made,
+    many_links,
     only_sitemap,
     packed,
     page_of_links,
+    paths,
     raw,
     reset,
     robots_of,
@@ -33,16 +35,36 @@ from tests.hostile.answers import (
 )
 from tests.hostile.internet import INTRANET
 from tests.loopback_dns import NXDOMAIN, SERVFAIL, Zone
-from tests.raw_web import head, reply
+from tests.raw_web import Visit, head, reply
 
 TRAPS = [
-    Attack("calendar", "10,000 links to days on every day", FETCHED, {"*": made(calendar_page)}),
-    Attack("sessions", "a new session id in every link", FETCHED, {"*": made(session_page)}),
+    Attack(
+        "calendar",
+        "10,000 links to days on every day",
+        FETCHED,
+        {"*": made(calendar_page)},
+        asks=paths("/x", *(f"/day/{n}" for n in range(1, 6))),  # the budget, and not one more
+    ),
+    Attack(
+        "sessions",
+        "a new session id in every link",
+        FETCHED,
+        {"*": made(session_page)},
+        asks=paths("/x", *(f"/sid1{n}/x" for n in range(5))),
+    ),
+    Attack(
+        "session-parameters",
+        "links with session ids where they usually stand",
+        FETCHED,
+        {"*": made(lambda v: page_of_links(v, iter([f"/y?PHPSESSID={v.number}", f"/y;jsessionid={v.number}", "/y"])))},
+        asks=paths("/x", "/y"),
+    ),
     Attack(
         "subdirectories",
         "a relative link that gets deeper",
         FETCHED,
         {"*": made(lambda v: page_of_links(v, iter(["deeper/", "x/../x/"])))},
+        asks=paths("/x", "/deeper/", "/x/", "/deeper/deeper/", "/deeper/x/", "/x/deeper/"),
     ),
     Attack(
         "sitemap-self",
@@ -103,6 +125,24 @@ TRAPS = [
         robots_of(f"Sitemap: http://{INTRANET}/secret\nSitemap: \x1b[2J\n"),
     ),
     Attack(
+        "sitemap-twin",
+        "a sitemap that stands at its twin, and lists what the twin's robots.txt forbids",
+        FETCHED,
+        {"/sitemap.xml": to("http://www.sitemap-twin.hostile.test:{port}/sitemap.xml"), "*": reply(TEXT)},
+        twin={
+            "/robots.txt": reply("User-agent: *\nDisallow: /secret\n", content_type="text/plain"),
+            "/sitemap.xml": made(
+                lambda v: (
+                    f"<urlset><url><loc>http://{v.host}:{v.port}/secret</loc></url>"
+                    f"<url><loc>http://{v.host.removeprefix('www.')}:{v.port}/open</loc></url></urlset>"
+                ),
+                content_type="application/xml",
+            ),
+            "*": reply(TEXT),
+        },
+        asks=paths("/x", "/open"),
+    ),
+    Attack(
         "tdmrep-deep",
         "a tdmrep.json of brackets",
         FETCHED,
@@ -161,6 +201,20 @@ ROBOTS = [
         robots_of("User-agent: *\nDisallow: /" + "*a" * 500 + "b$\n"),
         hit="http://{host}:{port}/" + "a" * 1500,
     ),
+    Attack(
+        "robots-costly",
+        "wildcards up to the cap, and a page of 10,000 links, each matched against all of them",
+        FETCHED,
+        robots_of("User-agent: *\n" + "".join(f"Disallow: /*a{n:04}\n" for n in range(850)), made(many_links)),
+        hit="http://{host}:{port}/x" + "ab" * 900,
+    ),
+    Attack(
+        "robots-too-costly",
+        "thousands of wildcards, and a page of 10,000 links: too many, so that all is forbidden",
+        ("refused", "robots"),
+        robots_of("User-agent: *\n" + "".join(f"Disallow: /*a*b*a{n:04}*$\n" for n in range(4_500)), made(many_links)),
+        asks=paths(),
+    ),
     Attack("robots-binary", "robots.txt of all bytes there are", FETCHED, robots_of(bytes(range(256)) * 500)),
     Attack("robots-html", "robots.txt that is a page", FETCHED, robots_of(TEXT)),
     Attack("robots-1-hop", "robots.txt behind a redirect", ("refused", "robots"), hopping_robots(1, reply(DISALLOW))),
@@ -178,14 +232,19 @@ ROBOTS = [
     Attack(
         "robots-inside",
         "robots.txt on the intranet",
-        (PRIVATE, UNREACHABLE, ("refused", "robots_unavailable")),
+        PRIVATE,
         {"/robots.txt": to(FAR), "*": reply(TEXT)},
     ),
-    Attack("robots-silent", "robots.txt that does not come", UNREACHABLE, {"/robots.txt": silent(), "*": reply(TEXT)}),
+    Attack(
+        "robots-silent",
+        "robots.txt that does not come",
+        ("refused", "timeout"),
+        {"/robots.txt": silent(), "*": reply(TEXT)},
+    ),
     Attack(
         "robots-reset",
         "a reset in robots.txt",
-        (UNREACHABLE, ("refused", "robots_unavailable")),
+        ("refused", "robots_unavailable"),
         {"/robots.txt": reset(head(content_length="9999") + b"#"), "*": reply(TEXT)},
     ),
     Attack(
@@ -224,16 +283,41 @@ ROBOTS = [
     Attack(
         "crawl-delay-inf",
         "Crawl-delay: inf",
-        (("refused", "crawl_delay"), FETCHED),
+        ("refused", "crawl_delay"),
         robots_of("User-agent: *\nCrawl-delay: inf"),
     ),
     Attack(
         "crawl-delay-nan",
         "Crawl-delay: nan",
-        (("refused", "crawl_delay"), FETCHED),
+        FETCHED,
         robots_of("User-agent: *\nCrawl-delay: nan"),
     ),
     Attack("crawl-delay-minus", "Crawl-delay: -5", FETCHED, robots_of("User-agent: *\nCrawl-delay: -5")),
+]
+
+HUBBED = frozenset(f"hub{n}.hubbed{n}.test" for n in range(200))
+HUB_S = 0.05
+
+
+async def hubbed(visit: Visit) -> None:
+    """One of many sites whose robots.txt is that of one slow host."""
+    found = {"/robots.txt": to("http://hub.hostile.test:{port}/robots.txt"), "/x": reply(TEXT)}
+    await found.get(visit.path, reply("", "404 None"))(visit)
+
+
+async def _slow_robots(visit: Visit) -> None:
+    await asyncio.sleep(HUB_S)
+    await reply("User-agent: *\nDisallow: /no\n", content_type="text/plain")(visit)
+
+
+HUBS = [
+    Attack(
+        "hub",
+        "the slow host that the robots.txt of two hundred others leads to",
+        FETCHED,
+        {"/robots.txt": _slow_robots, "/x": reply(TEXT)},
+        at_most=210,
+    )
 ]
 
 NAMES = [
@@ -246,9 +330,9 @@ NAMES = [
     Attack(
         "dns-mixed",
         "a name with a public address and a private one",
-        (PRIVATE, FETCHED),
+        PRIVATE,
         {"/x": reply(TEXT)},
-        dns=(Zone((INTRANET, "127.0.0.1")),),
+        dns=(Zone(("127.1.0.4", "127.0.0.1")),),  # one that no other row has: what failed once comes last
     ),
     Attack(
         "rebinding",
@@ -257,10 +341,10 @@ NAMES = [
         dict.fromkeys(("*", "/robots.txt", "/.well-known/tdmrep.json"), raw(head(content_type="text/html") + b"#")),
         dns=(Zone(("127.0.0.1",), ttl=0), Zone((INTRANET,), ttl=0)),
     ),
-    Attack("dns-none", "a name that does not exist", UNREACHABLE, dns=(Zone(rcode=NXDOMAIN),)),
-    Attack("dns-fails", "a name whose server fails", UNREACHABLE, dns=(Zone(rcode=SERVFAIL),)),
-    Attack("dns-silent", "a name whose server says nothing", UNREACHABLE, dns=(Zone(silent=True),)),
-    Attack("dns-empty", "a name without an address", UNREACHABLE, dns=(Zone(),)),
+    Attack("dns-none", "a name that does not exist", ("refused", "dns_no_name"), dns=(Zone(rcode=NXDOMAIN),)),
+    Attack("dns-fails", "a name whose server fails", ("refused", "dns"), dns=(Zone(rcode=SERVFAIL),)),
+    Attack("dns-silent", "a name whose server says nothing", ("refused", "dns"), dns=(Zone(silent=True),)),
+    Attack("dns-empty", "a name without an address", ("refused", "dns_no_address"), dns=(Zone(),)),
     Attack("dns-crowd", "a name with 500 addresses of the intranet", PRIVATE, dns=(Zone((INTRANET,) * 25),)),
     Attack("literal", "an address of the intranet in the URL", PRIVATE, hit=FAR),
     Attack("literal-mapped", "the same, mapped", PRIVATE, hit=f"http://[::ffff:{INTRANET}]:{{port}}/secret"),

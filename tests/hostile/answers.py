@@ -16,6 +16,7 @@ from tests.raw_web import Handler, Visit, head, reply
 
 DOMAIN = "hostile.test"
 DRIP_S = 0.15
+WAY_THERE = ("/robots.txt", "/.well-known/tdmrep.json", "/sitemap.xml")
 TEXT = "<!doctype html><html><body><p>nothing but words</p>"
 
 Ends = tuple[str, str]  # outcome and reason of a page
@@ -25,45 +26,51 @@ CONNECTION: Ends = ("failed", "connection")
 BAD_ENCODING: Ends = ("failed", "bad_encoding")
 BAD_REDIRECT: Ends = ("failed", "bad_redirect")
 PRIVATE: Ends = ("refused", "private_address")
-UNREACHABLE: Ends = ("refused", "unreachable")
 NOT_HTML: Ends = ("refused", "content_type")
-BROKEN: tuple[Ends, ...] = (CONNECTION, ("failed", "bad_response"))  # no HTTP: how it is called is the parser's affair
+BROKEN: Ends = ("failed", "bad_response")  # no HTTP
 
 
 @dataclass(frozen=True)
 class Attack:
-    """A row: `ends` is how the page of its hit ends, one of them where the choice is the crawler's.
+    """A row: `ends` is how the page of its hit ends, in `python` with aiohttp's parser in Python where that differs.
 
-    `serves` maps paths to handlers, "*" all that are not named; `scheme`, `host` and `path` are those of its hit, with
-    {port} for the server's.
+    aiohttp's wheels bring the parser in C (llhttp), for which `ends` stands; it is the stricter one.
+
+    `serves` maps paths to handlers, "*" all that are not named; `twin` does so for its name with www., which serves the
+    same where that is not given. In `hit`, its URL, {port} is the server's. `asks` are all paths that are asked for
+    besides robots.txt, tdmrep.json and the sitemap at its usual place, those of the twin as www/path.
     """
 
     name: str
     does: str
-    ends: Ends | tuple[Ends, ...]
+    ends: Ends
     serves: Mapping[str, Handler] = field(default_factory=dict)
     hit: str = "http://{host}:{port}/x"
     dns: tuple[Zone, ...] = (Zone(("127.0.0.1",)),)  # one after the other
-    truncated: bool | None = None  # what the page record must say
+    truncated: bool = False  # what the page record must say
     at_most: int = 30  # requests to the host
     tls: str = ""  # good | expired | self-signed | other name | none; "" where its hit is plain HTTP
+    python: Ends | None = None
+    twin: Mapping[str, Handler] | None = None
+    asks: frozenset[str] | None = None  # None: not looked at
+    more: tuple[str, ...] = ()  # paths of further hits
 
     @property
     def host(self) -> str:
         """Its name."""
         return f"{self.name}.{DOMAIN}"
 
-    def url(self, port: int, tls: int) -> str:
-        """URL of its hit, on a web with these ports."""
+    def urls(self, port: int, tls: int) -> list[str]:
+        """URLs of its hits, on a web with these ports."""
         url = self.hit.replace("http://{host}:{port}", "https://{host}:{tls}") if self.tls else self.hit
         port_of_tls = port if self.tls == "none" else tls
-        return url.replace("{host}", self.host).replace("{port}", str(port)).replace("{tls}", str(port_of_tls))
+        first = url.replace("{host}", self.host).replace("{port}", str(port)).replace("{tls}", str(port_of_tls))
+        return [first, *(f"http://{self.host}:{port}{path}" for path in self.more)]
 
-    def handler(self, path: str) -> Handler:
-        """What a path answers."""
-        found = self.serves.get(path) or self.serves.get(
-            "*" if path not in ("/robots.txt", "/.well-known/tdmrep.json") else path
-        )
+    def handler(self, host: str, path: str) -> Handler:
+        """What a path of it or of its twin answers."""
+        serves = self.twin if self.twin is not None and host.startswith("www.") else self.serves
+        found = serves.get(path) or serves.get("*" if path not in WAY_THERE[:2] else path)
         return found or reply("no such thing", "404 Not Found")
 
 
@@ -132,11 +139,12 @@ def turns(*handlers: Handler) -> Handler:
 
 
 def to(location: str, status: str = "302 Found") -> Handler:
-    """A redirect; {port} is the server's, {n} counts."""
+    """A redirect; {port} is the server's, {other} another port of it, {n} counts."""
 
     async def send(visit: Visit) -> None:
         visit.keep = True
         where = location.replace("{port}", str(visit.port)).replace("{n}", str(visit.number))
+        where = where.replace("{other}", str(visit.other_port))
         await visit.send(head(status, location=where, content_length="0"))
 
     return send
@@ -216,8 +224,17 @@ async def hops(visit: Visit) -> None:
     await to(_chain(visit))(visit)
 
 
-def robots_of(body: str | bytes) -> dict[str, Handler]:
-    return {"/robots.txt": reply(body, content_type="text/plain"), "*": reply(TEXT)}
+def many_links(visit: Visit) -> str:
+    """10,000 of them, in just under the cap of a page."""
+    return page_of_links(visit, (f"/{'ab' * 35}{n}" for n in range(10_000)))
+
+
+def robots_of(body: str | bytes, rest: Handler | None = None) -> dict[str, Handler]:
+    return {"/robots.txt": reply(body, content_type="text/plain"), "*": rest or reply(TEXT)}
+
+
+def paths(*names: str) -> frozenset[str]:
+    return frozenset(names)
 
 
 def hopping_robots(hops: int, end: Handler) -> dict[str, Handler]:

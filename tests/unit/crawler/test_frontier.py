@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from crawler.errors import UnusableUrl
 from crawler.jobs import Kind, Outcome
 from crawler.queued import queued_pages
+from crawler.robots import RobotsRules
 from crawler.sitemaps import SitemapFile
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
@@ -104,7 +105,7 @@ def test_robots_are_asked_again_after_a_day() -> None:
 
 
 def test_three_connection_failures_stop_the_site() -> None:
-    """After three failures in a row the rest of the hits is refused as unreachable; a later hit tries again."""
+    """After three failures in a row the rest of the hits is refused with its word; a later hit tries again."""
     site = Site()
     site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
     site.robots()
@@ -115,7 +116,7 @@ def test_three_connection_failures_stop_the_site() -> None:
     assert site.walk() == []
     assert [(page.outcome, page.reason) for page in site.pages] == [
         ("failed", "connection"),
-        ("refused", "unreachable"),
+        ("refused", "connection"),
     ]
     assert site.hits(*hits_of("http://a.test/3")) == ["refused"]
     site.now += 86_400_000
@@ -170,8 +171,8 @@ def test_a_decision_stops_and_refuses_the_rest() -> None:
     ]  # fmt: skip
     assert site.hits(*hits_of("http://a.test/4")) == ["refused"]
     site.decide(stop=False)
-    site.hits(*hits_of("http://a.test/5"))
-    assert "/5" in site.walk()
+    assert site.hits(*hits_of("http://a.test/5", "http://a.test/3", "http://a.test/1")) == ["queued", "queued", "known"]
+    assert site.walk() == ["/robots.txt", "/5", "/3", "/sitemap.xml"]
 
 
 def test_decisions_may_be_switched_off() -> None:
@@ -193,6 +194,66 @@ def test_sitemaps_are_read_before_links_are_followed() -> None:
     assert site.step(sitemap=SitemapFile(pages=pages)).url == "http://a.test/s1.xml"
     assert site.walk() == ["/map1", "/link1", "/link2"]
     assert [page.found_by for page in site.pages] == ["hit", "sitemap", "link", "link"]
+
+
+def test_a_sitemap_that_could_not_be_had_is_asked_for_once_more() -> None:
+    """Its pages are not lost to one failure; at the second one the file is passed over, and the next one is read."""
+    site = Site(page_budget=3)
+    site.hits(*hits_of("http://a.test/hit"))
+    site.robots(b"Sitemap: http://a.test/1.xml\nSitemap: http://a.test/2.xml")
+    site.step()
+    broken = fail("http_503", status=503, unreachable=False)
+    assert [site.step(**broken).url[-5:] for _ in range(2)] == ["1.xml", "1.xml"]
+    assert site.step(**broken).url[-5:] == "2.xml"
+    assert site.step(sitemap=SitemapFile(pages=("http://a.test/map",))).url[-5:] == "2.xml"
+    assert site.walk() == ["/map"]
+
+
+def test_a_sitemap_speaks_for_its_own_host_and_port_only() -> None:
+    """What a sitemap lists of the twin, where a redirect may have led, or of another port, is not asked for."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/hit"))
+    site.robots()
+    site.step()
+    foreign = ("http://www.a.test/x", "http://a.test:81/x")
+    site.step(sitemap=SitemapFile(pages=foreign, files=foreign), final_url="http://www.a.test/sitemap.xml")
+    assert site.walk() == []
+
+
+def test_no_sitemap_file_is_read_where_none_may_be() -> None:
+    """With sitemap_files = 0 not even the usual place is asked."""
+    site = Site(sitemap_files=0)
+    site.hits(*hits_of("http://a.test/hit"))
+    site.robots()
+    assert site.walk() == ["/hit"]
+
+
+def test_forbidden_links_are_looked_at_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of thousands of links that robots.txt forbids costs a hundred look-ups, not one for each."""
+    asked: list[str] = []
+    allows = RobotsRules.allows
+
+    def counted(rules: RobotsRules, url: str) -> bool:
+        asked.append(url)
+        return allows(rules, url)
+
+    monkeypatch.setattr(RobotsRules, "allows", counted)
+    site = Site(use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/hit"))
+    site.robots(b"User-agent: *\nDisallow: /no")
+    site.step(body=b"".join(b"<a href=/no/%d>x</a>" % n for n in range(5000)))
+    assert len(asked) < 110 and site.walk() == []
+
+
+def test_what_was_under_way_when_a_stop_came_leaves_no_text() -> None:
+    """robots.txt that comes after the decision is not stored any more."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    (job,) = site.jobs()
+    site.decide(stop=True)
+    site.answer(job, body=b"User-agent: *")
+    site.walk()
+    assert not [key for key in site.committed.rows if key[:1] == b"r"] and site.row.robots_until == 0
 
 
 def test_traps_end() -> None:
@@ -237,16 +298,44 @@ def test_a_site_that_is_given_up_accounts_for_its_hits() -> None:
     assert site.walk() == [] and [page.reason for page in site.pages] == ["internal_error"] * 2
 
 
-def test_a_redirected_url_is_not_discovered_again_but_may_be_asked_for() -> None:
-    """Where a page led to is no new page for links; a hit for it has its own record."""
+def test_where_a_redirect_led_is_no_other_page() -> None:
+    """Links to it are not followed; a hit for it is recorded as the same page, without a request, and once."""
     site = Site(use_sitemaps=False)
     site.hits(*hits_of("http://a.test/old"))
     site.robots()
     site.step(final_url="http://a.test/new", body=b"<a href=/new>x</a><a href=https://a.test/old>x</a>")
     assert site.committed.next_due() is None
-    assert site.hits(*hits_of("http://a.test/new")) == ["queued"]
-    site.walk()
-    assert [page.url for page in site.pages] == ["http://a.test/old", "http://a.test/new"]
+    assert site.hits(*hits_of("http://a.test/new", "http://a.test/new")) == ["refused", "known"]
+    assert site.walk() == []
+    assert [(page.url[-3:], page.reason) for page in site.pages] == [("old", ""), ("new", "same_page")]
+
+
+def test_urls_that_redirect_to_one_have_one_page() -> None:
+    """Of hits that all lead to one URL, itself a hit, one is fetched and counted; the others say same_page."""
+    site = Site(use_sitemaps=False)
+    end = "https://a.test/1"
+    site.hits(*hits_of("http://a.test/1", end, "http://a.test/2", "http://a.test/3"))
+    site.robots()
+    assert site.walk(final_url=end, body=b"x", packed=b"x") == ["/1", "/2", "/3"]
+    found = {page.url: (page.outcome, page.reason, page.body, len(page.hits)) for page in site.pages}
+    assert len(found) == len(site.pages) == 4 and site.row.fetched == 1
+    assert found.pop("http://a.test/1") == ("fetched", "", b"x", 1)
+    assert set(found.values()) == {("refused", "same_page", b"", 1)}
+
+
+def test_what_waits_as_a_link_is_dropped_when_a_redirect_leads_there() -> None:
+    """The page of the redirect is the only one, and a URL that was asked for and redirects is visited again as such."""
+    site = Site(use_sitemaps=False, refetch_fetched_s=100_000.0)
+    site.hits(*hits_of("http://a.test/0", "http://a.test/1"))
+    site.robots()
+    site.step(body=b"<a href=/end>x</a>")
+    site.step(final_url="http://a.test/end")
+    assert site.row.queued == 0 and site.row.fetched == 2
+    site.now = site.committed.next_due() or 0
+    site.step()
+    paths = [site.step(final_url="http://a.test/end" if n else "http://a.test/0").url[-2:] for n in range(2)]
+    assert paths == ["/0", "/1"] and site.row.fetched == 2
+    assert [(page.outcome, page.visit) for page in site.pages[2:]] == [("fetched", 2)] * 2
 
 
 def test_a_hit_for_a_discovered_url_moves_it_to_the_front() -> None:
@@ -303,7 +392,7 @@ EVENTS = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(EVENTS, max_size=40))
 def test_every_hit_has_one_record_in_the_end(events: list[tuple[str, object]]) -> None:
-    """Whatever comes in whatever order, each hit's URL ends with one page record, and the totals are the sums."""
+    """Whatever comes in whatever order, each hit's URL ends, and once for good; the totals are the sums."""
     site = Site(page_budget=4)
     asked: set[str] = set()
     for kind, what in events:
@@ -321,9 +410,10 @@ def test_every_hit_has_one_record_in_the_end(events: list[tuple[str, object]]) -
         if asked:
             assert site.row.queued == len(state) and site.row.wanted <= site.row.queued
     site.walk()
-    urls = [page.url for page in site.pages]
-    assert len(urls) == len(set(urls)) and asked <= set(urls)
-    assert len({page.id for page in site.pages}) == len(urls)
+    assert asked <= {page.url for page in site.pages}
+    urls = [page.url for page in site.pages if page.reason != "site_decided"]  # a decision may be taken back
+    assert len(urls) == len(set(urls))
+    assert len({page.id for page in site.pages}) == len(site.pages)
     assert sum(page.outcome == "fetched" for page in site.pages) <= 4
     if asked:
         assert (site.totals.sites, site.totals.active, site.totals.queued) == (1, 0, 0)

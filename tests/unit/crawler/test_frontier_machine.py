@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from crawler.jobs import Job, Kind, Outcome
 from crawler.rows import (
+    MAY_PASS,
     TOTALS_KEY,
     Priority,
     SiteRow,
@@ -115,7 +116,7 @@ class Machine(Site):
             assert {page: at for at, page in ahead}.items() <= {page: url.due for page, url in urls.items()}.items()
             assert site.fetched == sum(url.has_page for url in urls.values())
             reads_on = not site.sitemaps_done and site.fetched + site.wanted < 4 and bool(site.origin)
-            is_final = site.stopped not in ("", "site_decided", "unreachable", "robots_unavailable")
+            is_final = site.stopped not in ("", "site_decided", *MAY_PASS)
             active = bool(places) or (bool(ahead) and is_final if site.stopped else reads_on)
             assert due is not None if active or (ahead and not site.stopped) else True
             wanted.active += active

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from crawler.jobs import Kind, Outcome
 from crawler.urls import fetch_id
 from tests.crawl_driver import hits_of
@@ -16,7 +18,7 @@ def test_a_later_hit_fetches_again_what_was_unreachable() -> None:
     hits = hits_of("http://a.test/1", "http://a.test/2")
     site.hits(*hits)
     site.walk(**fail())
-    assert {page.reason for page in site.pages} == {"unreachable"}
+    assert {page.reason for page in site.pages} == {site.row.stopped} == {"connection"}
     assert site.hits(hits[0]) == ["known"] and site.committed.next_due() is None
     site.now += DAY_MS
     assert site.hits(hits[0]) == ["queued"] and site.row.stopped == ""
@@ -53,13 +55,51 @@ def test_the_page_at_which_its_site_was_given_up_is_tried_again_too() -> None:
     site.walk(**fail())
     assert [(page.outcome, page.reason) for page in site.pages] == [
         ("failed", "connection"),
-        ("refused", "unreachable"),
+        ("refused", "connection"),
     ]
     assert site.hits(*hits) == ["known"] * 2
     site.now += DAY_MS
     assert site.hits(*hits) == ["queued"] * 2
     site.walk()
     assert [page.outcome for page in site.pages][2:] == ["fetched"] * 2
+
+
+def test_a_page_that_fails_by_itself_is_not_tried_again() -> None:
+    """A word such as timeout passes where it stopped the site, not where one page of a working site was to blame."""
+    site = Site(use_sitemaps=False, tries=1)
+    hits = hits_of("http://a.test/1", "http://a.test/2")
+    site.hits(*hits)
+    site.robots()
+    site.step(**fail("timeout", status=200, unreachable=False))
+    site.walk()
+    site.now += DAY_MS
+    assert site.hits(*hits) == ["known"] * 2
+    assert [(page.outcome, page.reason) for page in site.pages] == [("failed", "timeout"), ("fetched", "")]
+
+
+@pytest.mark.parametrize("reason", ["tls_expired", "tls_name", "tls_untrusted", "tls"])
+def test_what_is_wrong_with_a_certificate_is_told_at_once(reason: str) -> None:
+    """It is no better in a minute: one attempt at robots.txt, and its word is the site's and its pages'."""
+    site = Site()
+    hits = hits_of("https://a.test/1", "https://a.test/2")
+    site.hits(*hits)
+    assert site.walk(**fail(reason, transient=False)) == ["https://a.test/robots.txt"]
+    assert site.row.stopped == reason
+    assert [(page.outcome, page.reason) for page in site.pages] == [("refused", reason)] * 2
+    site.now += DAY_MS
+    assert site.hits(*hits) == ["queued"] * 2
+    site.walk()
+    assert [page.outcome for page in site.pages][2:] == ["fetched"] * 2
+
+
+@pytest.mark.parametrize("reason", ["dns", "dns_no_name", "dns_no_address", "timeout", "connection"])
+def test_the_last_failure_says_why_a_site_was_not_reached(reason: str) -> None:
+    """Silence may pass within minutes: robots.txt is tried as often as anything, and the last word is kept."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    site.step(**fail("connection"))
+    assert len(site.walk(**fail(reason))) == 2
+    assert (site.row.stopped, site.pages[0].reason) == (reason, reason)
 
 
 def test_other_refusals_are_final() -> None:

@@ -91,3 +91,18 @@ def test_a_stopped_site_keeps_no_text() -> None:
     site.decide(stop=True)
     site.walk()
     assert not [key for key in site.committed.rows if key[:1] in b"rtm"]
+
+
+def test_a_failure_that_may_pass_takes_back_no_reservation() -> None:
+    """What a site has reserved stays reserved while the file cannot be had, and it is asked for again within hours."""
+    site = begun()
+    site.step(body=RESERVING)
+    site.walk()
+    site.now += 25 * 3_600_000
+    site.hits(*hits_of("http://a.test/mine/8", "http://a.test/mine/9"))
+    site.robots()
+    assert site.step(**fail("http_503", status=503, unreachable=False)).kind is Kind.TDMREP
+    assert site.step().kind is Kind.PAGE and site.pages[-1].opt_out == [SIGNAL]
+    site.now += 2 * 3_600_000
+    assert site.step(**fail("http_404", status=404, transient=False, unreachable=False)).kind is Kind.TDMREP
+    assert site.step().kind is Kind.PAGE and site.pages[-1].opt_out == []

@@ -9,7 +9,19 @@ from crawler.errors import BadCrawlSettings, NoContact
 from crawler.settings import CrawlSettings
 
 
-@pytest.mark.parametrize("contact", ["", "  ", "me", "http://", "someone(at)example", "a b@example.com"])
+@pytest.mark.parametrize(
+    "contact",
+    [
+        "",
+        "  ",
+        "me",
+        "http://",
+        "someone(at)example",
+        "a b@example.com",
+        "https://a.example/\x7f",
+        "https://bücher.example",
+    ],
+)
 def test_no_start_without_a_contact(contact: str) -> None:
     """An empty contact, or one that reaches nobody, is refused with a message that says how to mend it."""
     with pytest.raises(NoContact, match=r"crawl\.contact"):
@@ -31,7 +43,8 @@ def test_user_agent_names_us_and_the_contact(contact: str) -> None:
      {"max_in_flight": 0}, {"body_bytes": 2**30}, {"total_timeout_s": float("nan")},
      {"domain_delay_s": -1}, {"address_delay_s": float("nan")}, {"refetch_fetched_s": -1},
      {"refetch_error_s": float("inf")}, {"dns_least_s": 0}, {"dns_least_s": 7200}, {"warc_bytes": 0}, {"warc_s": 0},
-     {"robots_ttl_s": 3600}],
+     {"robots_ttl_s": 3600}, {"redirects": -1}, {"url_cap": -1}, {"link_depth": -1}, {"sitemap_files": -1},
+     {"sitemap_depth": -1}, {"sitemap_bytes": -1}, {"network_wait_s": float("nan")}, {"delay_s": float("inf")}],
 )  # fmt: skip
 def test_rude_or_contradictory_settings(changes: dict[str, object]) -> None:
     """No delay, no limits, and a resolver override outside of tests are refused by name."""
