@@ -17,7 +17,8 @@ _BROKEN_SHOWN = 50
 
 def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """Look at the installation: one line each, OK, WARN or FAIL, and how to mend it. Exit code 1 on any FAIL."""
-    from farmwatch.doctor import State, examine
+    from farmwatch.doctor import examine
+    from farmwatch.finding import State
 
     failed = False
     findings = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import importlib.util
 import os
 import shutil
@@ -11,14 +10,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from farmwatch import doctor_crawl
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
 from farmwatch.errors import BadCanaries, FarmwatchError
+from farmwatch.finding import Finding, State
 from farmwatch.messages import counted, one_line
 from filters.errors import BadRuleset, MissingExtractor, UnknownExtractor
 from scoring.errors import (
@@ -54,24 +54,6 @@ _REMEDIES: dict[type[Exception], str] = {  # what to do where the message says w
 _CLOCK_SLACK_MS = 60_000  # records of another machine may be this far ahead before it is told
 
 
-class State(enum.StrEnum):
-    """How a check ended. WARN does not stop farmwatch; FAIL does, or makes its results wrong."""
-
-    OK = "OK"
-    WARN = "WARN"
-    FAIL = "FAIL"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the doctor: what was looked at, what was found, and how to mend it."""
-
-    check: str
-    state: State
-    found: str
-    mend: str = ""
-
-
 def examine(config: Config) -> Iterator[Finding]:
     """Run every check in order. A check that breaks is a FAIL of its own, never the end of the examination."""
     checks: tuple[tuple[str, Callable[[Config], Finding | list[Finding]]], ...] = (
@@ -89,8 +71,10 @@ def examine(config: Config) -> Iterator[Finding]:
         ("ruleset", _ruleset),
         ("gpu", _gpu),
         ("pair", _pair),
-        ("contact", _contact),
-        ("search", _search),
+        ("contact", doctor_crawl.contact),
+        ("crawl", doctor_crawl.crawl),
+        ("ports", doctor_crawl.ports),
+        ("search", doctor_crawl.search),
     )
     for name, check in checks:
         try:
@@ -329,37 +313,6 @@ def _pair(config: Config) -> list[Finding]:
     if found.free_bytes < found.weight_bytes:
         return [Finding("pair", State.WARN, said, "end what else runs on the card (SCORE itself may), or take another")]
     return [Finding("pair", State.OK, said)]
-
-
-def _contact(config: Config) -> Finding:
-    if not config.crawl.contact:
-        return Finding(
-            "contact", State.FAIL, "crawl.contact is empty", "set it to a URL or address at which site owners reach you"
-        )
-    return Finding("contact", State.OK, config.crawl.contact)
-
-
-def _search(config: Config) -> list[Finding]:
-    """A line per source of hits that was set up: that it has what it needs. Nothing is asked of it."""
-    from crawler.sources.opening import configured, open_source, settings_for
-    from crawler.sources.source import SourceError
-
-    findings = []
-    for name in configured(config.search, os.environ):
-        mine = settings_for(config.search, name)
-        try:
-            open_source(config.search, name, os.environ, config.crawl)
-        except SourceError as error:
-            findings.append(Finding("search", State.FAIL, one_line(error), "do what it says (docs/sources.md)"))
-            continue
-        limits = [
-            f"{number:,} requests a {span}"
-            for span, number in (("day", mine.quota_day), ("month", mine.quota_month))
-            if number
-        ]
-        said = f"{name}: {' and '.join(limits) or 'no quota set'}, {mine.rate:g} a second at most"
-        findings.append(Finding("search", State.OK, said))
-    return findings or [Finding("search", State.OK, "no source is set up: hits come from files")]
 
 
 def _output(*command: str) -> str:

@@ -55,6 +55,7 @@ class Endpoints:
         """
         until = time.monotonic() + patience_s
         stop = stop or threading.Event()
+        told = False
         while not stop.is_set():
             try:
                 server = ThreadingHTTPServer(self._address, self._handler())
@@ -62,9 +63,12 @@ class Endpoints:
             except OSError as error:
                 host, port = self._address
                 if error.errno == errno.EADDRINUSE and time.monotonic() < until:
-                    _log.warning(
-                        "metrics_port_taken", address=f"{host}:{port}", waiting_s=round(until - time.monotonic())
-                    )
+                    if not told:
+                        mend = "if no farmwatch ends there just now, set metrics.port to another one, or to 0 for any"
+                        _log.warning(
+                            "metrics_port_taken", address=f"{host}:{port}", waits_s=round(patience_s), mend=mend
+                        )
+                    told = True
                     stop.wait(min(1.0, patience_s))
                     continue
                 raise ConfigError(_refused(host, port, error)) from error

@@ -95,14 +95,15 @@ def parse_roles(names: list[str]) -> list[Role]:
 
 
 def refuse_unfit(config: Config, roles: list[Role]) -> None:
-    """Raises ConfigError where the roles cannot run as configured, before any process is started."""
-    from crawler.errors import BadCrawlSettings, NoContact
-    from farmwatch.errors import ConfigError
-
+    """Raises ConfigError, ArchiveUnwritable where the roles cannot run as configured, before any is started."""
     if Role.CRAWL not in roles:
         return
+    from crawler.errors import BadCrawlSettings, NoContact
+    from crawler.fitness import check_crawl
+    from farmwatch.errors import ConfigError
+
     try:
-        config.crawl.check()
+        check_crawl(config.crawl)
     except NoContact as error:
         raise ConfigError(
             f"{error} (in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or by --set crawl.contact=...)"

@@ -13,8 +13,9 @@ import pytest
 
 from farmwatch import doctor
 from farmwatch.config import Config, load
-from farmwatch.doctor import Finding, State, examine
+from farmwatch.doctor import examine
 from farmwatch.errors import Exit
+from farmwatch.finding import Finding, State
 from filters.epoch import feature_epoch
 from filters.extraction import EXTRACTORS
 from filters.settings import JudgeSettings
@@ -51,6 +52,27 @@ def test_looking_makes_no_log(config: Config, tmp_path: Path) -> None:
     """The doctor leaves nothing behind."""
     list(examine(config))
     assert not (tmp_path / "log").exists()
+
+
+def test_a_crawl_that_up_would_refuse_is_a_fail(config: Config, tmp_path: Path) -> None:
+    """A bad nameserver and an archive where no file can be made, each with the setting; where all is well, one OK."""
+    (tmp_path / "file").touch()
+    for fields in ({"nameservers": ["foo"]}, {"warc_folder": str(tmp_path / "file" / "warc")}):
+        (setting,) = fields
+        crawl = msgspec.structs.replace(config.crawl, **fields)
+        finding = _found(msgspec.structs.replace(config, crawl=crawl), "crawl")
+        assert finding.state is State.FAIL and f"crawl.{setting}" in finding.found
+    assert _found(config, "crawl").state is State.OK
+
+
+def test_a_taken_port_is_told_with_its_remedy(config: Config) -> None:
+    """It may be farmwatch itself that runs there, so this is no FAIL; port 0 is never taken."""
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        metrics = msgspec.structs.replace(config.metrics, host="127.0.0.1", port=holder.getsockname()[1])
+        finding = _found(msgspec.structs.replace(config, metrics=metrics), "ports")
+    assert finding.state is State.WARN and "crawl" in finding.found and "metrics.port" in finding.mend
+    metrics = msgspec.structs.replace(config.metrics, port=0)
+    assert _found(msgspec.structs.replace(config, metrics=metrics), "ports").state is State.OK
 
 
 def test_no_contact_is_a_fail_with_the_setting_to_mend(config: Config) -> None:

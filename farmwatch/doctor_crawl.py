@@ -1,0 +1,77 @@
+"""The doctor's checks of the crawl, of what it serves, and of where hits come from. Nobody is asked."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from farmwatch.config import Config
+from farmwatch.finding import Finding, State
+from farmwatch.messages import one_line
+
+
+def contact(config: Config) -> Finding:
+    """That site owners can reach whoever runs this."""
+    if not config.crawl.contact:
+        return Finding(
+            "contact", State.FAIL, "crawl.contact is empty", "set it to a URL or address at which site owners reach you"
+        )
+    return Finding("contact", State.OK, config.crawl.contact)
+
+
+def crawl(config: Config) -> list[Finding]:
+    """What `up` would refuse of the crawl, beside the contact: rude limits, nameservers, the folder of the archive."""
+    from crawler.errors import ArchiveUnwritable, BadCrawlSettings, NoContact
+    from crawler.fitness import check_crawl
+
+    try:
+        check_crawl(config.crawl)
+    except NoContact:
+        return []  # the line before has said so
+    except (BadCrawlSettings, ArchiveUnwritable) as error:
+        return [Finding("crawl", State.FAIL, one_line(error), "do what it says (docs/configuration.md)")]
+    archive = f"archive in {config.crawl.warc_folder}" if config.crawl.warc_folder else "no archive is written"
+    return [Finding("crawl", State.OK, one_line(f"a request every {config.crawl.delay_s:g} s a host; {archive}"))]
+
+
+def ports(config: Config) -> Finding:
+    """Whether each role could serve its metrics."""
+    from farmwatch.role_names import Role, metrics_port
+
+    host, first = config.metrics.host, config.metrics.port
+    if not first:
+        return Finding("ports", State.OK, "metrics on free ports")
+    taken = []
+    for role in Role:
+        port = metrics_port(first, role)
+        try:
+            socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+        except OSError as error:
+            taken.append(f"{host}:{port} ({role.value}): {error.strerror or error}")
+    if taken:
+        mend = "if it is not farmwatch that runs there, set metrics.port to another one, or to 0 for any"
+        return Finding("ports", State.WARN, "; ".join(taken), mend)
+    return Finding("ports", State.OK, f"metrics on {host}:{first} to {first + len(Role) - 1}")
+
+
+def search(config: Config) -> list[Finding]:
+    """A line per source of hits that was set up: that it has what it needs. Nothing is asked of it."""
+    from crawler.sources.opening import configured, open_source, settings_for
+    from crawler.sources.source import SourceError
+
+    findings = []
+    for name in configured(config.search, os.environ):
+        mine = settings_for(config.search, name)
+        try:
+            open_source(config.search, name, os.environ, config.crawl)
+        except SourceError as error:
+            findings.append(Finding("search", State.FAIL, one_line(error), "do what it says (docs/sources.md)"))
+            continue
+        limits = [
+            f"{number:,} requests a {span}"
+            for span, number in (("day", mine.quota_day), ("month", mine.quota_month))
+            if number
+        ]
+        said = f"{name}: {' and '.join(limits) or 'no quota set'}, {mine.rate:g} a second at most"
+        findings.append(Finding("search", State.OK, said))
+    return findings or [Finding("search", State.OK, "no source is set up: hits come from files")]
