@@ -176,6 +176,20 @@ def _header_delimiter(line: bytes, column: str) -> str | None:
     return None
 
 
+def wrong_header(line: bytes, column: str) -> str:
+    """What is wrong with the first line of a CSV file, in which `column` must be named; "" for nothing."""
+    line = line[:LINE_CAP].removeprefix(b"\xef\xbb\xbf")
+    if _header_delimiter(line, column) is not None:
+        return ""
+    found = text_shown(line.decode("utf-8", "replace"))
+    return f"a CSV needs a header with a column {column}; found: {found}"
+
+
+def text_shown(text: str) -> str:
+    """The beginning of a text, in one line and without control characters."""
+    return "".join(filter(str.isprintable, " ".join(text[:400].split())))[:200]
+
+
 def _headless(line: bytes) -> str:
     """What is wrong with a first line that is CSV but no header with `url`; "" where it may begin a list of URLs.
 

@@ -15,13 +15,11 @@ import zstandard
 
 from crawler.hits_file import BadLine, read_hits
 from farmwatch.errors import FarmwatchError
-from stream.log import Log, Output, partition_of
-from stream.records import Hit, encode
+from stream.log import Log
 from stream.topics import HITS
 
 STDIN = ("-", "/dev/stdin")
 _WINDOW_BYTES = 2**27  # what `zstd --long` makes; a file that wants more memory is refused
-_BATCH = 1000  # hits that become visible together
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +39,23 @@ def append_hits(
     hit's id digests what the file says of it, so TALLY counts its first appending, and the frontier knows its URL.
     Raises UnknownTopic, LogUnavailable.
     """
+    from crawler.appending import Batch, hit_output  # it brings the WARC reader along
+
     partitions = log.topics()[HITS]
-    batch: list[Output] = []
+    batch = Batch()
     hits = skipped = 0
     for found in read_hits(lines, now_ms=int(clock() * 1000)):
         if isinstance(found, BadLine):
             skipped += 1
             told(found)
             continue
-        batch.append(hit_output(found, partitions))
+        batch.add([hit_output(found, partitions)])
         hits += 1
-        if len(batch) == _BATCH:
-            log.append(batch)
-            batch = []
+        if batch.is_full:
+            log.append(batch.take())
     if batch:
-        log.append(batch)
+        log.append(batch.take())
     return Appended(hits, skipped)
-
-
-def hit_output(hit: Hit, partitions: int) -> Output:
-    """The hit as it stands on its topic, in its site's partition."""
-    return Output(HITS, partition_of(hit.site, partitions), hit.site.encode(), encode(hit))
 
 
 @contextmanager

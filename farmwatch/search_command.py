@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import counted, message, put, put_json
+from farmwatch.errors import Exit, FarmwatchError, UsageError
+from farmwatch.messages import counted, message, one_line, put, put_json
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
@@ -44,12 +44,18 @@ def search(
 ) -> int:
     """Append search results to the topic `hits`: from files, or by asking sources (docs/sources.md).
 
-    A line without a usable hit is reported with its number and skipped: exit code 1. The same file twice is harmless.
+    A line without a usable hit or query is reported with its number and skipped. The same file twice is harmless.
 
-    With --every it runs until SIGTERM, which ends it between two queries; a round that was broken off goes on at the
-    next start. Exit code 1 when queries were left unasked.
+    With --every it runs until SIGTERM, which ends it between two requests; a round that was broken off goes on at the
+    next start.
+
+    Exit code 1 when lines were skipped, or queries were refused, failed or left unasked; results that cannot be used
+    are only counted. 2 when a source lacks its key or its address, 3 when a file or the log cannot be used, 130 after
+    Ctrl-C of a search by hand.
     """
     names = list(dict.fromkeys(part.strip() for name in source or [FILE] for part in name.split(",") if part.strip()))
+    if not names:
+        raise UsageError("--source names no source")
     if WARC in names:
         raise UsageError("--source warc: WARC files are imported by another command, see `farmwatch import --help`")
     if FILE in names and len(names) > 1:
@@ -82,16 +88,24 @@ def _seconds(every: str | None) -> int | None:
 
 
 def _append(config: Config, files: list[Path], as_json: bool) -> int:
-    from farmwatch.hits import append_hits, binary_input
+    from farmwatch.hits import Appended, append_hits, binary_input
     from farmwatch.roles import create_topics
 
+    for file in files:
+        with binary_input(file):  # before a log is made for what is not there
+            pass
     total = skipped = 0
     with opened(config, create=True) as log:
         create_topics(log, config)
         for file in files:
-            where = f"{file}: " if len(files) > 1 else ""
             with binary_input(file) as lines:
-                added = append_hits(log, lines, lambda bad, w=where: message(f"{w}line {bad.number}: {bad.reason}"))  # type: ignore[misc]
+                added = append_hits(
+                    log,
+                    lines,
+                    lambda bad, f=file: message(f"{f}: line {bad.number}: {one_line(bad.reason)}"),  # type: ignore[misc]
+                )
+            if added == Appended(0, 0):
+                raise FarmwatchError(f"{file}: no hit in it")
             total += added.hits
             skipped += added.skipped
     if as_json:

@@ -34,9 +34,9 @@ _SCORES = (
 SPECS: tuple[Spec, ...] = (
     Spec("gauge", "build_info", "Version of this process; always 1.", ("version",)),
     Spec("gauge", "ruleset_info", "Ruleset in use; always 1.", ("ruleset", "digest")),
-    Spec("counter", "search_results", "Search results read, by outcome.", ("source", "outcome")),
+    Spec("counter", "search_results", "Search results that CRAWL read, by outcome.", ("source", "outcome")),
     Spec("counter", "search_queries", "Queries of `farmwatch search` dealt with, by outcome.", ("source", "outcome")),
-    Spec("counter", "search_hits", "Results of `farmwatch search`, appended or skipped.", ("source", "outcome")),
+    Spec("counter", "search_hits", "Results that `farmwatch search` got: appended or skipped.", ("source", "outcome")),
     Spec("gauge", "search_quota_left", "Requests left of a source's quotas; absent without one.", ("source",)),
     Spec("gauge", "search_parked_timestamp_seconds", "Until when a source is left alone; 0: it is not.", ("source",)),
     Spec("gauge", "search_unresponsive_engines", "Engines that did not answer the last query.", ("source",)),

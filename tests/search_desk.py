@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
+from crawler.sources.exclusion import Exclusion
+from crawler.sources.known_imports import KnownImports
 from crawler.sources.ledger import Ledger, Round
 from crawler.sources.queries import digest_of
 from crawler.sources.searching import Searcher, Summary
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import Answer, Query, Request, Source
+from crawler.sources.turns import Turns
 from stream.log import Log
 from stream.metrics import Metrics
 from stream.records import Hit, decode
@@ -36,7 +41,9 @@ class Desk:
         self.stop_after: int | None = None
         self.under_way = 0
         self.most_under_way = 0
+        self.together = 1  # an answer waits until so many were under way at once, for five seconds at most
         self.metrics = Metrics()
+        self.exclusive: Exclusion = nullcontext
 
     async def ask(self, request: Request, timeout_s: float) -> Answer:
         """Answer, once the other requests had a chance to begin."""
@@ -45,7 +52,9 @@ class Desk:
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         await asyncio.sleep(0)
-        await asyncio.sleep(0.001)
+        until = time.monotonic() + 5.0
+        while self.most_under_way < self.together and time.monotonic() < until:
+            await asyncio.sleep(0.001)
         self.under_way -= 1
         answer = self.answering(request)
         if isinstance(answer, Exception):
@@ -64,12 +73,11 @@ class Desk:
 
     def searcher(self, patience_s: float = float("inf")) -> Searcher:
         """A searcher as a new process would make it."""
-        return Searcher(
+        turns = Turns(
             self.source,
             self.settings,
-            Ledger(self.log, self.source.name),
+            Ledger(self.log, self.source.name, self.exclusive),
             self,
-            PARTITIONS,
             clock=lambda: self.now,
             sleep=self.sleep,
             stopped=self.stopped,
@@ -77,6 +85,7 @@ class Desk:
             patience_s=patience_s,
             draw=lambda: 1.0,
         )
+        return Searcher(self.source, self.settings, turns, PARTITIONS, self.metrics, KnownImports(self.log))
 
     def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> Summary:
         """A round; one that was broken off goes on."""

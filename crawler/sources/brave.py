@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crawler.sources.answers import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.keys import key_mark
 from crawler.sources.settings import BraveSettings
 from crawler.sources.source import Answer, BadAnswer, Found, Query, QueryRefused, Request, Results, SourceRefused
 
@@ -25,12 +26,14 @@ class Brave:
 
     name = "brave"
     pages_cap = 10
+    at_once = 1
 
     def __init__(self, settings: BraveSettings, key: str) -> None:
         """Ask with the subscription token `key`."""
         self._url = settings.url
         self._count = settings.count
         self._key = key
+        self.key_mark = key_mark(key)
 
     def request(self, query: Query, page: int) -> Request:
         """The request for a result page, from 1. Raises QueryRefused for a query longer than Brave takes."""

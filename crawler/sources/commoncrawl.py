@@ -27,7 +27,6 @@ from crawler.sources.source import (
     QueryRefused,
     Request,
     Results,
-    SourceBusy,
     SourceRefused,
 )
 from crawler.urls import hit_url, host_of
@@ -49,12 +48,14 @@ class CommonCrawl:
 
     name = "commoncrawl"
     pages_cap = 100
+    at_once = 1
+    key_mark = ""
 
     def __init__(self, settings: CommonCrawlSettings, crawl: CrawlSettings) -> None:
         """Read the crawl `settings.crawl`; pages are taken by the rules of `crawl`. Raises MissingKey without one."""
         if not settings.crawl:
             raise MissingKey(
-                "commoncrawl needs the name of a crawl: set search.commoncrawl.crawl, such as CC-MAIN-2024-33"
+                "commoncrawl needs the name of a crawl: set search.commoncrawl.crawl, such as CC-MAIN-2026-43"
                 f" ({settings.url}/collinfo.json lists them)"
             )
         self._index = f"{settings.url.rstrip('/')}/{settings.crawl}-index"
@@ -72,7 +73,7 @@ class CommonCrawl:
             ("url", f"{host}/*"),
             ("output", "json"),
             ("filter", "=status:200"),
-            ("filter", "=mime-detected:text/html"),
+            ("filter", r"~mime-detected:(text/html|application/xhtml\+xml)"),
             ("limit", str(self._count)),
             ("pageSize", _BLOCKS),
             ("page", str(page - 1)),
@@ -102,19 +103,19 @@ class CommonCrawl:
         """The page of a record, or why there is none. Raises SourceError."""
         if answer.status == 200:
             raise BadAnswer(f"{self.name} answers a range with the whole file: check search.commoncrawl.data_url")
-        if answer.status in (403, 404):
-            return f"http_{answer.status}"
+        if answer.status == 404:
+            return "http_404"
         if answer.status != 206:
             refuse_status(self.name, answer, _MEANS)
             raise SourceRefused(f"commoncrawl answers {answer.status} in place of a record")
         if len(answer.body) != place.length:
-            raise SourceBusy(f"commoncrawl sent {len(answer.body)} bytes of a record of {place.length}")
+            raise BadAnswer(f"commoncrawl sent {len(answer.body)} bytes of a record of {place.length}")
         now_ms = int(answer.at_s * 1000)
         for page in pages_of(
             io.BytesIO(answer.body), self._crawl, now_ms=now_ms, source=self.name, offset=place.offset
         ):
-            return page if isinstance(page, ArchivedPage) else page.reason
-        return "no response"
+            return page if isinstance(page, ArchivedPage) else "broken" if page.is_fault else page.reason
+        return "no_response"
 
     def _none(self, answer: Answer) -> bool:
         """Whether a 404 says that the crawl has nothing of the site."""

@@ -7,26 +7,32 @@ from typing import Any
 from urllib.parse import quote
 
 from crawler.sources.answers import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.keys import key_mark
 from crawler.sources.settings import JsonHttpSettings
-from crawler.sources.source import Answer, Found, Query, Request, Results
+from crawler.sources.source import Answer, Found, Query, QueryRefused, Request, Results
 
 _FIELD = re.compile(r"\{(query|page|offset|count|language|country)\}")
+
+_KEYS_CAP = 12  # that are named
 
 
 class JsonHttp:
     """The source of a table [search.json_http.NAME]."""
 
-    pages_cap = 100
+    at_once = 1
 
     def __init__(self, name: str, settings: JsonHttpSettings, key: str) -> None:
         """`name` is the source's; `key` may be empty where none is wanted."""
         self.name = name
+        self._table = f"search.json_http.{name}"
+        self.pages_cap = 100 if settings.can_page else 1
+        self.key_mark = key_mark(key)
         self._settings = settings
         self._header = {settings.key_header: settings.key_prefix + key} if settings.key_header and key else {}
         self._param = {settings.key_param: key} if settings.key_param and key else {}
         self._means = {
             401: "check the key",
-            403: f"the key is wrong, or lacks the right: search.json_http.{name} says how it is sent",
+            403: f"the key is wrong, or lacks the right: {self._table} says how it is sent",
         }
 
     def request(self, query: Query, page: int) -> Request:
@@ -46,10 +52,14 @@ class JsonHttp:
     def results(self, answer: Answer, page: int) -> Results:  # noqa: ARG002 - the answer says all
         """What an answer says. Raises SourceError."""
         refuse_status(self.name, answer, self._means)
-        items = list_at(self.name, read_json(f"json_http.{self.name}", answer.body), self._settings.items)
+        said = read_json(f"json_http.{self.name}", answer.body)
+        items = list_at(self.name, said, self._settings.items)
+        if not items and at_path(said, self._settings.items) is None:
+            raise QueryRefused(f"{self._table}.items is {self._settings.items!r}, and there is none; {_keys(said)}")
         found, bad = read_items(items, self._item)
-        can_page = "{page}" in self._settings.url or "{offset}" in self._settings.url
-        return Results(found, len(items), bad, can_page and bool(items))
+        if bad and not found:
+            raise QueryRefused(f"no result can be used: {bad[0]}; {_keys(items[0])}: check {self._table}.item_url")
+        return Results(found, len(items), bad, self._settings.can_page and bool(items))
 
     def _item(self, item: dict[str, Any], place: int) -> Found:
         settings = self._settings
@@ -57,10 +67,17 @@ class JsonHttp:
         if isinstance(rank, str) and rank.isascii() and rank.isdigit():
             rank = int(rank[:9])
         if not isinstance(rank, int) or isinstance(rank, bool) or not 0 < rank < 2**31:
-            raise ValueError(f"has no rank at {settings.rank}")
+            raise ValueError(f"has no rank at {settings.rank!r}")
         return Found(
             url_of(at_path(item, settings.item_url)),
             rank,
             text_of(at_path(item, settings.title)),
             text_of(at_path(item, settings.snippet)),
         )
+
+
+def _keys(value: Any) -> str:
+    """The names that are there instead."""
+    if not isinstance(value, dict):
+        return "what is there is no object"
+    return f"there are {', '.join(text_of(name)[:40] for name in list(value)[:_KEYS_CAP]) or 'no names'}"

@@ -6,11 +6,13 @@ appended in the same append as how far it is then, so a crash neither loses resu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TypeVar
 
 import msgspec
 
+from crawler.sources.exclusion import Exclusion
 from crawler.sources.usage import Usage
 from stream.log import Log, Output
 from stream.topics import CONTROL
@@ -36,9 +38,10 @@ class Round(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 class Ledger:
     """The records of one source. Methods raise as `Log.append` and `Log.read` do."""
 
-    def __init__(self, log: Log, source: str) -> None:
-        """Read what is kept of `source`; the topic must exist."""
+    def __init__(self, log: Log, source: str, exclusive: Exclusion = nullcontext) -> None:
+        """Read what is kept of `source`; the topic must exist. Only under `exclusive` is its usage changed."""
         self._log = log
+        self._exclusive = exclusive
         self._usage_key = f"search/{source}".encode()
         self._round_key = f"search/{source}/round".encode()
         self._next = log.beginning(CONTROL)[0]
@@ -48,23 +51,32 @@ class Ledger:
 
     def refresh(self) -> None:
         """Take in what was appended since, by another process, too: a search by hand counts beside the daemon."""
-        for kept in self._log.read(CONTROL, 0, self._next):
-            self._next = kept.offset + 1
+        end = self._log.end(CONTROL)[0]
+        if end <= self._next:
+            return
+        for kept in self._log.read(CONTROL, 0, self._next, end):
             if kept.key == self._usage_key:
                 self.usage = _read(kept.value, Usage) or Usage()
             elif kept.key == self._round_key:
                 self.round = _read(kept.value, Round)
+        self._next = end
 
-    def keep(self, usage: Usage | None = None, round_: Round | None = None, outputs: Sequence[Output] = ()) -> None:
-        """Append what changed, and `outputs`, all or nothing."""
+    def change(self, change: Callable[[Usage], Usage]) -> None:
+        """Make of the usage, as it is now, what `change` says, and no other process in between."""
+        with self._exclusive():
+            self.refresh()
+            changed = change(self.usage)
+            if changed != self.usage:
+                self._log.append([Output(CONTROL, 0, self._usage_key, msgspec.msgpack.encode(changed))])
+                self.usage = changed
+
+    def keep(self, round_: Round | None = None, outputs: Sequence[Output] = ()) -> None:
+        """Append how far the round is, and `outputs`, all or nothing."""
         records = list(outputs)
-        if usage is not None:
-            records.append(Output(CONTROL, 0, self._usage_key, msgspec.msgpack.encode(usage)))
         if round_ is not None:
             records.append(Output(CONTROL, 0, self._round_key, msgspec.msgpack.encode(round_)))
         if records:
             self._log.append(records)
-        self.usage = usage or self.usage
         self.round = round_ or self.round
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crawler.sources.answers import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.keys import key_mark
 from crawler.sources.settings import MarginaliaSettings
 from crawler.sources.source import Answer, Found, Query, Request, Results
 
@@ -24,12 +25,14 @@ class Marginalia:
 
     name = "marginalia"
     pages_cap = 10
+    at_once = 1
 
     def __init__(self, settings: MarginaliaSettings, key: str) -> None:
         """Ask with `key`, sent as the header API-Key."""
         self._url = settings.url
         self._count = settings.count
         self._key = key or PUBLIC_KEY
+        self.key_mark = key_mark(self._key)
 
     def request(self, query: Query, page: int) -> Request:
         """The request for a result page, from 1."""

@@ -6,8 +6,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crawler.sources.answers import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.keys import key_mark
 from crawler.sources.settings import MojeekSettings
 from crawler.sources.source import Answer, Found, Query, QuotaSpent, Request, Results, SourceRefused
+from crawler.sources.usage import next_month_s
 
 _MEANS = {
     401: "check the key",
@@ -23,12 +25,14 @@ class Mojeek:
 
     name = "mojeek"
     pages_cap = 100
+    at_once = 1
 
     def __init__(self, settings: MojeekSettings, key: str) -> None:
         """Ask with the API key `key`."""
         self._url = settings.url
         self._count = settings.count
         self._key = key
+        self.key_mark = key_mark(key)
 
     def request(self, query: Query, page: int) -> Request:
         """The request for a result page, from 1."""
@@ -58,7 +62,10 @@ class Mojeek:
         return Results(found, len(items), bad, more)
 
     def _refuse(self, status: str, answer: Answer) -> None:
-        if "limit" in status.lower():
+        words = status.lower()
+        if "month" in words:
+            raise QuotaSpent(f"mojeek says {status!r}", next_month_s(answer.at_s) - answer.at_s)
+        if "limit" in words:
             raise QuotaSpent(f"mojeek says {status!r}", _DAY_S - answer.at_s % _DAY_S)
         raise SourceRefused(f"mojeek says {status!r}: check the key and the plan")
 

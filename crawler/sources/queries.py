@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import xxhash
 
-from crawler.hits_file import QUERY_ID_CAP, BadLine, read_records
+from crawler.hits_file import QUERY_ID_CAP, BadLine, read_records, wrong_header
 from crawler.sources.source import Query
 
 _TEXT_CAP = 2000  # characters of a query
 _CODE = re.compile(r"[A-Za-z0-9-]{0,16}")  # of a language or a country
 
 
-def read_queries(lines: Iterable[bytes]) -> tuple[list[Query], list[BadLine]]:
+def read_queries(lines: Iterable[bytes], *, is_table: bool = False) -> tuple[list[Query], list[BadLine]]:
     """The queries in the order of the file, each id once, and the lines that hold none.
+
+    `is_table`: it is CSV by its name, and without a header with `query` nothing in it is taken for a query.
 
     A query without `query_id` is its own id, white space folded, as with hits from a file.
     """
     queries: dict[str, Query] = {}
     bad: list[BadLine] = []
-    for number, fields in read_records(lines, "query"):
+    lines = iter(lines)
+    first = next(lines, b"")
+    if is_table and (wrong := wrong_header(first, "query")):
+        return [], [BadLine(1, wrong)]
+    for number, fields in read_records(itertools.chain([first], lines), "query"):
         if isinstance(fields, str):
             bad.append(BadLine(number, fields))
             continue

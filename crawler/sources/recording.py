@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import msgspec
 
+from crawler.appending import hit_output, page_outputs
 from crawler.hits_file import make_hit
 from crawler.sources.source import Found, Query
 from crawler.warc_in import ArchivedPage
-from stream.log import Output, partition_of
-from stream.records import encode
-from stream.topics import HITS, PAGES
+from stream.log import Output
 
 
-def hit_output(
+def result_output(
     source: str, query: Query, found: Found, page: int, rank: int, started_ms: int, now_ms: int, partitions: int
 ) -> Output:
     """The hit of a result, ranked over all pages, as it stands in its site's partition.
@@ -32,18 +33,10 @@ def hit_output(
         "snippet": found.snippet,
         "fetched_at": started_ms,
     }
-    hit = msgspec.structs.replace(make_hit(fields), fetched_at=now_ms)
-    return _output(HITS, hit.site, encode(hit), partitions)
+    return hit_output(msgspec.structs.replace(make_hit(fields), fetched_at=now_ms), partitions)
 
 
-def page_outputs(query: Query, archived: ArchivedPage, partitions: int) -> list[Output]:
+def listed_page(query: Query, archived: ArchivedPage, partitions: int) -> list[Output]:
     """An archived page and its hit, which stands for the query that listed it; append them together."""
     hit = msgspec.structs.replace(archived.hit, query_id=query.id, query=query.text)
-    return [
-        _output(HITS, hit.site, encode(hit), partitions),
-        _output(PAGES, archived.page.site, encode(archived.page), partitions),
-    ]
-
-
-def _output(topic: str, site: str, value: bytes, partitions: int) -> Output:
-    return Output(topic, partition_of(site, partitions), site.encode(), value)
+    return page_outputs(dataclasses.replace(archived, hit=hit), partitions)

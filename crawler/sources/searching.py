@@ -1,55 +1,33 @@
-"""One source at work: its turns, its failures, and a round of queries. Around it: the log, a clock, an HTTP client."""
+"""A round of queries of one source: from queries to hits and pages on the log, and how far it is."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Protocol, TypeVar
 
 import msgspec
 import structlog
 
 from crawler.errors import UnusableUrl
 from crawler.sources import usage as using
-from crawler.sources.commoncrawl import CommonCrawl
+from crawler.sources.known_imports import KnownImports
 from crawler.sources.ledger import Ledger, Round
-from crawler.sources.recording import hit_output, page_outputs
+from crawler.sources.recording import listed_page, result_output
 from crawler.sources.settings import SourceSettings
-from crawler.sources.source import (
-    Answer,
-    Found,
-    Query,
-    QuotaSpent,
-    Request,
-    Results,
-    Source,
-    SourceError,
-    SourceRefused,
-)
-from crawler.sources.usage import Usage
-from crawler.warc_in import ArchivedPage
-from stream.errors import StreamError
+from crawler.sources.source import Archive, BadAnswer, Found, Place, Query, Results, Source, SourceError, SourceRefused
+from crawler.sources.turns import Ended, Turns
 from stream.log import Output
 from stream.metrics import Metrics
 
 _log = structlog.get_logger()
-_SLICE_S = 60.0  # a long wait is looked at again so often: another process may have changed what is waited for
-_LOG_AWAY_S = 5.0  # between attempts while the log is away
 _FLUSH_BYTES = 4 * 1024 * 1024  # of records that wait to be appended
+_FLUSH_RECORDS = 2000
+_RECORD_BYTES = 500  # that a record takes beside its key and value, about
+_NAMED = 5  # bad results of a page that are told with their reason
 OUTCOMES = ("found", "empty", "refused", "failed")
-
-T = TypeVar("T")
-
-
-class Client(Protocol):
-    """What makes requests, see `crawler.sources.asking.Asker`."""
-
-    async def ask(self, request: Request, timeout_s: float) -> Answer:
-        """The answer, whatever its status. Raises SourceError."""
+UNUSABLE, KNOWN, LOST = "unusable", "known", "lost"  # why results are skipped; archives name further reasons
 
 
 @dataclass(slots=True)
@@ -60,7 +38,8 @@ class Summary:
     queries: int = 0
     hits: int = 0
     pages: int = 0  # imported
-    skipped: int = 0  # results that could not be used
+    skipped: int = 0  # results that gave no hit, and why:
+    skipped_reasons: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     unresponsive: dict[str, str] = field(default_factory=dict)
     left: int | None = None
@@ -68,12 +47,18 @@ class Summary:
     refused: bool = False  # the source refuses everything: waiting does not mend it
 
 
-class _Ended(Exception):
-    """Not an error: the round cannot go on now."""
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A result as it goes onto the log, or why it does not."""
 
-    def __init__(self, why: str, refused: bool = False) -> None:
-        super().__init__(why)
-        self.refused = refused
+    outputs: Sequence[Output] = ()
+    imported: str = ""  # id of the hit of a page from an archive
+    skipped: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes while it waits, about."""
+        return _RECORD_BYTES + sum(len(output.key) + len(output.value or b"") for output in self.outputs)
 
 
 class Searcher:
@@ -83,36 +68,27 @@ class Searcher:
         self,
         source: Source,
         settings: SourceSettings,
-        ledger: Ledger,
-        client: Client,
+        turns: Turns,
         partitions: int,
-        *,
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
-        stopped: Callable[[], bool],
         metrics: Metrics,
-        patience_s: float = float("inf"),
-        draw: Callable[[], float] = random.random,
+        imports: KnownImports,
     ) -> None:
-        """`clock` is Unix time in seconds; `sleep` may end early; a wait beyond `patience_s` ends the round.
-
-        `draw` gives numbers from 0 to 1.
-        """
+        """`turns` are those of the source; `imports` is asked only where the source is an archive."""
         self.source = source
+        self._archive = source if isinstance(source, Archive) else None
         self._settings = settings
-        self.ledger = ledger
-        self._client = client
+        self._turns = turns
         self._partitions = partitions
-        self._clock = clock
-        self._sleep = sleep
-        self._stopped = stopped
         self._metrics = metrics
-        self._patience_s = patience_s
-        self._draw = draw
-        self._turns = asyncio.Lock()  # who asks next
-        self._door = asyncio.Lock()  # to the ledger
-        self._waiting: list[Output] = []
+        self._imports = imports
+        self._flushing = asyncio.Lock()
+        self._waiting: list[_Taken] = []
         self._waiting_bytes = 0
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is kept of the source."""
+        return self._turns.ledger
 
     async def round(
         self,
@@ -124,209 +100,134 @@ class Searcher:
     ) -> Summary:
         """Ask the queries from `round_.done` on; `kept` writes into the log how far it is.
 
-        `told` hears how many queries were dealt with since.
+        `told` hears how many queries were dealt with since. What a query found before the round was broken off is
+        kept; it is asked again as a whole, and what it finds again has the same ids.
 
-        Raises StreamError where the log is away and `patience_s` is finite.
+        Raises StreamError as `Turns.with_log`.
         """
         summary = Summary(self.source.name)
         done = round_.done
-        at_once = int(getattr(self._settings, "at_once", 1))
         while done < len(queries) and not summary.ended:
-            if self._stopped():
+            if self._turns.stopped():
                 summary.ended = "stopped"
                 break
-            window = queries[done : done + at_once]
-            ended = await asyncio.gather(*(self._query(query, round_.started_ms, summary) for query in window))
-            whole = next((place for place, end in enumerate(ended) if end is not None), len(window))
-            done += whole
-            summary.queries += whole
-            first = next((end for end in ended if end is not None), None)
-            if first is not None:
-                summary.ended, summary.refused = str(first), first.refused
-            await self._flush(msgspec.structs.replace(round_, done=done) if kept else None)
-            told(whole)
-        usage = self.ledger.usage
-        summary.left = using.left(usage, self._settings, self._clock())
-        summary.unresponsive = dict(usage.unresponsive)
+            window = queries[done : done + self.source.at_once]
+            asked = await asyncio.gather(
+                *(self._query(query, round_.started_ms, summary) for query in window), return_exceptions=True
+            )
+            outcomes: list[str] = []
+            for one in asked:
+                if isinstance(one, Ended):
+                    summary.ended, summary.refused = str(one), one.refused
+                    break
+                if isinstance(one, BaseException):
+                    raise one
+                outcomes.append(one)
+            done += len(outcomes)
+            await self._flush(summary, msgspec.structs.replace(round_, done=done) if kept else None)
+            summary.queries += len(outcomes)
+            for outcome in outcomes:
+                summary.outcomes[outcome] += 1
+                self._metrics.count("search_queries", source=self.source.name, outcome=outcome)
+            told(len(outcomes))
+        summary.left = using.left(self.ledger.usage, self._settings, self._turns.clock())
         return summary
 
-    async def _query(self, query: Query, started_ms: int, summary: Summary) -> _Ended | None:
-        """Ask all result pages of a query. Returns why it was not finished."""
-        found = 0
-        outcome = ""
-        places = 0
+    async def _query(self, query: Query, started_ms: int, summary: Summary) -> str:
+        """Ask all result pages of a query; returns its outcome. Raises Ended where it was not finished."""
+        found = lost = places = 0
         try:
-            for page in range(1, min(self._settings.pages, self.source.pages_cap) + 1):
+            for page in range(1, self._settings.pages + 1):
                 results = await self._results(query, page)
-                found += await self._take(query, page, places, results, started_ms, summary)
+                summary.unresponsive.update(results.unresponsive)
+                self._hold([_Taken(skipped=UNUSABLE)] * len(results.bad))
+                for result in results.found:
+                    taken = await self._take(query, page, places, result, started_ms)
+                    found += bool(taken.outputs)
+                    lost += taken.skipped == LOST
+                    self._hold([taken])
+                    if self._waiting_bytes >= _FLUSH_BYTES or len(self._waiting) >= _FLUSH_RECORDS:
+                        await self._flush(summary)
                 places += results.places
                 if not results.more:
                     break
-        except _Ended as end:
-            return end
         except SourceRefused as error:
-            return _Ended(str(error), refused=True)
+            raise Ended(str(error), refused=True) from error
         except SourceError as error:
-            outcome = "failed" if error.retriable else "refused"
             _log.warning("query_given_up", source=self.source.name, query_id=query.id[:200], error=str(error))
-        outcome = outcome or ("found" if found else "empty")
-        summary.outcomes[outcome] += 1
-        self._metrics.count("search_queries", source=self.source.name, outcome=outcome)
-        return None
+            return "failed" if error.retriable else "refused"
+        return "failed" if lost else "found" if found else "empty"
 
     async def _results(self, query: Query, page: int) -> Results:
-        results = await self._ask(self.source.request(query, page), lambda answer: self.source.results(answer, page))
-        await self._change(
+        results = await self._turns.ask(
+            self.source.request(query, page), lambda answer: self.source.results(answer, page)
+        )
+        await self._turns.change(
             lambda usage: using.answered(
-                usage, results.left, results.reset_s, dict(results.unresponsive), self._clock()
+                usage, results.left, results.reset_s, dict(results.unresponsive), self._turns.clock()
             )
         )
+        if results.bad:
+            why = "; ".join(results.bad[:_NAMED])[:300]
+            _log.info("results_skipped", source=self.source.name, query_id=query.id[:200], page=page, why=why)
         return results
 
-    async def _ask(self, request: Request, read: Callable[[Answer], T]) -> T:
-        """Ask until there is an answer that can be read. Raises SourceError after `tries`, _Ended."""
-        for attempt in range(1, self._settings.tries + 1):
-            asked_s = await self._turn()
-            try:
-                answer = read(await self._client.ask(request, self._settings.timeout_s))
-            except QuotaSpent as error:
-                wait_s = error.wait_s or using.PARK_CAP_S
-                await self._change(lambda usage, w=wait_s: using.spent(usage, self._clock(), w))  # type: ignore[misc]
-                last: SourceError = error
-            except SourceError as error:
-                if not error.retriable:
-                    raise
-                last = error
-                why, wait = str(error), error.wait_s
-                await self._change(
-                    lambda usage, why=why, wait=wait, asked_s=asked_s: using.parked(  # type: ignore[misc]
-                        usage, why, wait, asked_s, self._clock(), self._draw
-                    )
-                )
-                _log.warning(
-                    "source_parked", source=self.source.name, why=why, attempt=attempt, until=self._parked_until()
-                )
-            else:
-                if self.ledger.usage.park_level:
-                    await self._change(using.calmed)
-                return answer
-        raise last
-
-    async def _turn(self) -> float:
-        """Wait for the next request's place and count it; returns its time. Raises _Ended."""
-        async with self._turns:
-            while True:
-                if self._stopped():
-                    raise _Ended("stopped")
-                async with self._door:
-                    await self._with_log(self.ledger.refresh)
-                    now_s, usage = self._clock(), self.ledger.usage
-                    why, until_s = self._next(usage, now_s)
-                    if until_s <= now_s:
-                        await self._keep(using.counted(usage, now_s))
-                        return now_s
-                if until_s - now_s > self._patience_s:
-                    raise _Ended(f"{why} until {_moment(until_s)}")
-                await self._sleep(min(until_s - now_s, _SLICE_S))
-
-    def _next(self, usage: Usage, now_s: float) -> tuple[str, float]:
-        """What is waited for, and until when."""
-        renewed_s = using.renewed_s(usage, self._settings, now_s)
-        if renewed_s > now_s:
-            return f"{self.source.name} has no request left", renewed_s
-        return f"{self.source.name} is left alone ({usage.parked_why or 'its rate'})", using.free_s(
-            usage, self._settings, now_s
-        )
-
-    async def _change(self, change: Callable[[Usage], Usage]) -> None:
-        async with self._door:
-            await self._with_log(self.ledger.refresh)
-            changed = change(self.ledger.usage)
-            if changed != self.ledger.usage:
-                await self._keep(changed)
-
-    async def _keep(self, usage: Usage) -> None:
-        await self._with_log(lambda: self.ledger.keep(usage))
-        name, now_s = self.source.name, self._clock()
-        left = using.left(usage, self._settings, now_s)
-        if left is not None:
-            self._metrics.set("search_quota_left", left, source=name)
-        self._metrics.set("search_parked_timestamp_seconds", usage.parked_ms / 1000, source=name)
-        self._metrics.set("search_unresponsive_engines", len(usage.unresponsive), source=name)
-
-    async def _take(
-        self, query: Query, page: int, places: int, results: Results, started_ms: int, summary: Summary
-    ) -> int:
-        """Make records of results; returns how many hits there were."""
-        bad = len(results.bad)
-        hits = 0
-        for found in results.found:
-            if found.place is not None:
-                outputs = await self._imported(query, found)
-                summary.pages += bool(outputs)
-            else:
-                outputs = self._hit(query, page, places, found, started_ms)
-            hits += bool(outputs)
-            bad += not outputs
-            await self._hold(outputs)
-        summary.hits += hits
-        summary.skipped += bad
-        self._metrics.count("search_hits", hits, source=self.source.name, outcome="appended")
-        self._metrics.count("search_hits", bad, source=self.source.name, outcome="skipped")
-        return hits
-
-    def _hit(self, query: Query, page: int, places: int, found: Found, started_ms: int) -> list[Output]:
-        """The hit of a result; none where it cannot be one."""
-        rank, now_ms = places + found.rank, int(self._clock() * 1000)
+    async def _take(self, query: Query, page: int, places: int, found: Found, started_ms: int) -> _Taken:
+        """The record of a result."""
+        if found.place is not None and self._archive is not None:
+            return await self._read(self._archive, query, found.place)
+        rank, now_ms = places + found.rank, int(self._turns.clock() * 1000)
         try:
-            return [hit_output(self.source.name, query, found, page, rank, started_ms, now_ms, self._partitions)]
+            hit = result_output(self.source.name, query, found, page, rank, started_ms, now_ms, self._partitions)
         except (UnusableUrl, ValueError) as error:
-            _log.info("result_skipped", source=self.source.name, rank=rank, why=str(error)[:200])
-            return []
+            _log.info(
+                "result_skipped", source=self.source.name, query_id=query.id[:200], rank=rank, why=str(error)[:200]
+            )
+            return _Taken(skipped=UNUSABLE)
+        return _Taken([hit])
 
-    async def _imported(self, query: Query, found: Found) -> list[Output]:
-        """The page and the hit of a record of an archive; none where it holds no page, or could not be had."""
-        place = found.place
-        assert place is not None and isinstance(self.source, CommonCrawl)
-        archive = self.source
+    async def _read(self, archive: Archive, query: Query, place: Place) -> _Taken:
+        """The page and the hit of a record of an archive. Raises SourceError where it is no use to ask for others."""
         try:
-            page = await self._ask(archive.record_request(place), lambda answer: archive.record(answer, place))
-        except SourceRefused:
-            raise
-        except SourceError as error:
-            page = str(error)
-        if not isinstance(page, ArchivedPage):
-            _log.info("record_skipped", source=archive.name, why=page[:200])
-            return []
-        return page_outputs(query, page, self._partitions)
+            page = await self._turns.ask(archive.record_request(place), lambda answer: archive.record(answer, place))
+        except BadAnswer as error:  # of this record; the archive itself answers
+            _log.warning("record_lost", source=archive.name, why=str(error)[:300])
+            return _Taken(skipped=LOST)
+        if isinstance(page, str):
+            _log.info("record_skipped", source=archive.name, why=page)
+            return _Taken(skipped=page)
+        return _Taken(listed_page(query, page, self._partitions), imported=page.hit.id)
 
-    async def _hold(self, outputs: list[Output]) -> None:
-        self._waiting += outputs
-        self._waiting_bytes += sum(len(output.value or b"") for output in outputs)
-        if self._waiting_bytes > _FLUSH_BYTES:
-            await self._flush(None)
+    def _hold(self, taken: Sequence[_Taken]) -> None:
+        self._waiting += taken
+        self._waiting_bytes += sum(one.size_bytes for one in taken)
 
-    async def _flush(self, round_: Round | None) -> None:
-        async with self._door:
-            outputs, self._waiting, self._waiting_bytes = self._waiting, [], 0
-            await self._with_log(lambda: self.ledger.keep(round_=round_, outputs=outputs))
+    async def _flush(self, summary: Summary, round_: Round | None = None) -> None:
+        """Append what waits, and how far the round is then; count what was appended."""
+        async with self._flushing:
+            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            dealt_with = await self._turns.with_log(lambda: self._append(waiting, round_))
+        appended = [one for one in dealt_with if one.outputs]
+        reasons = Counter(one.skipped for one in dealt_with if one.skipped)
+        summary.hits += len(appended)
+        summary.pages += sum(bool(one.imported) for one in appended)
+        summary.skipped += reasons.total()
+        summary.skipped_reasons += reasons
+        self._metrics.count("search_hits", len(appended), source=self.source.name, outcome="appended")
+        self._metrics.count("search_hits", reasons.total(), source=self.source.name, outcome="skipped")
 
-    async def _with_log(self, act: Callable[[], None]) -> None:
-        """Do it off the event loop; while the log is away, a patient searcher tries again, even when it is to stop."""
-        while True:
-            try:
-                return await asyncio.to_thread(act)
-            except StreamError as error:
-                if not error.retriable or self._patience_s != float("inf"):
-                    raise
-                if self._stopped():
-                    raise
-                _log.warning("log_away", source=self.source.name, error=str(error)[:300])
-            await self._sleep(_LOG_AWAY_S)
-
-    def _parked_until(self) -> str:
-        return _moment(self.ledger.usage.parked_ms / 1000)
-
-
-def _moment(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    def _append(self, waiting: Sequence[_Taken], round_: Round | None) -> list[_Taken]:
+        """Append it without the pages that are there already; returns what was made of it."""
+        if not any(one.imported for one in waiting):
+            self.ledger.keep(round_, [output for one in waiting for output in one.outputs])
+            return list(waiting)
+        with self._imports.hold():
+            self._imports.refresh()
+            seen: set[str] = set()
+            dealt_with = []
+            for one in waiting:
+                is_known = one.imported in self._imports.ids or one.imported in seen
+                dealt_with.append(_Taken(skipped=KNOWN) if one.imported and is_known else one)
+                seen.add(one.imported)
+            self.ledger.keep(round_, [output for one in dealt_with for output in one.outputs])
+        return dealt_with

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crawler.sources.answers import list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.keys import key_mark
 from crawler.sources.settings import SearxngSettings
 from crawler.sources.source import Answer, Found, Query, Request, Results
 
@@ -26,6 +27,8 @@ class Searxng:
     def __init__(self, settings: SearxngSettings, key: str = "") -> None:
         """Ask the instance at `settings.url`; a `key` is sent as a bearer token, for a proxy before it."""
         self._url = settings.url.rstrip("/").removesuffix("/search") + "/search"
+        self.at_once = settings.at_once
+        self.key_mark = key_mark(key)
         self._fixed = {
             name: ",".join(values)
             for name, values in (("engines", settings.engines), ("categories", settings.categories))

@@ -8,9 +8,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_VARIABLE = re.compile(r"(?=.{1,12}\Z|.*_)[A-Z_][A-Z0-9_]{0,63}")  # a long word without `_` might be a key
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
-_SECRET = re.compile(r"auth|key|token|secret|password|cookie|credential", re.IGNORECASE)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SECRETS = frozenset(
+    ["apikey", "appid", "appkey", "auth", "authkey", "authorization", "bearer", "cookie", "credential", "credentials"]
+) | {"key", "passphrase", "passwd", "password", "pwd", "secret", "sig", "signature", "token"}
+_FIELDS = ("query", "page", "offset", "count", "language", "country")
+_ONLY_FIELDS = re.compile(rf"(\{{({'|'.join(_FIELDS)})\}})+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # a token of RFC 9110 section 5.6.2
 _CRAWL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PATH_PARTS = 16
@@ -21,6 +26,12 @@ RESERVED = frozenset({*BUILT_IN, "file", "warc", "json_http", "all", "other"})
 Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Twenty = Annotated[int, msgspec.Meta(ge=1, le=20)]
 Hundred = Annotated[int, msgspec.Meta(ge=1, le=100)]
+Ten = Annotated[int, msgspec.Meta(ge=1, le=10)]
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a header or parameter of that name holds a secret: one of its words says so (`api_key`, `X-Auth`)."""
+    return not _SECRETS.isdisjoint(word.lower() for word in _WORD.findall(name))
 
 
 def refuse_url(url: str, setting: str = "url") -> None:
@@ -36,7 +47,8 @@ def refuse_url(url: str, setting: str = "url") -> None:
         raise ValueError(f"{setting} is no http or https URL with a host")
     if "@" in parts.netloc:
         raise ValueError(f"{setting} holds a user or a password: a secret goes into key_env or key_file")
-    if any(_SECRET.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    if any(is_secret_name(name) and not _ONLY_FIELDS.fullmatch(value) for name, value in pairs):
         raise ValueError(f"{setting} holds a key in its query string: it goes into key_env or key_file")
 
 
@@ -56,7 +68,10 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     def __post_init__(self) -> None:
         """Refuse what could give a secret away, without repeating it. Raises ValueError."""
         if self.key_env and not _VARIABLE.fullmatch(self.key_env):
-            raise ValueError("key_env is no name of an environment variable; the key itself does not belong here")
+            raise ValueError(
+                "key_env is no name of an environment variable (capitals, digits and _, such as BRAVE_API_KEY); the key"
+                " itself does not belong here"
+            )
         refuse_url(self.url)
 
 
@@ -70,6 +85,8 @@ class SearxngSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, k
 
 class BraveSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Brave Web Search API."""
+
+    pages: Ten = 1  # result pages per query; each is a request
 
     url: str = "https://api.search.brave.com/res/v1/web/search"  # where the source is asked
     key_env: str = "BRAVE_API_KEY"  # name of the environment variable that holds the key
@@ -87,6 +104,8 @@ class MojeekSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw
 class MarginaliaSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Marginalia Search API. Without a key the shared one, `public`, is used; it is often over its limit."""
 
+    pages: Ten = 1  # result pages per query; each is a request
+
     url: str = "https://api2.marginalia-search.com/search"  # where the source is asked
     key_env: str = "MARGINALIA_API_KEY"  # name of the environment variable that holds the key
     rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.2  # requests per second, at most
@@ -98,15 +117,17 @@ class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=Tru
 
     url: str = "https://index.commoncrawl.org"  # where the index is asked
     data_url: str = "https://data.commoncrawl.org"  # where the records are read
-    crawl: str = ""  # the crawl, such as CC-MAIN-2024-33
+    crawl: str = ""  # the crawl, such as CC-MAIN-2026-43
     count: Count = 40  # pages imported per page of the index
 
     def __post_init__(self) -> None:
         """Refuse a crawl that is no name of one. Raises ValueError."""
         super().__post_init__()
         refuse_url(self.data_url, "data_url")
+        if self.key_env or self.key_file:
+            raise ValueError("commoncrawl takes no key: leave key_env and key_file out")
         if self.crawl and not _CRAWL.fullmatch(self.crawl):
-            raise ValueError(f"crawl is {self.crawl[:40]!r}: write its name, such as CC-MAIN-2024-33")
+            raise ValueError(f"crawl is {self.crawl[:40]!r}: write its name, such as CC-MAIN-2026-43")
 
 
 class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -129,15 +150,15 @@ class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, 
         super().__post_init__()
         if self.url and "{query}" not in self.url:
             raise ValueError("url has no {query}: it is where the query goes")
-        for unknown in set(re.findall(r"\{([^{}]*)\}", self.url)) - {
-            *("query", "page", "offset", "count", "language", "country")
-        }:
-            raise ValueError(f"url holds {{{unknown[:40]}}}; it may hold query, page, offset, count, language, country")
+        if set(re.findall(r"\{([^{}]*)\}", self.url)) - {*_FIELDS}:
+            raise ValueError(f"url may hold {', '.join(f'{{{name}}}' for name in _FIELDS)}, and no other braces")
+        if self.pages > 1 and not self.can_page:
+            raise ValueError(f"pages is {self.pages}, and url has neither {{page}} nor {{offset}}: it gives one page")
         for path in (self.items, self.item_url, self.title, self.snippet, self.rank):
             if path.count(".") >= _PATH_PARTS:
                 raise ValueError(f"a path of more than {_PATH_PARTS} parts")
         for name, value in self.headers.items():
-            if _SECRET.search(name):
+            if is_secret_name(name):
                 raise ValueError(f"headers holds {name[:40]!r}: a key goes into key_env or key_file, with key_header")
             if not _HEADER.fullmatch(name) or not value.isprintable():
                 raise ValueError(f"headers: {name[:40]!r} is no header")
@@ -146,6 +167,11 @@ class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, 
                 raise ValueError(f"{name} is no name of a header or a parameter")
         if (self.key_env or self.key_file) and not (self.key_header or self.key_param):
             raise ValueError("a key is named and not how it is sent: set key_header or key_param")
+
+    @property
+    def can_page(self) -> bool:
+        """Whether the template says which result page is wanted."""
+        return "{page}" in self.url or "{offset}" in self.url
 
 
 class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -161,5 +187,7 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     def __post_init__(self) -> None:
         """Refuse names that are not one word, or taken. Raises ValueError."""
         for name in self.json_http:
+            if name in BUILT_IN:
+                raise ValueError(f"json_http: {name} is a built-in source, its table is [search.{name}]")
             if not _NAME.fullmatch(name) or name in RESERVED:
                 raise ValueError(f"json_http: {name[:40]!r} cannot be a source's name: small letters, digits, _ and -")

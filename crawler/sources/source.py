@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from crawler.errors import CrawlError
+
+if TYPE_CHECKING:
+    from crawler.warc_in import ArchivedPage  # it brings the WARC reader along
 
 
 class SourceError(CrawlError):
@@ -128,8 +131,27 @@ class Source(Protocol):
     def pages_cap(self) -> int:
         """Result pages that it gives of a query, at most."""
 
+    @property
+    def at_once(self) -> int:
+        """Queries that may be under way at the same time."""
+
+    @property
+    def key_mark(self) -> str:
+        """Which key it asks with, see `crawler.sources.keys.key_mark`; "" for none."""
+
     def request(self, query: Query, page: int) -> Request:
         """The request for a result page, from 1."""
 
     def results(self, answer: Answer, page: int) -> Results:
         """What an answer says. Raises SourceError: what its status or its words mean for this source."""
+
+
+@runtime_checkable
+class Archive(Source, Protocol):
+    """A source whose results are pages of an archive, which are read from there."""
+
+    def record_request(self, place: Place) -> Request:
+        """The request for the bytes of a record."""
+
+    def record(self, answer: Answer, place: Place) -> ArchivedPage | str:
+        """The page of a record, or in a word why there is none. Raises SourceError where it could not be had."""

@@ -17,6 +17,8 @@ from crawler.sources.settings import SourceSettings
 PARK_FIRST_S = 30.0  # the first wait after a failure; doubles with each
 PARK_CAP_S = 3600.0  # the longest wait that doubling comes to
 ASKED_CAP_S = 86_400.0  # the longest wait that a Retry-After may ask for
+TOLD_CAP_S = 31 * 86_400.0  # a provider that renews its quota later than this is not believed
+_SPENT_LEAST_S = 60.0  # what says that it is spent is not asked again at once
 _LEVELS = 16
 
 
@@ -35,6 +37,7 @@ class Usage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     told_left: int = -1  # requests that the provider says are left; -1 = it did not say
     told_reset_ms: int = 0  # when they are renewed
     unresponsive: dict[str, str] = {}  # engine -> why it did not answer last
+    key_mark: str = ""  # which key the provider spoke of, see `crawler.sources.keys.key_mark`
 
 
 def counted(usage: Usage, now_s: float) -> Usage:
@@ -89,12 +92,20 @@ def parked(
 
 def spent(usage: Usage, now_s: float, wait_s: float) -> Usage:
     """After the source said that nothing is left for `wait_s`."""
+    wait_s = min(max(wait_s, _SPENT_LEAST_S), TOLD_CAP_S)
     return msgspec.structs.replace(usage, told_left=0, told_reset_ms=int((now_s + wait_s) * 1000))
 
 
+def with_key(usage: Usage, mark: str) -> Usage:
+    """As it is for the key of that mark: what the provider said of another one does not hold for it."""
+    if usage.key_mark == mark:
+        return usage
+    return msgspec.structs.replace(usage, key_mark=mark, told_left=-1, told_reset_ms=0)
+
+
 def answered(usage: Usage, told_left: int | None, reset_s: float, unresponsive: dict[str, str], now_s: float) -> Usage:
-    """After results: what the provider said of its limits, and of engines that did not answer."""
-    if told_left is not None:
+    """After results: what the provider said of its limits, if that can be, and of engines that did not answer."""
+    if told_left is not None and 0 <= reset_s <= TOLD_CAP_S:
         usage = msgspec.structs.replace(usage, told_left=told_left, told_reset_ms=int((now_s + reset_s) * 1000))
     return msgspec.structs.replace(usage, unresponsive=unresponsive)
 
@@ -123,9 +134,9 @@ def _limits(usage: Usage, settings: SourceSettings, now_s: float) -> list[tuple[
         limits.append((max(0, settings.quota_day - used), _start(day) + 86_400))
     if settings.quota_month:
         used = usage.month_used if usage.month == day[:7] else 0
-        limits.append((max(0, settings.quota_month - used), _next_month(day)))
+        limits.append((max(0, settings.quota_month - used), next_month_s(now_s)))
     if usage.told_left >= 0 and usage.told_reset_ms > now_s * 1000:
-        limits.append((usage.told_left, usage.told_reset_ms / 1000))
+        limits.append((usage.told_left, min(usage.told_reset_ms / 1000, now_s + TOLD_CAP_S)))
     return limits
 
 
@@ -137,6 +148,7 @@ def _start(day: str) -> float:
     return datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
 
 
-def _next_month(day: str) -> float:
-    first = datetime.strptime(day[:7], "%Y-%m").replace(tzinfo=UTC)
+def next_month_s(now_s: float) -> float:
+    """Unix time at which the next calendar month (UTC) begins."""
+    first = datetime.strptime(_day(now_s)[:7], "%Y-%m").replace(tzinfo=UTC)
     return (first + timedelta(days=32)).replace(day=1).timestamp()

@@ -14,10 +14,12 @@ from warcio.warcwriter import WARCWriter
 from crawler.settings import CrawlSettings
 from crawler.sources.asking import Asker
 from crawler.sources.commoncrawl import CommonCrawl
+from crawler.sources.known_imports import KnownImports
 from crawler.sources.ledger import Ledger, Round
 from crawler.sources.searching import Searcher, Summary
 from crawler.sources.settings import CommonCrawlSettings
 from crawler.sources.source import Answer, BadAnswer, Place, Query, QueryRefused
+from crawler.sources.turns import Turns
 from crawler.warc_in import ArchivedPage, pages_of
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
@@ -26,7 +28,7 @@ from stream.topics import HITS, PAGES, all_topics
 from tests.search_desk import NOON, answer
 from tests.search_engines import Asked, Engine, Reply
 
-FILE = "crawl-data/CC-MAIN-2024-33/segments/1/warc/CC-MAIN-1.warc.gz"
+FILE = "crawl-data/CC-MAIN-2026-43/segments/1/warc/CC-MAIN-1.warc.gz"
 NO_CAPTURES = json.dumps({"message": "No Captures found for: b.example/*"}).encode()
 PARTITIONS = 2
 
@@ -60,7 +62,7 @@ def _warc(pages: int) -> tuple[bytes, list[dict[str, str]]]:
 
 def _serving(warc: bytes, lines: list[dict[str, str]]) -> Engine:
     def answering(asked: Asked) -> Reply:
-        if asked.path == "/CC-MAIN-2024-33-index":
+        if asked.path == "/CC-MAIN-2026-43-index":
             if asked.query["url"] != "a.example/*":
                 return Reply(NO_CAPTURES, 404)
             if asked.query["page"] != "0":
@@ -75,26 +77,29 @@ def _serving(warc: bytes, lines: list[dict[str, str]]) -> Engine:
     return Engine(answering)
 
 
-def _search(engine: Engine, hosts: list[str], log: MemoryLog, count: int = 40) -> Summary:
+def _search(
+    engine: Engine, hosts: list[str], log: MemoryLog, count: int = 40, tries: int = 5, pages: int = 3
+) -> Summary:
     mine = CommonCrawlSettings(
-        url=engine.url, data_url=engine.url, crawl="CC-MAIN-2024-33", rate=100.0, pages=3, count=count
+        url=engine.url, data_url=engine.url, crawl="CC-MAIN-2026-43", rate=100.0, pages=pages, count=count, tries=tries
     )
     queries = [Query(host, host) for host in hosts]
 
     async def go() -> Summary:
         async with Asker("test") as asker:
-            searcher = Searcher(
-                CommonCrawl(mine, CrawlSettings()),
+            source, metrics = CommonCrawl(mine, CrawlSettings()), Metrics()
+            turns = Turns(
+                source,
                 mine,
                 Ledger(log, "commoncrawl"),
                 asker,
-                PARTITIONS,
                 clock=time.time,
                 sleep=asyncio.sleep,
                 stopped=lambda: False,
-                metrics=Metrics(),
+                metrics=metrics,
                 patience_s=5.0,
             )
+            searcher = Searcher(source, mine, turns, PARTITIONS, metrics, KnownImports(log))
             return await searcher.round(queries, Round(started_ms=1, total=len(queries)), kept=False)
 
     return asyncio.run(go())
@@ -140,7 +145,32 @@ def test_a_damaged_range_costs_only_its_page() -> None:
     log.create(all_topics(PARTITIONS, "e"))
     with _serving(warc, lines) as engine:
         summary = _search(engine, ["a.example"], log)
-    assert (summary.pages, summary.skipped) == (2, 1)
+    assert (summary.pages, summary.skipped, summary.skipped_reasons) == (2, 1, {"broken": 1})
+
+
+def test_pages_that_are_there_are_not_appended_again() -> None:
+    """By a round that is repeated, or by a line that the index has twice: each record is on the log once."""
+    warc, lines = _warc(3)
+    log = MemoryLog()
+    log.create(all_topics(PARTITIONS, "e"))
+    lines[2] = {**lines[0], "url": "https://a.example/again"}
+    with _serving(warc, lines) as engine:
+        first, second = (_search(engine, ["a.example"], log) for _ in range(2))
+    assert (first.hits, first.pages, first.skipped_reasons) == (2, 2, {"known": 1})
+    assert (second.hits, second.pages, second.skipped_reasons) == (0, 0, {"known": 3})
+    assert second.outcomes["found"] == 1
+    assert sum(len(list(log.read(PAGES, p))) for p in range(PARTITIONS)) == 2
+
+
+def test_a_record_that_could_not_be_had_fails_its_query() -> None:
+    """A range of another length than asked for: the others are imported, and the query is no success."""
+    warc, lines = _warc(2)
+    lines[1]["length"] = str(int(lines[1]["length"]) + 100_000)
+    log = MemoryLog()
+    log.create(all_topics(PARTITIONS, "e"))
+    with _serving(warc, lines) as engine:
+        summary = _search(engine, ["a.example"], log, tries=1, pages=1)
+    assert (summary.pages, summary.skipped_reasons, summary.outcomes) == (1, {"lost": 1}, {"failed": 1})
 
 
 @pytest.mark.parametrize(
@@ -157,7 +187,7 @@ def test_a_damaged_range_costs_only_its_page() -> None:
 )
 def test_a_line_of_the_index_that_cannot_be_right_is_passed_over(changed: dict[str, str]) -> None:
     """Paths out of the archive, ranges without bounds, and what is no HTML page."""
-    source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2024-33"), CrawlSettings())
+    source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
     line = {**_warc(1)[1][0], **changed}
     results = source.results(answer(line), 1)
     assert (list(results.found), len(results.bad)) == ([], 1)
@@ -165,7 +195,7 @@ def test_a_line_of_the_index_that_cannot_be_right_is_passed_over(changed: dict[s
 
 def test_a_query_is_a_host_name() -> None:
     """A URL stands for its host; words are refused."""
-    source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2024-33"), CrawlSettings())
+    source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
     assert "url=a.example%2F%2A" in source.request(Query("q", "https://A.example/x"), 1).url
     with pytest.raises(QueryRefused, match="host name"):
         source.request(Query("q", "how to garden"), 1)
@@ -173,7 +203,7 @@ def test_a_query_is_a_host_name() -> None:
 
 def test_a_server_that_ignores_ranges_is_not_read() -> None:
     """It would send the whole file, a gigabyte."""
-    source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2024-33"), CrawlSettings())
+    source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
     with pytest.raises(BadAnswer, match="whole file"):
         source.record(_status(200), Place(FILE, 0, 10))
     assert source.record(_status(404), Place(FILE, 0, 10)) == "http_404"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from crawler.sources.opening import open_source
 from crawler.sources.queries import read_queries
 from crawler.sources.searxng import Searxng
 from crawler.sources.settings import BraveSettings, SearchSettings, SearxngSettings
-from crawler.sources.source import Answer, Query, Request, SourceBusy, SourceRefused
+from crawler.sources.source import Answer, Query, QuotaSpent, Request, SourceBusy, SourceRefused
 from crawler.sources.usage import PARK_FIRST_S
 from stream.errors import LogUnavailable
 from stream.log import Log, Output
@@ -104,7 +106,7 @@ def test_a_search_by_hand_does_not_wait_for_long(log: Log) -> None:
     """With little patience the round ends, and says what is waited for and until when."""
     desk = _desk(log, lambda _: SourceBusy("brave answers 429", 900.0))
     summary = desk.run(QUERIES, patience_s=120.0, kept=False)
-    assert "brave answers 429" in summary.ended and "12:15 UTC" in summary.ended
+    assert "brave answers 429" in summary.ended and "12:15:00 UTC" in summary.ended
     assert (summary.queries, summary.refused) == (0, False)
 
 
@@ -133,7 +135,7 @@ def test_the_quota_is_never_overdrawn_also_over_restarts(log: Log) -> None:
     desk.stop_after = None
     summary = desk.run(QUERIES, patience_s=120.0)
     assert len(desk.asked) == 3
-    assert "no request left until 2025-12-01 00:00 UTC" in summary.ended
+    assert "no request left until 2025-12-01 00:00:00 UTC" in summary.ended
     assert summary.left == 0
     assert desk.metrics.registry.get_sample_value("farmwatch_search_quota_left", {"source": "brave"}) == 0
     desk.stop_after = 5
@@ -148,8 +150,8 @@ def test_requests_that_failed_count_against_the_quota(log: Log) -> None:
     assert Ledger(log, "brave").usage.day_used == 1
 
 
-def test_another_process_counts_too(log: Log) -> None:
-    """A search by hand beside the daemon: each sees the requests of the other before its next one."""
+def test_requests_of_a_process_before_count_too(log: Log) -> None:
+    """A searcher that was there first sees what another one asked meanwhile, before its next request."""
     desk = _desk(log, lambda _: answer(_brave()), quota_day=4)
     stranger = _desk(log, lambda _: answer(_brave()), quota_day=4)
     first = desk.searcher(patience_s=60.0)
@@ -158,6 +160,61 @@ def test_another_process_counts_too(log: Log) -> None:
     summary = desk.run(QUERIES, patience_s=60.0, kept=False)
     assert (len(stranger.asked), len(desk.asked)) == (3, 1)
     assert "no request left" in summary.ended
+
+
+def test_a_quota_that_is_spent_is_no_failure_of_the_query(log: Log) -> None:
+    """However often the source says so: it is waited for, and the query is asked until it is answered."""
+    script: list[Answer | Exception] = [QuotaSpent("limit", 3600.0), QuotaSpent("limit", 7200.0), answer(_brave())]
+    desk = _desk(log, lambda _: script.pop(0), tries=1)
+    summary = desk.run(QUERIES[:1])
+    assert (summary.outcomes["found"], summary.ended) == (1, "")
+    assert [asked - NOON for asked in desk.asked] == [0, 3600, 10_800]
+
+
+def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> None:
+    """Three at once with twenty requests a day among them: twenty are made, and twenty are counted."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    made = open_log(url)
+    made.create(all_topics(PARTITIONS, "e"))
+    made.close()
+    code = (
+        "import sys; from functools import partial; from pathlib import Path\n"
+        "from crawler.sources.brave import Brave; from crawler.sources.exclusion import file_lock\n"
+        "from crawler.sources.settings import BraveSettings; from crawler.sources.source import Query\n"
+        "from stream.opening import open_log; from tests.search_desk import Desk, answer\n"
+        "mine = BraveSettings(rate=100.0, quota_day=20)\n"
+        "desk = Desk(open_log(sys.argv[1]), Brave(mine, 'key'), mine, lambda _: answer({}))\n"
+        "desk.exclusive = partial(file_lock, Path(sys.argv[2]))\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "desk.run([Query(f'q{n}', 'garden') for n in range(20)], patience_s=60.0, kept=False)\n"
+        "print(len(desk.asked))\n"
+    )
+    command = [sys.executable, "-c", code, url, str(tmp_path / "lock")]
+    root = Path(__file__).resolve().parents[3]
+    searches = [
+        subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    for search in searches:
+        assert search.stdout is not None and search.stdout.readline() == "ready\n"
+    for search in searches:
+        assert search.stdin is not None
+        search.stdin.write("\n")
+        search.stdin.flush()
+    asked = [int(search.communicate(timeout=60)[0]) for search in searches]
+    made = open_log(url)
+    assert (sum(asked), Ledger(made, "brave").usage.day_used) == (20, 20)
+    made.close()
+    assert sum(count > 0 for count in asked) > 1, "they were at work at the same time"
+
+
+def test_the_end_is_not_kept_waiting_by_a_request(log: Log) -> None:
+    """A source that does not answer: the request is given up, its query is not dealt with, and asked again later."""
+    desk = _desk(log, lambda _: answer(_brave()))
+    desk.stop_after, desk.together = 1, 2  # the answer takes five seconds
+    summary = desk.run(QUERIES)
+    assert (summary.queries, summary.ended, desk.hits()) == (0, "stopped", [])
+    desk.stop_after, desk.together = None, 1
+    assert desk.run(QUERIES).queries == len(QUERIES)
 
 
 def test_a_round_goes_on_where_it_was_broken_off(log: Log) -> None:
@@ -198,8 +255,9 @@ def test_searxng_is_asked_at_most_so_many_at_once(log: Log) -> None:
     mine = SearxngSettings(url="http://127.0.0.1:1", at_once=3, rate=100.0)
     said = {"results": [{"url": "https://a.example/", "engine": "e"}], "unresponsive_engines": [["qwant", "timeout"]]}
     desk = Desk(log, Searxng(mine), mine, lambda _: answer(said))
+    desk.together = 3
     summary = desk.run(QUERIES)
-    assert desk.most_under_way <= 3
+    assert desk.most_under_way == 3
     assert sorted(hit.query_id for hit in desk.hits()) == [query.id for query in QUERIES]
     assert summary.unresponsive == {"qwant": "timeout"}
     assert Ledger(log, "searxng").usage.unresponsive == {"qwant": "timeout"}

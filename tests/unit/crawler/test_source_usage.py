@@ -24,6 +24,7 @@ from crawler.sources.usage import (
     parked,
     renewed_s,
     spent,
+    with_key,
 )
 
 HOUR_MS = 3_600_000
@@ -85,6 +86,24 @@ def test_what_the_provider_says_counts_beside_our_own_count() -> None:
     assert (left(usage, SETTINGS, now_s), renewed_s(usage, SETTINGS, now_s)) == (0, now_s + 3600)
     assert left(usage, SETTINGS, now_s + 3600) == 1
     assert left(spent(usage, now_s, 60.0), BraveSettings(), now_s) == 0
+
+
+def test_what_no_provider_can_mean_is_not_believed() -> None:
+    """A renewal in 30 million years is passed over, and one that is spent is not waited for beyond a month."""
+    now_s = _at("2026-11-10")
+    usage = answered(_after(now_s), 0, 1e15, {}, now_s)
+    assert left(usage, BraveSettings(), now_s) is None
+    assert renewed_s(spent(usage, now_s, 1e15), BraveSettings(), now_s) == now_s + 31 * 86_400
+    assert renewed_s(spent(usage, now_s, 0.0), BraveSettings(), now_s) == now_s + 60
+    assert renewed_s(Usage(told_left=0, told_reset_ms=10**18), BraveSettings(), now_s) == now_s + 31 * 86_400
+
+
+def test_another_key_has_its_own_quota() -> None:
+    """What the provider said of the key before is forgotten, our own counts are not."""
+    now_s = _at("2026-11-10")
+    usage = answered(with_key(_after(now_s), "one"), 0, 3600.0, {}, now_s)
+    assert left(with_key(usage, "one"), SETTINGS, now_s) == 0
+    assert left(with_key(usage, "two"), SETTINGS, now_s) == 2
 
 
 def test_waits_double_up_to_a_cap_and_are_spread() -> None:

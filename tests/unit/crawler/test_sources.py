@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,14 @@ from msgspec.structs import replace
 from crawler.settings import CrawlSettings
 from crawler.sources.keys import read_key
 from crawler.sources.opening import configured, open_source, settings_for, source_names
-from crawler.sources.settings import JsonHttpSettings, SearchSettings
+from crawler.sources.settings import (
+    BraveSettings,
+    CommonCrawlSettings,
+    JsonHttpSettings,
+    MarginaliaSettings,
+    SearchSettings,
+    refuse_url,
+)
 from crawler.sources.source import (
     Answer,
     BadAnswer,
@@ -258,9 +266,48 @@ def test_a_bad_result_takes_its_place_and_is_passed_over_with_its_reason() -> No
 
 def test_a_result_of_json_http_without_its_rank_is_passed_over() -> None:
     """Where a path to ranks is set, a result without one would be at a wrong place."""
-    item = {"link": {"href": "https://a.example/"}, "position": "first"}
-    results = _open("mine").results(_answer({"data": {"items": [item]}}), 1)
-    assert (list(results.found), results.bad) == ([], ["result 1 has no rank at position"])
+    bad, good = ({"link": {"href": "https://a.example/"}, "position": place} for place in ("first", 2))
+    results = _open("mine").results(_answer({"data": {"items": [bad, good]}}), 1)
+    assert ([found.rank for found in results.found], results.bad) == ([2], ["result 1 has no rank at 'position'"])
+
+
+def test_a_wrong_path_of_json_http_is_an_error_that_names_what_is_there() -> None:
+    """A list that is not where it is said, or no result of which anything can be used: not an empty answer."""
+    source = _open("mine")
+    with pytest.raises(QueryRefused, match=r"items is 'data.items', and there is none; there are results"):
+        source.results(_answer({"results": []}), 1)
+    with pytest.raises(QueryRefused, match=r"there are href.*item_url"):
+        source.results(_answer({"data": {"items": [{"href": "https://a.example/"}]}}), 1)
+    assert not source.results(_answer({"data": {"items": []}}), 1).found
+
+
+@pytest.mark.parametrize("name", ["keyword", "author", "monkey", "search_lang"])
+def test_ordinary_parameters_are_not_taken_for_secrets(name: str) -> None:
+    """A name that only holds the letters of `key` or `auth`; and any whose value is what the query fills in."""
+    refuse_url(f"https://a.example/?{name}=x")
+    refuse_url("https://a.example/?key={query}")
+    for secret in ("appid", "sig", "bearer", "apiKey", "X-Api-Key"):
+        with pytest.raises(ValueError, match="holds a key"):
+            refuse_url(f"https://a.example/?{secret}=x")
+
+
+def test_a_key_in_the_place_of_its_variables_name_is_not_repeated() -> None:
+    """Refused where it cannot be a name; a short word that could be one is shown, a longer one is not."""
+    for key in ("BSAq7xLm2Zp9Kd4", "A1B2C3D4E5F6A7B8C9D0", "sk-123", "lower_case"):
+        with pytest.raises(ValueError, match="key_env is no name") as told:
+            BraveSettings(key_env=key)
+        assert key not in str(told.value)
+
+
+def test_settings_that_would_do_nothing_are_refused() -> None:
+    """A key of Common Crawl, more pages than there are, pages of a template that has none."""
+    with pytest.raises(ValueError, match="takes no key"):
+        CommonCrawlSettings(key_env="SOME_KEY")
+    with pytest.raises(ValueError, match="neither"):
+        JsonHttpSettings(url="https://a.example/?q={query}", pages=2)
+    for kind in (BraveSettings, MarginaliaSettings):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert({"pages": 11}, kind)
 
 
 _NAMES = ["results", "web", "response", "url", "title", "engines", "unresponsive_engines", "data", "items", "pages"]
@@ -323,7 +370,7 @@ def test_a_key_of_json_http_may_be_a_parameter() -> None:
     ("wrong", "said"),
     [
         ({"url": "https://a.example/"}, "no {query}"),
-        ({"url": "https://a.example/?q={query}&k={key}"}, "{key}"),
+        ({"url": "https://a.example/?q={query}&k={key}"}, "no other braces"),
         ({"url": "ftp://a.example/{query}"}, "no http or https URL"),
         ({"url": "https://{query}.example/"}, "no http or https URL"),
         ({"url": "https://a.example/?q={query}&token=x"}, "holds a key"),
@@ -341,7 +388,7 @@ def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any], said: str)
 @pytest.mark.parametrize("name", ["brave", "file", "Mine", "a b", "x" * 40])
 def test_a_name_of_json_http_is_one_word_and_not_taken(name: str) -> None:
     """It becomes the source of hits and a label of metrics."""
-    with pytest.raises(ValueError, match="cannot be a source's name"):
+    with pytest.raises(ValueError, match=r"cannot be a source's name|is a built-in source"):
         SearchSettings(json_http={name: MINE})
 
 

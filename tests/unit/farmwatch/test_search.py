@@ -53,7 +53,7 @@ def test_broken_lines_are_numbered_skipped_and_in_the_exit_code(farmwatch: Runne
     url = f"sqlite:{tmp_path / 'log'}"
     ran = farmwatch("search", "--hits", "hits.jsonl", "--json", "--log", url)
     assert ran.code == Exit.PROBLEM
-    assert [line.partition(":")[0] for line in ran.err.splitlines()] == ["line 2", "line 3"]
+    assert [line.split(": ")[:2] for line in ran.err.splitlines()] == [["hits.jsonl", f"line {n}"] for n in (2, 3)]
     assert json.loads(ran.out) == {"source": "file", "hits": 2, "skipped": 2}
     assert len(_hits(url)) == 2
 

@@ -234,7 +234,7 @@ def test_the_tables_of_the_documentation_load(farmwatch: Runner, tmp_path: Path)
 
 def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "farmwatch", "search", "--source", "searxng", "--source", "brave"]
-    command += ["--queries", "queries", "--every", "6h", "--log", url, "--set", "metrics.port=0", *more]
+    command += ["--queries", "queries", "--every", "6h", "--json", "--log", url, "--set", "metrics.port=0", *more]
     environment = {**os.environ, "FARMWATCH_LOG_PARTITIONS": str(PARTITIONS), "HOME": str(tmp_path)}
     return subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -257,7 +257,7 @@ def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], 
         assert first.stderr is not None and first.stdout is not None
         served = next(line for line in first.stderr if "endpoints_served" in line)
         (metrics,) = re.findall(r"http://\S+/metrics", served)
-        lines = sorted(first.stdout.readline().split(":")[0] for _ in range(2))
+        lines = sorted(json.loads(first.stdout.readline())["source"] for _ in range(2))
         page = urllib.request.urlopen(metrics, timeout=5).read().decode()
         health = urllib.request.urlopen(metrics.replace("/metrics", "/healthz"), timeout=5).read().decode()
         first.send_signal(signal.SIGTERM)
@@ -286,11 +286,11 @@ def test_a_source_that_refuses_does_not_hold_up_the_others(place: Callable[[Engi
     with Engine(refusing) as engine:
         daemon = _daemon(tmp_path, place(engine))
         assert daemon.stdout is not None
-        lines = sorted(daemon.stdout.readline() for _ in range(2))
+        said = {one["source"]: one for one in (json.loads(daemon.stdout.readline()) for _ in range(2))}
         daemon.send_signal(signal.SIGTERM)
         _, err = daemon.communicate(timeout=20)
-    assert lines[0].startswith("brave: 0 of 2 queries asked")
-    assert lines[1].startswith("searxng: 2 queries asked, 4 hits appended")
+    assert (said["brave"]["queries"], said["brave"]["unasked"]) == (0, 2)
+    assert (said["searxng"]["queries"], said["searxng"]["hits"], said["searxng"]["ended"]) == (2, 4, "")
     assert "brave answers 401" in err
     assert (daemon.returncode, [asked.path for asked in engine.seen].count("/brave")) == (Exit.OK, 1)
 

@@ -1,0 +1,200 @@
+"""A source's turns: each request waits for its place and is counted before it is made; failures are waited out."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+import structlog
+
+from crawler.sources import usage as using
+from crawler.sources.ledger import Ledger
+from crawler.sources.settings import SourceSettings
+from crawler.sources.source import Answer, QuotaSpent, Request, Source, SourceError
+from crawler.sources.usage import Usage
+from stream.errors import StreamError
+from stream.metrics import Metrics
+
+_log = structlog.get_logger()
+_SLICE_S = 60.0  # a long wait is looked at again so often: another process may have changed what is waited for
+_TOLD_S = 10.0  # a longer wait is told
+_LOG_AWAY_S = 5.0  # between attempts while the log is away
+_LOOK_S = 0.25  # between looks whether the end is wanted, while a request is under way
+_GRACE_S = 2.0  # that a request gets then
+_LAST_MS = 253_402_300_799_000  # the end of the year 9999
+
+T = TypeVar("T")
+
+
+class Client(Protocol):
+    """What makes requests, see `crawler.sources.asking.Asker`."""
+
+    async def ask(self, request: Request, timeout_s: float) -> Answer:
+        """The answer, whatever its status. Raises SourceError."""
+
+
+class Ended(Exception):
+    """Not an error: the source is asked no more now. `refused`: waiting does not mend it."""
+
+    def __init__(self, why: str, refused: bool = False) -> None:
+        """Say why."""
+        super().__init__(why)
+        self.refused = refused
+
+
+class Turns:
+    """Asks one source, one request after another's start."""
+
+    def __init__(
+        self,
+        source: Source,
+        settings: SourceSettings,
+        ledger: Ledger,
+        client: Client,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        stopped: Callable[[], bool],
+        metrics: Metrics,
+        patience_s: float = float("inf"),
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        """`clock` is Unix time in seconds; `sleep` may end early; a wait beyond `patience_s` is not made.
+
+        `draw` gives numbers from 0 to 1.
+        """
+        self.ledger = ledger
+        self.clock = clock
+        self.stopped = stopped
+        self._source = source
+        self._settings = settings
+        self._client = client
+        self._sleep = sleep
+        self._metrics = metrics
+        self._patience_s = patience_s
+        self._draw = draw
+        self._turns = asyncio.Lock()  # who asks next
+        self._door = asyncio.Lock()  # to the ledger
+
+    async def ask(self, request: Request, read: Callable[[Answer], T]) -> T:
+        """Ask until there is an answer that can be read. Raises SourceError after `tries`, Ended.
+
+        That a quota is spent is no failure of the request: its renewal is waited for, and it is asked again.
+        """
+        failures = 0
+        while True:
+            asked_s = await self._turn()
+            try:
+                answer = read(await self._unless_stopped(request))
+            except QuotaSpent as error:
+                await self._note_spent(error)
+            except SourceError as error:
+                if not error.retriable:
+                    raise
+                failures += 1
+                await self._note_failure(error, asked_s, failures)
+                if failures >= self._settings.tries:
+                    raise
+            else:
+                if self.ledger.usage.park_level:
+                    await self.change(using.calmed)
+                return answer
+
+    async def change(self, change: Callable[[Usage], Usage]) -> None:
+        """Change what is kept of the source. Raises as `with_log`."""
+        async with self._door:
+            await self.with_log(lambda: self.ledger.change(change))
+        usage, name, now_s = self.ledger.usage, self._source.name, self.clock()
+        left = using.left(usage, self._settings, now_s)
+        if left is not None:
+            self._metrics.set("search_quota_left", left, source=name)
+        self._metrics.set("search_parked_timestamp_seconds", usage.parked_ms / 1000, source=name)
+        self._metrics.set("search_unresponsive_engines", len(usage.unresponsive), source=name)
+
+    async def with_log(self, act: Callable[[], T]) -> T:
+        """Do it off the event loop; while the log is away, who is patient tries again.
+
+        Raises StreamError where waiting does not help, who asks is not patient, or the end is wanted.
+        """
+        while True:
+            try:
+                return await asyncio.to_thread(act)
+            except StreamError as error:
+                if not error.retriable or self._patience_s != float("inf") or self.stopped():
+                    raise
+                _log.warning("log_away", source=self._source.name, error=str(error)[:300])
+            await self._sleep(_LOG_AWAY_S)
+
+    async def _turn(self) -> float:
+        """Wait for the next request's place and count it; returns its time. Raises Ended."""
+        told = ""
+        async with self._turns:
+            while True:
+                if self.stopped():
+                    raise Ended("stopped")
+                place = _Place(self._source, self._settings, self.clock)
+                await self.change(place.take)
+                if place.is_taken:
+                    return place.now_s
+                if place.free_s - place.now_s > self._patience_s:
+                    raise Ended(f"{place.why} until {moment(place.free_s * 1000)}")
+                if place.free_s - place.now_s > _TOLD_S and told != (told := moment(place.free_s * 1000)):
+                    _log.warning("waiting", source=self._source.name, why=place.why, until=told)
+                await self._sleep(min(place.free_s - place.now_s, _SLICE_S))
+
+    async def _unless_stopped(self, request: Request) -> Answer:
+        """The answer; when the end is wanted meanwhile, only for a short while more. Raises SourceError, Ended."""
+        asking = asyncio.ensure_future(self._client.ask(request, self._settings.timeout_s))
+        try:
+            while not (await asyncio.wait({asking}, timeout=_LOOK_S))[0]:
+                if self.stopped() and not (await asyncio.wait({asking}, timeout=_GRACE_S))[0]:
+                    raise Ended("stopped")
+            return asking.result()
+        finally:
+            asking.cancel()
+
+    async def _note_spent(self, error: QuotaSpent) -> None:
+        wait_s = using.PARK_CAP_S if error.wait_s is None else error.wait_s
+        await self.change(lambda usage: using.spent(usage, self.clock(), wait_s))
+        until = moment(self.ledger.usage.told_reset_ms)
+        _log.warning("quota_spent", source=self._source.name, why=str(error), until=until)
+
+    async def _note_failure(self, error: SourceError, asked_s: float, failures: int) -> None:
+        why = str(error)
+        await self.change(lambda usage: using.parked(usage, why, error.wait_s, asked_s, self.clock(), self._draw))
+        until = moment(self.ledger.usage.parked_ms)
+        _log.warning("source_parked", source=self._source.name, why=why, failures=failures, until=until)
+
+
+class _Place:
+    """The place of the next request: free now, and so taken, or later, with the reason."""
+
+    def __init__(self, source: Source, settings: SourceSettings, clock: Callable[[], float]) -> None:
+        self._source = source
+        self._settings = settings
+        self._clock = clock
+        self.now_s = self.free_s = 0.0
+        self.why = ""
+        self.is_taken = False
+
+    def take(self, usage: Usage) -> Usage:
+        """The usage with one more request, where one may start now."""
+        name, settings = self._source.name, self._settings
+        usage = using.with_key(usage, self._source.key_mark)
+        self.now_s = self._clock()
+        renewed_s = using.renewed_s(usage, settings, self.now_s)
+        if renewed_s > self.now_s:
+            self.why, self.free_s = f"{name} has no request left", renewed_s
+        else:
+            self.why = f"{name} is left alone ({usage.parked_why or 'its rate'})"
+            self.free_s = using.free_s(usage, settings, self.now_s)
+        self.is_taken = self.free_s <= self.now_s
+        return using.counted(usage, self.now_s) if self.is_taken else usage
+
+
+def moment(at_ms: float) -> str:
+    """Unix milliseconds as a time of day that people read, whatever the number."""
+    return datetime.fromtimestamp(min(max(at_ms, 0), _LAST_MS) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
