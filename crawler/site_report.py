@@ -64,6 +64,8 @@ def site_report(
         for _, packed in rows_of(state, url_key(site, b"")):
             known += 1
             url = unpack(UrlRow, packed)
+            if row.stopped:
+                url.due = 0  # what was planned does not come, unless the site is opened again
             found.append((_order(url), _line(url)))
             if limit is not None and len(found) >= 2 * limit + 1000:
                 found = heapq.nsmallest(limit, found, key=lambda item: item[0])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from crawler import CrawlStage
 from crawler.errors import OldFrontier
+from crawler.fetch_thread import Done
+from crawler.jobs import Answer, Job, Outcome
 from crawler.queued import queued_pages
 from crawler.rows import TOTALS_KEY
+from stream.log import partition_of
 from stream.metrics import Meter
 from stream.records import Hit
 from stream.stage import Context
@@ -29,6 +34,26 @@ def test_the_pace_is_shared_by_partitions(monkeypatch: pytest.MonkeyPatch) -> No
     finally:
         stage.close()
     assert told == [0.5, 0.25, 1.0]
+
+
+def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A place that becomes free goes to the site that has waited longest, whatever partition it is in."""
+    asked: list[Job] = []
+    answers: list[Done] = []
+    monkeypatch.setattr("crawler.fetch_thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
+    monkeypatch.setattr("crawler.fetch_thread.FetchThread.collect", lambda _: [answers.pop()] if answers else [])
+    driver = Driver(settings_for("127.0.0.1:1", max_in_flight=1), Store())
+    in_partition = {p: [f"s{n}.test" for n in range(99) if partition_of(f"s{n}.test", 4) == p] for p in (0, 3)}
+    try:
+        for urls in (in_partition[0][:1], in_partition[3][:1], in_partition[0][1:5]):
+            driver.round(hits_of(*(f"http://{site}/" for site in urls)))
+            time.sleep(0.005)
+        far_ms = time.time_ns() // 1_000_000 + 60_000
+        answers.append(Done(1, Answer(job=asked[0], outcome=Outcome.DEFERRED, started_ms=0, not_before_ms=far_ms)))
+        driver.round()
+    finally:
+        driver.close()
+    assert [job.site for job in asked] == [in_partition[0][0], in_partition[3][0]]
 
 
 @pytest.mark.parametrize("first", ["hit", "tick"])
