@@ -21,6 +21,7 @@ from farmwatch.errors import FarmwatchError
 from farmwatch.messages import counted, message, one_line
 from farmwatch.role_names import Role
 from farmwatch.roles import (
+    check_log_url,
     configured_site_method,
     create_topics,
     load_configured_ruleset,
@@ -134,9 +135,8 @@ def _tell_other_rulesets(rows: Sequence[SiteState], configured: Ruleset) -> None
 
 
 def _require_writable(config: Config) -> None:
+    check_log_url(config)
     scheme, _, place = config.log.url.partition(":")
-    if scheme not in ("sqlite", "kafka"):
-        return  # opening it says what forms there are
     folder = Path(place).expanduser() if scheme == "sqlite" else Path(config.log.state_folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, FarmwatchError, UsageError
+from farmwatch.errors import ConfigError, Exit, FarmwatchError, UsageError
 from farmwatch.messages import counted, one_line, put, put_json, put_wrapped
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
@@ -119,11 +119,16 @@ def _from_frontier(config: Config, url: str) -> _Source:
 
 
 def _from_site(settings: CrawlSettings, url: str) -> _Source:
+    from crawler.errors import NoContact
     from crawler.jobs import Outcome
     from crawler.robots import RobotsAnswer
     from crawler.robots_asking import ask_site
+    from farmwatch.running import WHERE_THE_CONTACT_STANDS
 
-    answers = ask_site(settings, url)
+    try:
+        answers = ask_site(settings, url)
+    except NoContact as error:
+        raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
     tdm = answers.tdm
     return _Source(
         answers.rules,
@@ -136,12 +141,14 @@ def _from_site(settings: CrawlSettings, url: str) -> _Source:
 
 
 def _in_words(answer: Answer, meaning: str) -> str:
+    from crawler import reasons
+
     means = {
         "rules": "its rules are obeyed",
         "unavailable": "there is none, so everything is allowed",
         "unreachable": "until it can be read nothing is allowed",
     }[meaning]
-    said = f"HTTP {answer.status}" if answer.status else f"no answer ({answer.reason})"
+    said = f"HTTP {answer.status}" if answer.status else f"no answer ({reasons.in_words(answer.reason)})"
     if answer.reason in ("too_many_redirects", "bad_redirect", "bad_encoding"):
         said += f" ({answer.reason})"
     hops = max(0, len(answer.requests) - 1)

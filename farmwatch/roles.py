@@ -41,8 +41,9 @@ _UPKEEP_END_S = 5.0  # seconds that the last round of upkeep may hold up the end
 
 
 def open_configured(config: Config) -> Log:
-    """The configured log. Raises StreamError for a URL of no known form, ConfigError for its port, LogUnavailable."""
+    """The configured log. Raises StreamError, ConfigError for a URL of no known form, LogUnavailable."""
     options: dict[str, Any] = {}
+    check_log_url(config)
     broker_addresses(config.log.url)  # the client would fail at a wrong one with an error of Python's
     if config.log.url.startswith("kafka:"):
         options["state_folder"] = Path(config.log.state_folder)
@@ -52,8 +53,18 @@ def open_configured(config: Config) -> Log:
 
 def log_exists(config: Config) -> bool:
     """False for an embedded log that was never made; a broker is asked when it is opened."""
+    check_log_url(config)
     scheme, _, place = config.log.url.partition(":")
     return scheme != "sqlite" or Path(place).expanduser().is_dir()
+
+
+def check_log_url(config: Config) -> None:
+    """Raises ConfigError for a URL that cannot be a log's, and for an embedded log where a file stands."""
+    scheme, _, place = config.log.url.partition(":")
+    if scheme not in ("sqlite", "kafka") or not place:
+        raise ConfigError(f"log.url is {config.log.url!r}: give sqlite:FOLDER or kafka:HOST:PORT")
+    if scheme == "sqlite" and (folder := Path(place).expanduser()).exists() and not folder.is_dir():
+        raise ConfigError(f"log.url is {config.log.url!r}: {folder} is a file; an embedded log is a folder")
 
 
 def create_topics(log: Log, config: Config) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from farmwatch.config import Config
     from farmwatch.supervisor import ChildSpec
 
+WHERE_THE_CONTACT_STANDS = "(in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or by --set crawl.contact=...)"
+
 
 def up(
     *,
@@ -105,9 +107,7 @@ def refuse_unfit(config: Config, roles: list[Role]) -> None:
     try:
         check_crawl(config.crawl)
     except NoContact as error:
-        raise ConfigError(
-            f"{error} (in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or by --set crawl.contact=...)"
-        ) from error
+        raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
     except BadCrawlSettings as error:
         raise ConfigError(str(error)) from error
 

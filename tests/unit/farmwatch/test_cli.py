@@ -58,11 +58,15 @@ def test_a_wrong_setting_is_exit_2_in_one_line(farmwatch: Runner) -> None:
     assert len(ran.err.splitlines()) == 1
 
 
-def test_a_log_of_another_form_is_exit_3(farmwatch: Runner) -> None:
-    """What cannot be opened is said in one line, without a traceback."""
-    ran = farmwatch("rate", "--log", "postgres:x")
-    assert ran.code == Exit.UNAVAILABLE
-    assert "Traceback" not in ran.err
+@pytest.mark.parametrize("command", ["rate", "frontier", "up"])
+@pytest.mark.parametrize("url", ["postgres:x", "foo", "memory:", "sqlite:", "sqlite:file"])
+def test_what_cannot_be_a_log_is_exit_2(farmwatch: Runner, tmp_path: Path, command: str, url: str) -> None:
+    """A URL of another form, and a file where the folder should be: one line that names the setting and the forms."""
+    (tmp_path / "file").touch()
+    contact = ("--set", "crawl.contact=owner@a.example") if command == "up" else ()
+    ran = farmwatch(command, "--log", url, *contact)
+    assert ran.code == Exit.USAGE and f"log.url is {url!r}" in ran.err
+    assert "Traceback" not in ran.err and "memory:DIR" not in ran.err
 
 
 @pytest.mark.parametrize("url", ["kafka:localhost:abc", "kafka:localhost:99999", "kafka::9092", "kafka:a:1,b:"])

@@ -38,7 +38,7 @@ def _no_roles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("tally.detector=nope", "nope", Exit.USAGE),
         ("score.weights=/nowhere/weights", "/nowhere/weights", Exit.UNAVAILABLE),
         ("measure.extractor=nope", "nope", Exit.USAGE),
-        ("log.url=nope:x", "nope:x", Exit.UNAVAILABLE),
+        ("log.url=nope:x", "nope:x", Exit.USAGE),
     ],
 )
 def test_a_setting_that_names_nothing_ends_up_at_once(

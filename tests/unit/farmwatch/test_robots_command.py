@@ -162,7 +162,7 @@ def test_nobody_is_asked_without_a_contact(farmwatch: Runner) -> None:
         "--set",
         "crawl.address_delay_s=0",
     )
-    ran = farmwatch("robots", "http://127.0.0.1:9/", *flags)
+    ran = farmwatch("robots", "http://127.0.0.1:8080/", *flags)
     assert ran.code == Exit.PROBLEM and "private_address" in ran.out
 
 
