@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom
 
@@ -47,6 +48,9 @@ _CHARSETS = frozenset(
     cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 gb18030 big5hkscs euc_jp iso2022_jp cp932 cp949
     """.split()  # noqa: SIM905  # a table of words
 )
+
+
+_of_header = lru_cache(512)(http_content_type_encoding)  # the web has few of them
 
 
 def media_type(content_type: str) -> str:
@@ -98,7 +102,7 @@ def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> st
 
 def _declared(content_type: str, body: bytes) -> Iterator[str]:
     """The charsets that the header and the markup name; the markup is looked at only when the header is not enough."""
-    name = http_content_type_encoding(content_type)
+    name = _of_header(content_type)
     if name in _CHARSETS:
         yield name
     name = html_body_declared_encoding(body)

@@ -99,11 +99,6 @@ class DnsCache(AbstractResolver):
             raise UnresolvedHost(known.failure, reason=known.reason)
         return known.addresses
 
-    def held(self, host: str) -> bool:
-        """Whether the answer for a host, or its failure, can be told without asking."""
-        known = self._known.get(host)
-        return known is not None and known.until > self._clock()
-
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:

@@ -18,7 +18,10 @@ def clean(text: str, cap: int) -> str:
     Bytes that were no UTF-8 are read as ISO-8859-1, their old meaning (RFC 9110 section 5.5).
     """
     text = text[:cap]
-    if not text.isascii():
+    if text.isascii():
+        if text.isprintable():
+            return text.strip()
+    else:
         text = "".join(chr(ord(c) - 0xDC00) if "\udc80" <= c <= "\udcff" else c for c in text)
         text = text.encode("utf-8", "replace").decode()  # surrogates of any other origin
     return _UNWANTED.sub(" ", text).strip()
