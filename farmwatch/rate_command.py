@@ -107,6 +107,9 @@ def _tell(lines: list[RateLine], cut: Cut) -> None:
         group = f"{line.by} {line.group}: " if line.by else ""
         put(one_line(f"{group}{line.text}"))
         mixed = f" ({line.mixed} of all mixed)" if line.mixed else ""
+        if not line.sites:
+            put("  no site yet")
+            continue
         put(
             f"  {counted(line.sites, 'site')}: {line.llm} llm, {line.human} human, {line.undecided} undecided,"
             f" {line.unclassifiable} unclassifiable{mixed}; ruleset {line.ruleset or '-'} {line.digest or '-'};"

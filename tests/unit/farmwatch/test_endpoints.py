@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
+import structlog.testing
 
 from farmwatch.endpoints import Endpoints
 from farmwatch.errors import ConfigError
@@ -83,15 +84,18 @@ def test_a_taken_port_is_a_clear_error(served: Endpoints) -> None:
 
 
 def test_a_port_that_becomes_free_is_taken() -> None:
-    """A process that starts while the one before it drains waits for its port."""
+    """A process that starts while the one before it drains waits for its port, and says so once, with the remedy."""
     first = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", 0)
     first.start()
     second = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", first.port)
-    timer = threading.Timer(0.3, first.close)
+    timer = threading.Timer(1.5, first.close)  # it tries once a second
     timer.start()
     try:
-        second.start(patience_s=20)
+        with structlog.testing.capture_logs() as logs:
+            second.start(patience_s=20)
         assert second.port == first.port
+        taken = [entry for entry in logs if entry["event"] == "metrics_port_taken"]
+        assert len(taken) == 1 and "metrics.port" in taken[0]["mend"]
     finally:
         timer.join()
         second.close()

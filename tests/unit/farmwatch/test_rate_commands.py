@@ -151,3 +151,12 @@ def test_canaries_says_what_is_sent(farmwatch: Runner, finished: str, tmp_path: 
     ran = farmwatch("canaries", "--log", finished, "--set", f"canary.file={file}")
     assert "llm: 1 site of 1 page a round, the newest written on 2026-01-02" in ran.out
     assert "no canary site has come through" in ran.err
+
+
+def test_a_log_without_sites_says_so(farmwatch: Runner, tmp_path: Path) -> None:
+    """Before the first site is judged there is no ruleset and no detector to name."""
+    (tmp_path / "hits.txt").write_text("http://a.example/\n", encoding="utf-8")
+    url = f"sqlite:{tmp_path / 'log'}"
+    assert farmwatch("search", "--hits", "hits.txt", "--log", url).code == Exit.OK
+    ran = farmwatch("rate", "--log", url)
+    assert "no site yet" in ran.out and "ruleset" not in ran.out
