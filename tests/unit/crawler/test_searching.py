@@ -19,7 +19,7 @@ from crawler.sources.settings import BraveSettings, SearchSettings, SearxngSetti
 from crawler.sources.source import Answer, Query, QuotaSpent, Request, SourceBusy, SourceRefused
 from crawler.sources.usage import PARK_FIRST_S
 from stream.errors import LogUnavailable
-from stream.log import Log, Output
+from stream.log import Log, Message, Output
 from stream.memory_log import MemoryLog
 from stream.opening import open_log
 from stream.topics import CONTROL, all_topics
@@ -293,6 +293,31 @@ class _AwayLog(MemoryLog):
             self.away -= 1
             raise LogUnavailable("the broker is away")
         super().append(outputs)
+
+
+class _CountingLog(MemoryLog):
+    """A log that counts how often it is read."""
+
+    reads = 0
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        """Count, and read."""
+        self.reads += 1
+        return super().read(topic, partition, start, stop)
+
+
+def test_a_look_where_nothing_is_new_reads_nothing() -> None:
+    """On Kafka a read is a consumer, with its connections: only what was appended since is worth one."""
+    log = _CountingLog()
+    log.create(all_topics(PARTITIONS, "e"))
+    log.append([Output(CONTROL, 0, b"other", b"x")])
+    ledger = Ledger(log, "brave")
+    reads = log.reads
+    ledger.refresh()
+    assert log.reads == reads
+    log.append([Output(CONTROL, 0, b"other", b"x")])
+    ledger.refresh()
+    assert log.reads == reads + 1
 
 
 def test_a_daemon_waits_for_its_log_and_asks_nothing_meanwhile() -> None:

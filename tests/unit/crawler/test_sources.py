@@ -16,12 +16,14 @@ from msgspec.structs import replace
 
 from crawler.settings import CrawlSettings
 from crawler.sources.keys import read_key
+from crawler.sources.mojeek import Mojeek
 from crawler.sources.opening import configured, open_source, settings_for, source_names
 from crawler.sources.settings import (
     BraveSettings,
     CommonCrawlSettings,
     JsonHttpSettings,
     MarginaliaSettings,
+    MojeekSettings,
     SearchSettings,
     refuse_url,
 )
@@ -443,3 +445,15 @@ def test_what_was_set_up_is_told_by_its_table_or_its_key() -> None:
     assert configured(SearchSettings(), {"BRAVE_API_KEY": "x"}) == ["brave"]
     assert configured(_settings(), {}) == ["searxng", "commoncrawl", "mine"]
     assert source_names(_settings())[-1] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("said", "renewed"), [("monthly limit reached", 1_764_547_200.0), ("daily query limit", 1_763_856_000.0)]
+)
+def test_mojeek_says_which_limit_is_spent(said: str, renewed: float) -> None:
+    """A month is waited out to its end (UTC), whatever else is called a limit to the end of the day."""
+    at_s = 1_763_812_800.0  # 2025-11-22 12:00 UTC
+    reply = Answer(200, {}, json.dumps({"response": {"status": f"ERROR: {said}"}}).encode(), at_s)
+    with pytest.raises(QuotaSpent) as told:
+        Mojeek(MojeekSettings(), "key").results(reply, 1)
+    assert told.value.wait_s == renewed - at_s

@@ -98,3 +98,13 @@ def test_each_line_may_name_its_source() -> None:
     assert {line.group: line.sites for line in rate_lines(rows, "source")} == {"brave": 1, "file": 1}
     assert [row.site for row in Cut(source="brave").of(rows, RateSettings())] == ["a.example"]
     assert [line.group for line in rate_lines(rows, "week", cut=Cut(source="brave"))] == ["1970-W01"]
+
+
+def test_files_are_opened_before_a_log_is_made(farmwatch: Runner, tmp_path: Path) -> None:
+    """A file that is not there leaves no folder behind; one without a hit is told."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    assert farmwatch("search", "--hits", "nothing.csv", "--log", url).code == Exit.UNAVAILABLE
+    assert not (tmp_path / "log").exists()
+    (tmp_path / "empty.csv").write_text("url,query\n")
+    ran = farmwatch("search", "--hits", "empty.csv", "--log", url)
+    assert (ran.code, "empty.csv: no hit in it" in ran.err) == (Exit.UNAVAILABLE, True)

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
@@ -134,6 +135,8 @@ def test_a_403_is_told_in_words(farmwatch: Runner, place: Callable[[Engine], str
         (["--source", "brave", "--queries", "-", "--every", "6h"], "not standard input"),
         (["--source", "brave", "--queries", "queries", "--pages", "0"], "--pages"),
         (["--source", "commoncrawl", "--queries", "queries"], "search.commoncrawl.crawl"),
+        (["--source", ",", "--queries", "queries"], "names no source"),
+        (["--source", "brave", "--queries", "queries", "--pages", "50"], "brave gives 10 at most"),
     ],
 )
 def test_a_command_line_that_does_not_fit_is_usage(
@@ -202,6 +205,7 @@ def test_a_secret_is_never_printed(
     "line",
     [
         f'[search.brave]\nkey_env = "{KEY}"',
+        f'[search.brave]\nkey_env = "{KEY.replace("-", "")}"',
         f'[search.brave]\nurl = "https://user:{KEY}@api.example/"',
         f'[search.mojeek]\nurl = "https://api.example/?api_key={KEY}"',
         f'[search.json_http.mine]\nurl = "https://api.example/?q={{query}}"\nheaders = {{ Authorization = "{KEY}" }}',
@@ -217,7 +221,7 @@ def test_a_key_in_the_configuration_is_refused_without_repeating_it(
     ran = farmwatch("config", "show")
     assert ran.code == Exit.USAGE
     assert "search" in ran.err
-    assert KEY not in ran.out + ran.err
+    assert not {KEY, KEY.replace("-", "")} & set(re.split(r"[^\w-]", ran.out + ran.err))
 
 
 def test_the_tables_of_the_documentation_load(farmwatch: Runner, tmp_path: Path) -> None:
@@ -326,3 +330,68 @@ def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tm
     assert asked == [f"garden {n}" for n in (0, 1, 2, 3, 3, 4, 5)]
     ids = [hit.id for hit in _hits(url) if hit.source == "brave"]
     assert len(set(ids)) == 12
+
+
+def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
+    place: Callable[[Engine], str], tmp_path: Path
+) -> None:
+    """Exit 130 long before the answer, with a word of what becomes of it; a second one does not wait at all."""
+
+    over = threading.Event()
+
+    def slow(_: Asked) -> Reply:
+        over.wait(30)
+        return says(SEARXNG)
+
+    command = [sys.executable, "-m", "farmwatch", "search", "--source", "searxng", "--queries", "queries"]
+    environment = {**os.environ, "FARMWATCH_LOG_PARTITIONS": str(PARTITIONS), "HOME": str(tmp_path)}
+    for signals in (1, 2):
+        over.clear()
+        with Engine(slow) as engine:
+            url = place(engine)
+            search = subprocess.Popen(
+                [*command, "--log", url], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+            )
+            _until(lambda engine=engine: bool(engine.seen))  # type: ignore[misc]
+            search.send_signal(signal.SIGINT)
+            assert search.stderr is not None
+            said = next(line for line in search.stderr if "stopping" in line)
+            if signals == 2:
+                search.send_signal(signal.SIGINT)
+            _, rest = search.communicate(timeout=20)
+            over.set()
+        assert (search.returncode, "begins anew" in said) == (Exit.INTERRUPTED, True)
+        assert ("farmwatch: stopped" in rest) == (signals == 1)
+
+
+def test_a_second_daemon_of_a_source_is_refused(place: Callable[[Engine], str], tmp_path: Path) -> None:
+    """It would ask every query twice: exit 3, and nothing is asked by it; the first one goes on."""
+    with Engine(_engine) as engine:
+        url = place(engine)
+        first = _daemon(tmp_path, url)
+        assert first.stdout is not None
+        for _ in range(2):
+            first.stdout.readline()
+        second = _daemon(tmp_path, url)
+        _, err = second.communicate(timeout=20)
+        asked, alive = len(engine.seen), first.poll() is None
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=20)
+    assert (second.returncode, asked, alive, first.returncode) == (Exit.UNAVAILABLE, 4, True, Exit.OK)
+    assert "another process searches searxng" in err
+
+
+def test_a_csv_without_a_query_column_is_not_asked(
+    farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path
+) -> None:
+    """By its name it is a table: its lines are not sent as they stand. A bad line of a table is told: exit 1."""
+    with Engine(_engine) as engine:
+        url = place(engine)
+        (tmp_path / "q.csv").write_text("id,text\n1,garden\n")
+        ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
+        assert (ran.code, engine.seen) == (Exit.UNAVAILABLE, [])
+        assert "a header with a column query; found: id,text" in ran.err
+        (tmp_path / "q.csv").write_text("query,language\ngarden,de\n,de\n")
+        ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
+    assert (ran.code, len(engine.seen)) == (Exit.PROBLEM, 1)
+    assert "line 3: no query" in ran.err
