@@ -21,8 +21,8 @@ from aiohttp.abc import AbstractResolver
 from crawler.fetch_thread import Done, FetchThread
 from crawler.fetching import Fetcher
 from crawler.frontier import Frontier
-from crawler.jobs import Answer, Job, Outcome
-from crawler.network_watch import NetworkWatch, was_not_answered
+from crawler.jobs import ABSENT, Answer, Job, Outcome
+from crawler.network_watch import NetworkWatch, is_absent, was_not_answered
 from crawler.page_headers import page_headers
 from crawler.parking import asked_until
 from crawler.robots import RobotsShelf
@@ -337,7 +337,8 @@ def _count_requests(answer: Answer, meter: Meter) -> None:
         meter.count("fetch_deferred", kind=answer.job.kind.value)
     for request in answer.requests:
         kind = request.kind.value
-        meter.count("fetch_requests", kind=kind, outcome=request.outcome)
+        absent = request.outcome == Outcome.FAILED.value and is_absent(answer)
+        meter.count("fetch_requests", kind=kind, outcome=ABSENT if absent else request.outcome)
         meter.count("fetch_response_bytes", request.body_bytes, kind=kind)
         meter.observe("fetch_duration_seconds", request.duration_s, kind=kind)
 

@@ -30,6 +30,7 @@ class Outcome(enum.Enum):
 
 
 REDIRECTED = "redirected"  # outcome of a request whose answer led elsewhere
+ABSENT = "absent"  # in metrics, that of one for a robots.txt, tdmrep.json or sitemap that the site does not have
 
 
 class Request(msgspec.Struct):

@@ -16,7 +16,7 @@ from collections import Counter
 
 import structlog
 
-from crawler.jobs import REDIRECTED, Answer, Outcome
+from crawler.jobs import REDIRECTED, Answer, Kind, Outcome
 from crawler.settings import CrawlSettings
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ class NetworkWatch:
 
     def note(self, answer: Answer, now_ms: int, *, has_answered: bool) -> None:
         """Take in an answer; `has_answered` says whether its site had answered before."""
-        if answer.outcome is Outcome.FAILED:
+        if answer.outcome is Outcome.FAILED and not is_absent(answer):
             self._summary_since_ms = self._summary_since_ms or now_ms
             self._reasons[answer.reason] += 1
         if was_not_answered(answer):
@@ -119,3 +119,8 @@ def was_not_answered(answer: Answer) -> bool:
     """Whether nobody answered: no address, no connection, or silence. A site that sent us elsewhere has answered."""
     redirected = any(request.outcome == REDIRECTED for request in answer.requests)
     return answer.unreachable and answer.reason in _NO_ANSWER and not redirected
+
+
+def is_absent(answer: Answer) -> bool:
+    """Whether a site answered that it has no robots.txt, tdmrep.json or sitemap: most have not, and nothing failed."""
+    return answer.job.kind is not Kind.PAGE and answer.status in (404, 410)

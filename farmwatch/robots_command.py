@@ -113,6 +113,8 @@ def _from_frontier(config: Config, url: str) -> _Source:
     row = unpack(SiteRow, value) if value is not None else None
     if row is None or not row.robots_until:
         why = "is not in the frontier" if row is None else "has not been asked for a robots.txt that is still kept"
+        if row is not None and row.stopped:
+            why = f"was stopped ({row.stopped}), and its robots.txt was dropped then"
         raise FarmwatchError(one_line(f"--stored: {site} {why}; without --stored the site itself is asked"))
     told = f"kept by the frontier, {counted(len(text), 'byte')}" if text is not None else "the site has none"
     return _Source(text or b"", told, robots_until=row.robots_until, tdm=(tdm or b"") if row.tdm_until else None)

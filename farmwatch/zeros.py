@@ -26,14 +26,14 @@ def known_series(stage: Stage) -> Iterator[Series]:
 
 def _of_role(stage: Stage) -> Iterator[Series]:
     if stage.name == "crawl":
-        from crawler.jobs import REDIRECTED, Kind, Outcome
+        from crawler.jobs import ABSENT, REDIRECTED, Kind, Outcome
         from crawler.warc_exchange import RECORD_TYPES
 
         for kind in Kind:
             yield "fetch_response_bytes", {"kind": kind.value}
             yield "fetch_duration_seconds", {"kind": kind.value}
             yield "fetch_deferred", {"kind": kind.value}
-            for outcome in (*(o.value for o in Outcome), REDIRECTED):
+            for outcome in (*(o.value for o in Outcome), REDIRECTED, ABSENT):
                 yield "fetch_requests", {"kind": kind.value, "outcome": outcome}
         for result in ("allowed", "disallowed"):
             yield "robots_lookups", {"result": result}

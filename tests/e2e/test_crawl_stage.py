@@ -240,7 +240,7 @@ def test_counts_of_a_crawl(loopback: Web) -> None:
     by_outcome = [
         sample("farmwatch_fetch_requests_total", {"kind": kind, "outcome": outcome}) or 0.0
         for kind in ("page", "robots", "sitemap")
-        for outcome in ("fetched", "refused", "failed", "redirected")
+        for outcome in ("fetched", "refused", "failed", "redirected", "absent")
     ]
     assert sum(by_outcome) == len(loopback.seen)  # every request that the server saw, hops included
     assert sample("farmwatch_fetch_requests_total", {"kind": "page", "outcome": "redirected"}) == len(SITES)

@@ -149,3 +149,15 @@ def test_a_site_that_sent_us_elsewhere_has_answered() -> None:
     hop = Request(Kind.PAGE, REDIRECTED, 0.1, 0)
     watch.note(answer("9.test", requests=[hop]), LATER_MS, has_answered=True)
     assert not watch.is_down(LATER_MS + 10_000)
+
+
+def test_a_site_without_robots_txt_has_not_failed() -> None:
+    """The summary names what failed; a robots.txt that is not there is none of that, a page that is gone is."""
+    watch = NetworkWatch(SETTINGS)
+    with capture_logs() as logged:
+        for kind in (Kind.ROBOTS, Kind.PAGE):
+            job = Job(kind, "a.test", "http://a.test/x", 5.0)
+            gone = Answer(job=job, outcome=Outcome.FAILED, started_ms=0, reason="http_404", status=404)
+            watch.note(gone, LATER_MS, has_answered=True)
+        watch.summarise(LATER_MS, last=True)
+    assert [(event["event"], event["total"]) for event in logged] == [("fetches_failed", 1)]
