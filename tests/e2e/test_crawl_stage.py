@@ -197,7 +197,7 @@ def test_the_budget_holds_and_hits_come_first(loopback: Web) -> None:
 
 
 def test_overloaded_and_absent_hosts(loopback: Web) -> None:
-    """429 is waited out and asked again; a host that is not there ends as refused with the failure's word, each hit with a record."""
+    """429 is waited out and asked again; each hit of a host that is not there is refused with why."""
     answers = iter([429, 429, 200])
 
     async def busy(request: web.Request) -> web.StreamResponse:
