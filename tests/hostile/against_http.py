@@ -67,13 +67,13 @@ WIRE = [
         "continues",
         "100 Continue without an end",
         BROKEN,
-        only_page(endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 2000)),
+        only_page(endless(b"", b"HTTP/1.1 100 Continue\r\nX: " + b"y" * 4000 + b"\r\n\r\n")),
     ),
     Attack(
         "hints",
         "103 Early Hints without an end",
         BROKEN,
-        only_page(endless(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 1000)),
+        only_page(endless(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </" + b"a" * 4000 + b">\r\n\r\n")),
     ),
     Attack(
         "hints-slow",

@@ -295,8 +295,8 @@ ROBOTS = [
     Attack("crawl-delay-minus", "Crawl-delay: -5", FETCHED, robots_of("User-agent: *\nCrawl-delay: -5")),
 ]
 
-HUBBED = frozenset(f"hub{n}.hubbed{n}.test" for n in range(200))
-HUB_S = 0.05
+HUBBED = frozenset(f"hub{n}.hubbed{n}.test" for n in range(100))
+HUB_S = 0.1
 
 
 async def hubbed(visit: Visit) -> None:
@@ -313,10 +313,10 @@ async def _slow_robots(visit: Visit) -> None:
 HUBS = [
     Attack(
         "hub",
-        "the slow host that the robots.txt of two hundred others leads to",
+        "the slow host that the robots.txt of a hundred others leads to",
         FETCHED,
         {"/robots.txt": _slow_robots, "/x": reply(TEXT)},
-        at_most=210,
+        at_most=110,
     )
 ]
 

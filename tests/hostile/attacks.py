@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from tests.hostile.against_http import REDIRECTS, STATUSES, TLS, WIRE
 from tests.hostile.against_reading import BODIES, CONTENT, LENGTHS
-from tests.hostile.against_ways import NAMES, ROBOTS, TRAPS
+from tests.hostile.against_ways import HUBBED, HUBS, NAMES, ROBOTS, TRAPS, hubbed
 
-ATTACKS = [*BODIES, *LENGTHS, *WIRE, *CONTENT, *TRAPS, *ROBOTS, *STATUSES, *REDIRECTS, *NAMES, *TLS]
+__all__ = ["ATTACKS", "BY_HOST", "HUBBED", "hubbed"]
+
+ATTACKS = [*BODIES, *LENGTHS, *WIRE, *CONTENT, *TRAPS, *ROBOTS, *HUBS, *STATUSES, *REDIRECTS, *NAMES, *TLS]
 BY_HOST = {attack.host: attack for attack in ATTACKS}
