@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import cast
 
 import aiohttp
 import yarl
@@ -259,7 +260,7 @@ class _Connector(aiohttp.TCPConnector):
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
-        self._factory = partial(_Wire, loop=self._loop)
+        self._factory = cast("partial[ResponseHandler]", partial(_Wire, loop=self._loop))
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """As aiohttp's. A host keeps one connection, so the hosts that have one are counted."""
