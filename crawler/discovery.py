@@ -8,7 +8,7 @@ from crawler.jobs import Answer, Outcome
 from crawler.links import internal_links
 from crawler.page_log import PageLog
 from crawler.robots import RobotsRules
-from crawler.rows import Priority, SiteRow, UrlRow
+from crawler.rows import Priority, SiteRow, UrlRow, scheme_bit
 from crawler.site_store import SiteStore
 from crawler.statuses import Status
 from crawler.urls import host_of, other_scheme, page_bytes
@@ -29,7 +29,8 @@ class Discovery:
         page = page_bytes(url)
         if row.known >= self._store.settings.url_cap or self._store.url(row.site, page):
             return True
-        if self._store.url(row.site, page_bytes(other_scheme(url))):
+        twin = other_scheme(url)
+        if row.schemes & scheme_bit(twin) and self._store.url(row.site, page_bytes(twin)):
             return True
         if not rules.allows(url):
             return False

@@ -106,6 +106,7 @@ class SiteRow(Row):
     revisit_at: int = 0  # when the first URL of `v` is due; 0 = none
     sitemaps_at: int = 0  # when the sitemaps are read anew; 0 = never
     urls: list[int] = []  # by status
+    schemes: int = 0  # of its URLs: 1 http, 2 https, 3 both
 
     def reopen(self) -> None:
         """Take a stop back."""
@@ -118,6 +119,11 @@ class SiteRow(Row):
         if not self.urls:
             self.urls = [0] * len(Status)
         self.urls[status] += change
+
+
+def scheme_bit(url: str) -> int:
+    """The scheme of a URL as it stands in `SiteRow.schemes`."""
+    return 2 if url.startswith("https:") else 1
 
 
 class UrlRow(Row):

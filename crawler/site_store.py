@@ -17,6 +17,7 @@ from crawler.rows import (
     revisit_key,
     revisit_of_key,
     revisit_prefix,
+    scheme_bit,
     site_key,
     unpack,
     url_key,
@@ -139,6 +140,7 @@ class SiteStore:
             if before is not None:
                 row.count(before, -1)
             row.count(found.status, 1)
+            row.schemes |= scheme_bit(found.url)
             self._statuses[key] = found.status
         self.state.put(key, pack(found))
 

@@ -30,6 +30,7 @@ from stream.log import Member, Message, StateReader
 from stream.log_cpu import LogCpu
 from stream.metrics import Metrics
 from stream.stage import Stage
+from stream.state_memory import StateMemory
 from stream.watching import Health, Watchdog
 
 log = structlog.get_logger(__name__)
@@ -87,6 +88,7 @@ class StageLoop:
         self._waiting = 0  # records behind, when last measured
         self._advanced = 0  # what the stage last said of its slow work
         self._cpu = LogCpu(metrics)
+        self._memory = StateMemory()
 
     def health(self) -> Health:
         """For /healthz and /readyz; from any thread."""
@@ -134,6 +136,7 @@ class StageLoop:
         if commit is not None:
             with self._cpu.timed("commit"):
                 self._member.commit(commit)
+            self._memory.committed(commit.state)
             self._after_commit(batch, flight.messages, self._monotonic() - flight.started_s)
         elif self._waiting == 0:
             self._watchdog.progressed(idle=True)
@@ -231,6 +234,7 @@ class StageLoop:
             lost = [p for p, epoch in self._owned.items() if owned.get(p) != epoch]
             if lost:
                 self._stage.lost(lost)
+            self._memory.forget(lost)
             self._owned = owned
             self._metrics.count("log_rebalances")
             log.info("assigned", stage=self._stage.name, partitions=len(owned), lost=len(lost))
@@ -254,6 +258,7 @@ class StageLoop:
 
     def _roll_back(self, error: Exception) -> None:
         self._drop_ahead()
+        self._memory.forget_all()
         self._stage.lost(list(self._owned))
         self._watchdog.troubled(_line(error))
         self._watchdog.set_ready(False)
@@ -302,7 +307,7 @@ class StageLoop:
         self._cpu.look_at_threads()
 
     def _state(self, partition: int) -> StateReader:
-        return self._cpu.state(self._member.state(partition))
+        return self._memory.over(partition, self._cpu.state(self._member.state(partition)))
 
     def _close_member(self) -> None:
         try:

@@ -44,7 +44,7 @@ def test_every_site_is_in_one_denominator() -> None:
 
 
 def test_the_unclassifiable_are_split_by_what_they_lack() -> None:
-    """Without a page so far, or with too few scored articles: the text and the fields tell them apart, in groups too."""
+    """Without a page so far, or with too few scored articles: text and fields tell them apart, in groups too."""
     rows = [*ROWS, _row("e", "unclassifiable", pages=9, sources=["file"])]
     (line,) = rate_lines(rows)
     assert "2 of 5 sites unclassifiable (1 without a page so far, 1 with too few scored articles)" in line.text
