@@ -15,13 +15,15 @@ from pathlib import Path
 from stream.errors import Fenced, LogUnavailable
 from stream.log import Change
 
-_FORMAT = 1
+_FORMAT = 2  # a file of another one is rebuilt from the changelog
 _DUE = struct.Struct(">q")
 _NEVER_DUE = -(2**63)
 _SCHEMA = """
-CREATE TABLE state (key BLOB PRIMARY KEY, value BLOB NOT NULL, due_at INTEGER);
+CREATE TABLE state (key BLOB PRIMARY KEY, value BLOB NOT NULL, due_at INTEGER) WITHOUT ROWID;
 CREATE INDEX state_due ON state (due_at, key) WHERE due_at IS NOT NULL;
-CREATE TABLE applied (changelog TEXT NOT NULL, next_offset INTEGER NOT NULL, touched_ms INTEGER NOT NULL);
+CREATE TABLE applied (
+    changelog TEXT NOT NULL, next_offset INTEGER NOT NULL, touched_ms INTEGER NOT NULL, keys INTEGER NOT NULL
+);
 """
 
 
@@ -52,8 +54,8 @@ class LocalState:
         self._path = path
         try:
             self._db = self._open(changelog_id, now_ms, max_age_ms)
-            self._next = int(self._db.execute("SELECT next_offset FROM applied").fetchone()[0])
-            self._count = int(self._db.execute("SELECT count(*) FROM state").fetchone()[0])
+            found = self._db.execute("SELECT next_offset, keys FROM applied").fetchone()
+            self._next, self._count = int(found[0]), int(found[1])
         except (sqlite3.Error, OSError) as error:
             raise LogUnavailable(f"local state {path}: {error}; check the disk, the file may be deleted") from error
 
@@ -78,6 +80,8 @@ class LocalState:
                 if moved.rowcount != 1:
                     raise Fenced(f"local state {self._path} is written by another process of the same member name")
                 grown = sum(self._apply_one(change) for change in changes)
+                if grown:
+                    self._db.execute("UPDATE applied SET keys = keys + ?", (grown,))
                 self._db.execute("COMMIT")
             except BaseException:
                 self._db.execute("ROLLBACK")
@@ -156,7 +160,7 @@ class LocalState:
             self._path.with_name(name).unlink(missing_ok=True)
         db = _connect(self._path)
         db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_FORMAT}; COMMIT;")
-        db.execute("INSERT INTO applied VALUES (?, 0, ?)", (changelog_id, now_ms))
+        db.execute("INSERT INTO applied VALUES (?, 0, ?, 0)", (changelog_id, now_ms))
         return db
 
 
