@@ -11,6 +11,7 @@ way in a running crawl; and how long answers take.
 from __future__ import annotations
 
 import heapq
+import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -19,11 +20,12 @@ import msgspec
 from crawler.errors import UnusableUrl
 from crawler.frontier import Frontier
 from crawler.frontier_report import QUEUES, require_readable, rows_of
+from crawler.guard import is_public
 from crawler.jobs import Answer, Job, Kind, Outcome
 from crawler.registrable import registrable_domain
 from crawler.robots import RobotsShelf
 from crawler.robots_explain import Why, explain
-from crawler.rows import Priority, SiteRow, queue_prefix, robots_key, site_key, site_of_key, unpack
+from crawler.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
 from crawler.settings import CrawlSettings
 from crawler.site_store import SiteStore
 from stream.log import StateReader
@@ -166,11 +168,22 @@ class DryRun:
             frontier.decide(decision)
         plan.imported = outcomes["imported"]
         self._describe(plan, staged)
-        self._walk(plan, staged, pages, requests)
+        if self._is_guarded(site):
+            plan.stopped_why = plan.stopped_why or Stop.PRIVATE
+        else:
+            self._walk(plan, staged, pages, requests)
         text = state.get(robots_key(site)) or b""
         plan.refused = len(pages)
         plan.refusals = [self._refusal(page, text) for page in pages[:REFUSALS_KEPT]]
         return plan
+
+    def _is_guarded(self, site: str) -> bool:
+        """Whether a host is an address that the guard refuses; of names nothing is known without asking DNS."""
+        try:
+            address = str(ipaddress.ip_address(site.strip("[]")))
+        except ValueError:
+            return False
+        return not (self._settings.allow_private or is_public(address))
 
     def _describe(self, plan: SitePlan, staged: KeyedState) -> None:
         """What stands in the rows before anything is asked."""

@@ -189,3 +189,14 @@ def test_the_plan_is_what_a_crawl_then_does(seed: int) -> None:
             else:
                 site.answer(job, body=b"User-agent: *\nDisallow: /3\n" if job.kind is Kind.ROBOTS else b"")
     assert compared > 5
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "127.0.0.1", "[::1]"])
+def test_an_address_that_is_not_public_is_asked_for_nothing(host: str) -> None:
+    """No name needs looking up to know that the guard refuses it; where the guard is lifted, it is asked."""
+    hits = hits_of(f"http://{host}/x")
+    state = MemoryState()
+    guarded = DryRun(SETTINGS, NOW, None).plan(state, host, hits)
+    assert (guarded.requests, guarded.stopped_why) == ([], "private_address")
+    lifted = DryRun(msgspec.structs.replace(SETTINGS, allow_private=True), NOW, None).plan(state, host, hits)
+    assert [each.kind for each in lifted.requests] == ["robots"]
