@@ -186,7 +186,8 @@ class KafkaLog:
             state = self._site.temporary_state(Path(folder), at)
             restore = Restore(self._site.admin, self._site.reader_options(), {at: state}, self._clock)
             try:
-                restore.run(self._settings.request_timeout_s)
+                # a transaction that a killed process left open is in the way until the broker aborts it
+                restore.run(self._settings.request_timeout_s + self._settings.transaction_timeout_s)
                 yield state
             finally:
                 restore.close()

@@ -17,6 +17,11 @@ from farmwatch.labelled import LabelledPage, LabelledPages
 from filters.settings import MeasureSettings
 
 DATA_ENV = "FARMWATCH_TEST_DATA"
+KILLS = (  # one after the other: brokers and processes that come up again want the machine for themselves
+    "tests/faults/test_crawl_kills.py",
+    "tests/faults/test_kills.py",
+    "tests/stream/test_kafka_faults.py",
+)
 USES_LABELLED = (  # they run in one process, so that `labelled` is measured once
     "tests/unit/farmwatch/test_rules_page.py",
     "tests/unit/filters/test_datatrove.py",
@@ -67,7 +72,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFixture(LoadFileScheduling):  # type: ignore[misc]  # no stubs are published
         def _split_scope(self, nodeid: str) -> str:
             file = str(super()._split_scope(nodeid))
-            return "labelled" if file in USES_LABELLED else file
+            return "labelled" if file in USES_LABELLED else "kills" if file in KILLS else file
 
     config.option.loadscopereorder = False
     return ByFixture(config, log)

@@ -182,7 +182,7 @@ class Crawled:
 
     def is_known(self, earlier: Seen, later: Seen) -> bool:
         """Whether who made the later request knew the answer to the earlier one: no kill kept it from the log."""
-        return not self.was_killed(earlier.began, min(earlier.ended + LOST_S, later.began))
+        return not self.was_killed(earlier.earliest, min(earlier.ended + LOST_S, later.began))
 
 
 def crawl(
@@ -268,7 +268,7 @@ def check_hosts(crawled: Crawled) -> None:
             continue  # two processes may share it
         for earlier, later in itertools.pairwise(requests):
             assert later.began >= earlier.ended, f"{host.name}: two requests at once"
-            if not host.is_site and crawled.was_killed(earlier.began, later.began):
+            if not host.is_site and crawled.was_killed(earlier.earliest, later.began):
                 continue
             gap = later.began - earlier.earliest
             delay_s = max(HOST_S, host.crawl_delay_s if crawled.is_known(earlier, later) else 0.0)
@@ -292,7 +292,7 @@ def check_pages(crawled: Crawled) -> None:
                 continue
             # what a redirect leads to may be answered much later
             until = later.began if earlier.status == "301" else earlier.ended + LOST_S
-            assert earlier.status in ("429", "503") or crawled.was_killed(earlier.began, until), requests[0]
+            assert earlier.status in ("429", "503") or crawled.was_killed(earlier.earliest, until), requests[0]
     print(f"{again} pages asked for again")
     assert again <= MAX_IN_FLIGHT * (2 * len(crawled.kills) + 2)
     assert Counter(page.url for page in crawled.pages) == Counter(crawled.wanted)
