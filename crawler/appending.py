@@ -1,7 +1,7 @@
 """Hits and archived pages as they go onto the log: `hits`, and `pages` beside them where a page is there already.
 
 Whatever appends them (a file of hits, a search, an import) makes them here. A page of an archive and its hit go in one
-append, so a hit tells that its page is there: what `imported_hits` names is not to be appended again.
+append, so a hit tells that its page is there: what `KnownImports` names is not to be appended again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from crawler.page_headers import page_headers
 from crawler.warc_in import ArchivedPage
-from stream.log import Log, Output, partition_of
-from stream.records import Hit, decode, encode
+from stream.log import Output, partition_of
+from stream.records import Hit, encode
 from stream.topics import HITS, PAGES
 
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -32,16 +32,6 @@ def page_outputs(archived: ArchivedPage, partitions: int) -> list[Output]:
         hit_output(archived.hit, partitions),
         Output(PAGES, at, page.site.encode(), encode(page), page_headers(page)),
     ]
-
-
-def imported_hits(log: Log) -> set[str]:
-    """Ids of the hits whose pages came from an archive: one pass over `hits`. Raises UnknownTopic, LogUnavailable."""
-    found = set()
-    for partition in range(log.topics()[HITS]):
-        for message in log.read(HITS, partition):
-            if message.value is not None and (hit := decode(Hit, message.value)).imported:
-                found.add(hit.id)
-    return found
 
 
 class Batch:

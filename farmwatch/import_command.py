@@ -41,7 +41,7 @@ def import_archives(
 
     Exit code 1: a record is broken, or no page was found, be it new or known.
     """
-    from crawler.appending import imported_hits
+    from crawler.sources.known_imports import KnownImports
     from crawler.warc_in import pages_of
     from farmwatch.hits import STDIN, binary_input
     from farmwatch.importing import Imported, Watched, import_pages
@@ -61,7 +61,8 @@ def import_archives(
     size_mib = sum(file.stat().st_size for file in files if file.is_file()) // _MIB
     with opened(config, create=True) as log, counting(size_mib, "MiB read") as advance:
         create_topics(log, config)
-        known = imported_hits(log)
+        imports = KnownImports(log)
+        imports.refresh()
         for file in files:
             with binary_input(file) as stream:
                 found = pages_of(
@@ -70,11 +71,11 @@ def import_archives(
                     now_ms=int(time.time() * 1000),
                     source=source,
                     sites=sites,
-                    known=known,
+                    known=imports.ids,
                 )
                 told = _Teller(file)
                 try:
-                    added = import_pages(log, found, known, told)
+                    added = import_pages(log, found, imports.ids, told)
                 except OSError as error:
                     raise FarmwatchError(f"{file}: cannot be read on: {error.strerror or error}") from error
                 told.summarise()

@@ -34,7 +34,7 @@ def import_pages(
 ) -> Imported:
     """Append the pages of an archive; `told` hears of each broken record.
 
-    `known` is what `imported_hits` gave; it grows by what is appended. Raises as `Log.append`, and OSError where the
+    `known` is `KnownImports.ids`; it grows by what is appended. Raises as `Log.append`, and OSError where the
     archive cannot be read on; what was appended by then stays, and is known to the next import.
     """
     partitions = log.topics()[HITS]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from crawler.appending import imported_hits
 from crawler.capture import Capture
 from crawler.jobs import Kind
 from crawler.settings import CrawlSettings
+from crawler.sources.known_imports import KnownImports
 from crawler.warc_in import pages_of
 from farmwatch.importing import Imported, import_pages
 from stream.log import Log
@@ -19,8 +19,14 @@ from tests.warc_check import write
 PARTITIONS = 2
 
 
+def _known(log: Log) -> set[str]:
+    imports = KnownImports(log)
+    imports.refresh()
+    return imports.ids
+
+
 def _import(log: Log, data: bytes) -> Imported:
-    known = imported_hits(log)
+    known = _known(log)
     return import_pages(log, pages_of(io.BytesIO(data), CrawlSettings(), now_ms=2 * 10**12, known=known), known, print)
 
 

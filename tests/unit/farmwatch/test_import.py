@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from crawler import appending
-from crawler.appending import imported_hits
 from crawler.capture import Capture
 from crawler.jobs import Kind
 from crawler.settings import CrawlSettings
+from crawler.sources.known_imports import KnownImports
 from crawler.warc_in import ArchivedPage, Skipped, pages_of
 from farmwatch.errors import Exit
 from farmwatch.importing import import_pages
@@ -28,6 +28,12 @@ from tests.front_door import PARTITIONS, Runner
 from tests.warc_check import write
 
 HTML = b"<!doctype html><html><body><p>%d</p></body></html>"
+
+
+def _known(log: Log) -> set[str]:
+    imports = KnownImports(log)
+    imports.refresh()
+    return imports.ids
 
 
 def capture(number: int, **fields: object) -> Capture:
@@ -167,12 +173,12 @@ def test_an_interrupted_import_is_made_again(tmp_path: Path, monkeypatch: pytest
             hits, pages = on(log)
             assert len(pages) == len({page.id for page in pages}) == 8
             assert len(hits) == len({hit.id for hit in hits}) == 8
-            assert imported_hits(log) == {hit.id for hit in hits}
+            assert _known(log) == {hit.id for hit in hits}
 
 
 def _import(log: MemoryLog, file: Path, batches: int) -> None:
     """Import until so many pages came."""
-    known = imported_hits(log)
+    known = _known(log)
     with file.open("rb") as stream:
 
         def found() -> Iterator[ArchivedPage | Skipped]:
