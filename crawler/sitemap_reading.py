@@ -13,7 +13,7 @@ from crawler.rows import Priority, SitemapRow, SiteRow, pack, sitemap_key, unpac
 from crawler.site_store import SiteStore
 from crawler.sitemaps import first_sitemaps, sample
 from crawler.statuses import Status, refetch_s
-from crawler.urls import host_of, is_skipped, port_of
+from crawler.urls import is_at, is_skipped
 
 
 class SitemapReading:
@@ -67,10 +67,10 @@ class SitemapReading:
         reading.read += 1
         left = max(0, settings.sitemap_files - reading.read)
         if answer.sitemap.files and depth < settings.sitemap_depth:
-            files = (url for url in answer.sitemap.files if _is_at(url, row.origin))
+            files = (url for url in answer.sitemap.files if is_at(url, row.origin))
             pending += [(url, depth + 1) for url in sample(row.site, files, left)]
         reading.pending = pending[:left]
-        pages = (url for url in answer.sitemap.pages if _is_at(url, row.origin) and not is_skipped(url))
+        pages = (url for url in answer.sitemap.pages if is_at(url, row.origin) and not is_skipped(url))
         size = settings.page_budget + row.known  # so many that enough are new, though all that are known be among them
         reading.sample = sample(row.site, [*reading.sample, *pages], size)
         self._store.state.put(sitemap_key(row.site), pack(reading))
@@ -86,8 +86,3 @@ class SitemapReading:
             if row.fetched + row.wanted >= settings.page_budget or refused >= REFUSED_CAP:
                 break
             refused += not self._discovery.add(row, url, Priority.SITEMAP, 0, rules)
-
-
-def _is_at(url: str, origin: str) -> bool:
-    """Whether a URL is on the host and the port of an origin; the scheme does not matter."""
-    return host_of(url) == host_of(origin) and port_of(url) == port_of(origin)

@@ -25,7 +25,7 @@ import xxhash
 
 from crawler.errors import UnusableUrl
 from crawler.inflating import BadEncoding, Inflater
-from crawler.urls import host_of, normalise, port_of
+from crawler.urls import host_of, is_at, normalise, port_of
 
 URLS_CAP = 50_000  # the protocol's own limit per file
 _LOC = re.compile(
@@ -98,6 +98,6 @@ def first_sitemaps(named: Sequence[str], origin: str, limit: int) -> list[str]:
             url = normalise(text, origin)
         except UnusableUrl:
             continue
-        if host_of(url) == host_of(origin) and port_of(url) == port_of(origin):
+        if is_at(url, origin):
             found[url] = None
     return list(found)[:limit] or [f"{origin}/sitemap.xml"]

@@ -109,6 +109,11 @@ def port_of(url: str) -> str:
     return "" if authority.endswith("]") else authority.rpartition(":")[2] if ":" in authority else ""
 
 
+def is_at(url: str, origin: str) -> bool:
+    """Whether a normalised URL is on the host and the port of an origin; the scheme does not matter."""
+    return host_of(url) == host_of(origin) and port_of(url) == port_of(origin)
+
+
 def site_of(url: str) -> str:
     """The site of any URL: its host name, lower case, punycode, no port. Raises UnusableUrl."""
     return host_of(normalise(url))
