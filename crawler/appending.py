@@ -6,7 +6,7 @@ append, so a hit tells that its page is there: what `KnownImports` names is not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from crawler.page_headers import page_headers
 from crawler.warc_in import ArchivedPage
@@ -39,16 +39,16 @@ class Batch:
 
     def __init__(self) -> None:
         """Empty."""
-        self._outputs: list[Output] = []
+        self._outputs: list[tuple[str, Output]] = []
         self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._outputs)
 
-    def add(self, outputs: Iterable[Output]) -> None:
-        """Hold these, too."""
+    def add(self, outputs: Iterable[Output], of: str = "") -> None:
+        """Hold these, too. `of` is the id of what they make together, if it may turn out to be there already."""
         for output in outputs:
-            self._outputs.append(output)
+            self._outputs.append((of, output))
             self._bytes += _OUTPUT_BYTES + len(output.key or b"") + len(output.value or b"")
 
     @property
@@ -56,7 +56,7 @@ class Batch:
         """Whether it is time to append: about 8 MiB, or 2,000 outputs."""
         return self._bytes >= _BATCH_BYTES or len(self._outputs) >= _BATCH_OUTPUTS
 
-    def take(self) -> list[Output]:
-        """What is held; the batch is empty then."""
+    def take(self, without: Collection[str] = ()) -> list[Output]:
+        """What is held, but for these ids; the batch is empty then."""
         outputs, self._outputs, self._bytes = self._outputs, [], 0
-        return outputs
+        return [output for of, output in outputs if of not in without]

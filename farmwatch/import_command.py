@@ -37,7 +37,7 @@ def import_archives(
     is counted by its reason. A broken record is reported with its file and offset and skipped.
 
     A record that was imported before is not appended again, for 90 days: after an interruption, import the same files
-    again.
+    again. Imports may run side by side on one machine.
 
     Exit code 1: a record is broken, or no page was found, be it new or known.
     """
@@ -47,6 +47,7 @@ def import_archives(
     from farmwatch.importing import Imported, Watched, import_pages
     from farmwatch.progress import counting
     from farmwatch.roles import create_topics
+    from farmwatch.search_locks import imports_lock
 
     if not _SOURCE.fullmatch(source):
         raise UsageError(f"--source {source!r}: use up to 32 of a-z, 0-9, '_', '.' and '-'")
@@ -61,8 +62,9 @@ def import_archives(
     size_mib = sum(file.stat().st_size for file in files if file.is_file()) // _MIB
     with opened(config, create=True) as log, counting(size_mib, "MiB read") as advance:
         create_topics(log, config)
-        imports = KnownImports(log)
-        imports.refresh()
+        imports = KnownImports(log, imports_lock(config))
+        with imports.hold():
+            pass  # what is known is passed over before it is looked into
         for file in files:
             with binary_input(file) as stream:
                 found = pages_of(
@@ -75,7 +77,7 @@ def import_archives(
                 )
                 told = _Teller(file)
                 try:
-                    added = import_pages(log, found, imports.ids, told)
+                    added = import_pages(log, found, imports, told)
                 except OSError as error:
                     raise FarmwatchError(f"{file}: cannot be read on: {error.strerror or error}") from error
                 told.summarise()

@@ -3,6 +3,10 @@
 So a hit tells that its page is there. What the log's hits say is read before the first file, and nothing they name is
 appended again: an import that was interrupted is simply made again. That costs one pass over the topic `hits`, and
 about 150 bytes of memory for each page that was ever imported. It holds as long as the log keeps its hits.
+
+Imports and searches of archives may run beside each other on one machine: each holds a lock for the time of a batch,
+so they wait for each other no longer than an append takes. Held for a whole import it would be read by nobody else
+for hours, or, with an archive from a pipe, for as long as that pipe hangs.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from crawler.appending import Batch, page_outputs
+from crawler.sources.known_imports import KnownImports
 from crawler.warc_in import ArchivedPage, Skipped
 from stream.log import Log
 from stream.topics import HITS
@@ -30,12 +35,12 @@ class Imported:
 
 
 def import_pages(
-    log: Log, found: Iterable[ArchivedPage | Skipped], known: set[str], told: Callable[[Skipped], None]
+    log: Log, found: Iterable[ArchivedPage | Skipped], imports: KnownImports, told: Callable[[Skipped], None]
 ) -> Imported:
-    """Append the pages of an archive; `told` hears of each broken record.
+    """Append the pages of an archive that are not among `imports`; `told` hears of each broken record.
 
-    `known` is `KnownImports.ids`; it grows by what is appended. Raises as `Log.append`, and OSError where the
-    archive cannot be read on; what was appended by then stays, and is known to the next import.
+    Raises as `Log.append` and `KnownImports.hold`, and OSError where the archive cannot be read on; what was appended
+    by then stays, and is known to the next import.
     """
     partitions = log.topics()[HITS]
     so_far = Imported()
@@ -43,10 +48,15 @@ def import_pages(
     ids: set[str] = set()
 
     def flush() -> None:
-        if batch:
-            log.append(batch.take())
-        known.update(ids)
-        so_far.pages += len(ids)
+        if not batch:
+            return
+        with imports.hold():
+            late = ids & imports.ids  # another process has imported them meanwhile
+            log.append(batch.take(without=late))
+            imports.ids.update(ids)
+        so_far.pages += len(ids) - len(late)
+        if late:
+            so_far.skipped["known"] += len(late)
         ids.clear()
 
     for one in found:
@@ -56,10 +66,10 @@ def import_pages(
                 told(one)
             else:
                 so_far.skipped[one.reason] += 1
-        elif one.hit.id in ids or one.hit.id in known:  # the archive holds the record twice
+        elif one.hit.id in ids or one.hit.id in imports.ids:  # the archive holds the record twice
             so_far.skipped["known"] += 1
         else:
-            batch.add(page_outputs(one, partitions))
+            batch.add(page_outputs(one, partitions), of=one.hit.id)
             ids.add(one.hit.id)
             if batch.is_full:
                 flush()

@@ -31,12 +31,12 @@ from farmwatch.config import Config
 from farmwatch.endpoints import Endpoints
 from farmwatch.errors import ConfigError, Exit, FarmwatchError, UsageError
 from farmwatch.hits import STDIN, binary_input
-from farmwatch.member_names import names_folder
 from farmwatch.messages import counted, message, one_line, put, put_json, start_logging
 from farmwatch.options import opened
 from farmwatch.progress import counting
 from farmwatch.role_names import Role
 from farmwatch.roles import create_topics
+from farmwatch.search_locks import IMPORTS_LOCK, locks_folder
 from stream.errors import StreamError
 from stream.log import Log
 from stream.metrics import Metrics
@@ -72,7 +72,7 @@ def run_search(config: Config, wanted: Wanted, *, as_json: bool, environment: Ma
     start_logging("info" if wanted.every_s is not None else "warning")
     with opened(config, create=True) as log, ExitStack() as held:
         create_topics(log, config)
-        locks = _locks(config)
+        locks = locks_folder(config)
         desk = Desk(config, wanted, log, locks, as_json=as_json)
         if wanted.every_s is None:
             code = asyncio.run(desk.once(sources, queries))
@@ -115,7 +115,7 @@ class Desk:
         self._stop: asyncio.Event | None = None
         self._interrupted = False
         self._states: dict[str, str] = {}
-        self._imports = KnownImports(log, partial(file_lock, locks / "imports.lock"))
+        self._imports = KnownImports(log, locks / IMPORTS_LOCK)
 
     def health(self) -> Health:
         """Well as long as it runs; what each source does stands in the detail."""
@@ -303,16 +303,6 @@ def _queries(file: Path, *, quiet: bool = False) -> tuple[list[Query], int]:
     if not queries:
         raise FarmwatchError(f"{file}: no query in it")
     return queries, len(bad)
-
-
-def _locks(config: Config) -> Path:
-    """The folder of files that keep searches of this log apart, on this machine. Raises FarmwatchError."""
-    folder = names_folder(config) / "search"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FarmwatchError(f"{folder}: cannot be made: {error.strerror}; make it writable") from error
-    return folder
 
 
 def _port(config: Config) -> int:

@@ -19,6 +19,20 @@ def file_lock(path: Path) -> Iterator[None]:
 
 
 @contextmanager
+def marked_lock(path: Path, mark: bytes) -> Iterator[bool]:
+    """As `file_lock`; whether who held it last did so with this `mark`, which stands in the file from now on."""
+    with path.open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        was_ours = file.read(len(mark) + 1) == mark
+        if not was_ours:
+            file.truncate(0)
+            file.write(mark)
+            file.flush()
+        yield was_ours
+
+
+@contextmanager
 def held_lock(path: Path) -> Iterator[bool]:
     """Hold the lock while the block runs, if nobody has it: whether it is ours. Raises OSError as `file_lock`."""
     with path.open("ab") as file:

@@ -222,12 +222,13 @@ class Searcher:
             self.ledger.keep(round_, [output for one in waiting for output in one.outputs])
             return list(waiting)
         with self._imports.hold():
-            self._imports.refresh()
             seen: set[str] = set()
             dealt_with = []
             for one in waiting:
                 is_known = one.imported in self._imports.ids or one.imported in seen
-                dealt_with.append(_Taken(skipped=KNOWN) if one.imported and is_known else one)
-                seen.add(one.imported)
+                dealt_with.append(_Taken(skipped=KNOWN) if is_known else one)
+                if one.imported:
+                    seen.add(one.imported)
             self.ledger.keep(round_, [output for one in dealt_with for output in one.outputs])
+            self._imports.ids |= seen
         return dealt_with

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import time
+from pathlib import Path
 
 import pytest
 from warcio.statusandheaders import StatusAndHeaders
@@ -78,7 +79,13 @@ def _serving(warc: bytes, lines: list[dict[str, str]]) -> Engine:
 
 
 def _search(
-    engine: Engine, hosts: list[str], log: MemoryLog, count: int = 40, tries: int = 5, pages: int = 3
+    engine: Engine,
+    hosts: list[str],
+    log: MemoryLog,
+    count: int = 40,
+    tries: int = 5,
+    pages: int = 3,
+    imports: KnownImports | None = None,
 ) -> Summary:
     mine = CommonCrawlSettings(
         url=engine.url, data_url=engine.url, crawl="CC-MAIN-2026-43", rate=100.0, pages=pages, count=count, tries=tries
@@ -99,7 +106,7 @@ def _search(
                 metrics=metrics,
                 patience_s=5.0,
             )
-            searcher = Searcher(source, mine, turns, PARTITIONS, metrics, KnownImports(log))
+            searcher = Searcher(source, mine, turns, PARTITIONS, metrics, imports or KnownImports(log))
             return await searcher.round(queries, Round(started_ms=1, total=len(queries)), kept=False)
 
     return asyncio.run(go())
@@ -160,6 +167,19 @@ def test_pages_that_are_there_are_not_appended_again() -> None:
     assert (second.hits, second.pages, second.skipped_reasons) == (0, 0, {"known": 3})
     assert second.outcomes["found"] == 1
     assert sum(len(list(log.read(PAGES, p))) for p in range(PARTITIONS)) == 2
+
+
+def test_a_search_knows_what_it_and_others_appended(tmp_path: Path) -> None:
+    """Rounds of one process, and another process in between: each record is appended once, whoever holds the lock."""
+    warc, lines = _warc(4)
+    log = MemoryLog()
+    log.create(all_topics(PARTITIONS, "e"))
+    ours, other = (KnownImports(log, tmp_path / "lock") for _ in range(2))
+    with _serving(warc, lines) as engine:
+        rounds = [(1, ours), (2, ours), (3, other), (3, ours), (4, ours)]
+        appended = [_search(engine, ["a.example"], log, count=n, imports=by).pages for n, by in rounds]
+    assert appended == [1, 1, 1, 0, 1]
+    assert sum(len(list(log.read(PAGES, p))) for p in range(PARTITIONS)) == 4
 
 
 def test_a_record_that_could_not_be_had_fails_its_query() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +21,9 @@ from crawler.sources.known_imports import KnownImports
 from crawler.warc_in import ArchivedPage, Skipped, pages_of
 from farmwatch.errors import Exit
 from farmwatch.importing import import_pages
+from filters.epoch import feature_epoch
+from filters.settings import MeasureSettings
+from stream.errors import LogUnavailable
 from stream.log import Log, Output, partition_of
 from stream.memory_log import MemoryLog
 from stream.opening import open_log
@@ -30,10 +35,10 @@ from tests.warc_check import write
 HTML = b"<!doctype html><html><body><p>%d</p></body></html>"
 
 
-def _known(log: Log) -> set[str]:
+def _known(log: Log) -> KnownImports:
     imports = KnownImports(log)
-    imports.refresh()
-    return imports.ids
+    with imports.hold():
+        return imports
 
 
 def capture(number: int, **fields: object) -> Capture:
@@ -173,24 +178,121 @@ def test_an_interrupted_import_is_made_again(tmp_path: Path, monkeypatch: pytest
             hits, pages = on(log)
             assert len(pages) == len({page.id for page in pages}) == 8
             assert len(hits) == len({hit.id for hit in hits}) == 8
-            assert _known(log) == {hit.id for hit in hits}
+            assert _known(log).ids == {hit.id for hit in hits}
 
 
 def _import(log: MemoryLog, file: Path, batches: int) -> None:
     """Import until so many pages came."""
-    known = _known(log)
+    imports = _known(log)
     with file.open("rb") as stream:
 
         def found() -> Iterator[ArchivedPage | Skipped]:
-            for number, one in enumerate(pages_of(stream, CrawlSettings(), now_ms=2 * 10**12, known=known)):
+            for number, one in enumerate(pages_of(stream, CrawlSettings(), now_ms=2 * 10**12, known=imports.ids)):
                 if number == batches:
                     raise _Interrupted
                 yield one
 
         try:
-            import_pages(log, found(), known, lambda bad: pytest.fail(bad.reason))
+            import_pages(log, found(), imports, lambda bad: pytest.fail(bad.reason))
         except _Interrupted:
             return
+
+
+def _pages(file: Path) -> list[ArchivedPage | Skipped]:
+    with file.open("rb") as stream:
+        return list(pages_of(stream, CrawlSettings(), now_ms=2 * 10**12))
+
+
+def test_imports_that_began_together_append_a_record_once(tmp_path: Path) -> None:
+    """Both had read what is known before either appended: the later one finds it out at its batch, and counts it."""
+    (file,) = write(tmp_path, [capture(number) for number in range(5)])
+    pages = _pages(file)
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        first, second = (KnownImports(log, tmp_path / "lock") for _ in range(2))
+        for imports in (first, second):
+            with imports.hold():
+                assert imports.ids == set()
+        done = [import_pages(log, some, imports, print) for some, imports in ((pages[:3], first), (pages, second))]
+        assert [one.pages for one in done] == [3, 2] and done[1].skipped == {"known": 3}
+        assert len(on(log)[1]) == 5 and first.ids < second.ids
+
+
+def test_who_imports_alone_reads_the_log_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only after another one held the lock, or an append failed, are hits read again: on Kafka that is slow."""
+    (file,) = write(tmp_path, [capture(number) for number in range(6)])
+    pages = _pages(file)
+    looks: list[str] = []
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        end, append = log.end, log.append
+
+        def looked(topic: str) -> list[int]:
+            looks.append(topic)
+            return end(topic)
+
+        monkeypatch.setattr(log, "end", looked)
+        ours, other = (KnownImports(log, tmp_path / "lock") for _ in range(2))
+        for number in range(3):
+            import_pages(log, pages[number : number + 1], ours, print)
+        assert len(looks) == 1
+        import_pages(log, pages[3:4], other, print)
+        import_pages(log, pages[4:5], ours, print)
+        assert len(looks) == 3
+
+        def lost(outputs: Sequence[Output]) -> None:
+            append(outputs)
+            raise LogUnavailable("it may have happened")
+
+        with monkeypatch.context() as patched, pytest.raises(LogUnavailable):
+            patched.setattr(log, "append", lost)
+            import_pages(log, pages[5:], ours, print)
+        assert import_pages(log, pages, ours, print).pages == 0
+        assert len(looks) == 4 and len(on(log)[1]) == 6
+
+
+def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> None:
+    """Three imports of one file at once, a page a batch: every page and its hit are there once, and told once."""
+    (file,) = write(tmp_path / "warc", [capture(number) for number in range(40)])
+    url = f"sqlite:{tmp_path / 'log'}"
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS, feature_epoch(MeasureSettings())))
+    code = (
+        "import sys; from crawler import appending; from crawler.sources.known_imports import KnownImports\n"
+        "from farmwatch import importing; from farmwatch.__main__ import main\n"
+        "appending._BATCH_BYTES = 1\n"
+        "do = importing.import_pages\n"
+        "def when_all_are_here(*given):\n"
+        "    print('ready', file=sys.stderr, flush=True); sys.stdin.readline()\n"
+        "    return do(*given)\n"
+        "importing.import_pages = when_all_are_here\n"
+        f"sys.argv = ['farmwatch', 'import', {str(file)!r}, '--json', '--log', {url!r}, *sys.argv[1:]]\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", code, "--set", f"log.partitions={PARTITIONS}"]
+    root = Path(__file__).resolve().parents[3]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    imports = [subprocess.Popen(command, cwd=root, text=True, **pipes) for _ in range(3)]  # type: ignore[call-overload]
+    for one in imports:
+        assert one.stderr.readline() == "ready\n"
+    for one in imports:
+        one.stdin.write("\n")
+        one.stdin.flush()
+    told = [json.loads(one.communicate(timeout=60)[0]) for one in imports]
+    assert sum(one["pages"] for one in told) == 40 and sum(one["skipped"] for one in told) == 80
+    with closing(open_log(url)) as log:
+        hits, pages = on(log)
+    assert len(pages) == len({page.id for page in pages}) == len(hits) == 40
+
+
+def test_a_lock_that_cannot_be_made_is_told(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
+    """The file and what to do, before anything is appended."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    (tmp_path / "log" / "search" / "imports.lock").mkdir(parents=True)
+    ran = farmwatch("import", archives[0], "--log", url)
+    assert ran.code == Exit.UNAVAILABLE and "imports.lock: cannot be written" in ran.err
+    with closing(open_log(url)) as log:
+        assert on(log) == ([], [])
 
 
 def test_a_record_twice_in_one_batch_is_one_page(tmp_path: Path) -> None:
@@ -201,7 +303,7 @@ def test_a_record_twice_in_one_batch_is_one_page(tmp_path: Path) -> None:
     with closing(MemoryLog()) as log:
         log.create(all_topics(PARTITIONS, "e"))
         with twice.open("rb") as stream:
-            done = import_pages(log, pages_of(stream, CrawlSettings(), now_ms=2 * 10**12), set(), print)
+            done = import_pages(log, pages_of(stream, CrawlSettings(), now_ms=2 * 10**12), _known(log), print)
     assert (done.pages, done.skipped, done.broken) == (1, {"known": 1}, 0)
 
 
@@ -222,5 +324,5 @@ def test_small_pages_do_not_make_a_large_batch(tmp_path: Path, monkeypatch: pyte
             append(outputs)
 
         monkeypatch.setattr(log, "append", watched)
-        assert import_pages(log, (ArchivedPage(0, hit, page.page) for hit in hits), set(), print).pages == 5000
+        assert import_pages(log, (ArchivedPage(0, hit, page.page) for hit in hits), _known(log), print).pages == 5000
     assert sum(sizes) == 10_000 and max(sizes) <= 2000
