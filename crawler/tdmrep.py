@@ -12,6 +12,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from crawler.path_patterns import PathPattern, target_of
@@ -19,6 +20,7 @@ from crawler.path_patterns import PathPattern, target_of
 RULES_CAP = 1000
 PATTERNS_CAP = 65_536  # characters of all locations together: what bounds the time of a match
 POLICY_CAP = 500  # characters kept of the URL of a policy
+_KEPT = 32  # files that are kept as they were read; of 64 KiB, the fetcher's cap, the worst one takes a MiB so
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
 
@@ -33,14 +35,15 @@ class TdmRule:
 
 
 class TdmRep:
-    """The rules of one site."""
+    """The rules of one site. It does not change."""
 
     def __init__(self, rules: list[TdmRule]) -> None:
         """Take rules in their order."""
         self.rules = tuple(rules)
-        self._patterns = [(_pattern(rule.location), rule) for rule in rules]
+        self._patterns = tuple((_pattern(rule.location), rule) for rule in rules)
 
     @classmethod
+    @lru_cache(_KEPT)  # a crawl asks for each page of a site anew
     def parse(cls, body: bytes) -> TdmRep:
         """Read a file. Never raises: what is no such file has no rules; what lies beyond the caps is not read."""
         try:
