@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
-from crawler.jobs import Answer
+from crawler.jobs import Answer, Kind
 from crawler.rows import SiteRow
 from crawler.settings import CrawlSettings
 
 _DOUBLINGS = 20
+_FILES = {Kind.ROBOTS: "robots.txt", Kind.TDMREP: "tdmrep.json", Kind.SITEMAP: "sitemap"}
 
 
 def asked_until(answer: Answer, settings: CrawlSettings) -> int:
@@ -35,7 +36,7 @@ def park(row: SiteRow, answer: Answer, settings: CrawlSettings, least_s: float =
 def hold(row: SiteRow, answer: Answer, wait_s: float) -> None:
     """Leave a site alone for `wait_s` seconds from the request, without holding the failure against it."""
     row.parked_until = max(row.parked_until, answer.started_ms + int(1000 * wait_s))
-    row.parked_why = answer.reason
+    row.parked_why = _why(answer)
     row.next_start = max(row.next_start, row.parked_until)
 
 
@@ -48,6 +49,12 @@ def release(row: SiteRow, now_ms: int) -> None:
     """End a park whose time is over."""
     if row.parked_until <= now_ms:
         row.parked_until, row.parked_why = 0, ""
+
+
+def _why(answer: Answer) -> str:
+    """The reason of a failure; where a server answered, and to no page, as `where:what`: robots.txt:http_503."""
+    where = "" if answer.unreachable else _FILES.get(answer.job.kind, "")
+    return f"{where}:{answer.reason}" if where else answer.reason
 
 
 def _ended(answer: Answer) -> int:

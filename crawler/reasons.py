@@ -65,7 +65,7 @@ PAGES: Mapping[str, Meaning] = {
     "bad_url": Meaning("no request can be made of the URL"),
     "bad_encoding": Meaning("the body cannot be inflated as its Content-Encoding says", _MENDED),
     "bad_response": Meaning("the answer is no HTTP", _MENDED),
-    "http_429": Meaning("too many requests, says the server: the host is parked", _AGAIN),
+    "http_429": Meaning("too many requests, said the server: the host was parked", _AGAIN),
     "http_5xx": Meaning("the server failed", _AGAIN),
     "http_4xx": Meaning("gone, forbidden, or never there", "crawl.refetch_error_s asks again"),
     "http_3xx": Meaning("a redirect without a place to go to", _MENDED),
@@ -76,7 +76,14 @@ REASONS: Mapping[str, Meaning] = {**STOPS, **PAGES}
 
 
 def meaning_of_reason(reason: str) -> Meaning:
-    """What a reason word means; of a status without a line of its own, what its class means."""
+    """What a reason word means; of a status without a line of its own, what its class means.
+
+    That of a parked host may say where it failed, if that was no page: `robots.txt:http_503`.
+    """
+    where, _, word = reason.rpartition(":")
+    if where:
+        meaning = meaning_of_reason(word)
+        return Meaning(f"{where} could not be had: {meaning.text}", meaning.passes)
     known = REASONS.get(reason)
     if known is None and (status := _HTTP.fullmatch(reason)):
         known = REASONS.get(f"http_{status[1][0]}xx")

@@ -38,7 +38,7 @@ def frontier(
     """The frontier as it is committed: sites by state, URLs by status, what has been due for longest, what is parked.
 
     Active sites have something to do now, resting ones wait for a hit or for the day on which their pages are asked for
-    again. What a running crawl has under way still counts as due.
+    again, or their sitemaps are read anew. What a running crawl has under way still counts as due.
 
     JSON: one object; of --parked and --stopped one a line. Times are milliseconds UTC.
     """
@@ -137,10 +137,11 @@ def _tell(report: FrontierReport, now_ms: int) -> None:
             title="stopped",
         )
     if report.revisits:
+        others = "" if len(report.revisits) == sites["resting"] else "; others wait for a hit, or to read sitemaps anew"
         put_table(
             ("site", "asked again", "pages known"),
             ((each.site, when(each.revisit_at, now_ms), each.fetched) for each in report.revisits),
-            title="resting until they are asked again, the next first",
+            title=f"resting, {counted(sites['resting'], 'site')}: with pages to ask for again, the next first{others}",
         )
     several = [line for line in report.domains if line.sites > 1]
     if several:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from crawler.jobs import Kind, Outcome
 from tests.crawl_driver import hits_of
@@ -28,6 +29,30 @@ def test_a_park_says_until_when_and_why() -> None:
     site.step()
     assert (site.row.parked_until, site.row.parked_why, site.row.park_level) == (0, "", 0)
     assert (site.totals.parked, site.totals.resting) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("failed", "why"),
+    [
+        (fail("http_503", status=503, unreachable=False), "robots.txt:http_503"),
+        (fail("timeout"), "timeout"),
+    ],
+)
+def test_a_park_says_that_robots_txt_failed(failed: dict[str, object], why: str) -> None:
+    """Where the server answered, but not with robots.txt, no page failed; where nobody answers, the host did."""
+    site = Site(use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/1"))
+    assert site.step(**failed).kind is Kind.ROBOTS
+    assert site.row.parked_why == why
+
+
+def test_a_park_says_which_other_file_failed() -> None:
+    """So do tdmrep.json and sitemaps: what the site was parked over is no page."""
+    site = Site(ask_tdmrep=True)
+    site.hits(*hits_of("http://a.test/1"))
+    site.robots()
+    assert site.step(**BUSY).kind is Kind.TDMREP
+    assert site.row.parked_why == "tdmrep.json:http_429"
 
 
 def test_failures_in_a_row_wait_twice_as_long_whatever_page_failed() -> None:

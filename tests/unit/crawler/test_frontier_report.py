@@ -57,7 +57,7 @@ def test_the_sums_are_those_of_the_rows() -> None:
     }
     assert report.queued_in == {"hits": 4, "sitemaps": 0, "links": 0, "again": 0}
     assert (report.due, report.fetched) == (2, 1)
-    assert (report.parked_reasons, report.stopped_reasons) == ({"http_503": 1}, {"crawl_delay": 1})
+    assert (report.parked_reasons, report.stopped_reasons) == ({"robots.txt:http_503": 1}, {"crawl_delay": 1})
 
 
 def test_the_lists_say_who_waits_for_what() -> None:
@@ -69,7 +69,7 @@ def test_the_lists_say_who_waits_for_what() -> None:
         ("y.farm.co.uk", 7000),
     ]
     (parked,) = report.parked_sites
-    assert (parked.site, parked.parked_why) == ("parked.test", "http_503")
+    assert (parked.site, parked.parked_why) == ("parked.test", "robots.txt:http_503")
     assert parked.parked_until > site.now + 1_700_000
     (stopped,) = report.stopped_sites
     assert (stopped.site, stopped.stopped_why, stopped.queued) == ("slow.test", "crawl_delay", 0)

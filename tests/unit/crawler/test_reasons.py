@@ -87,6 +87,12 @@ def test_a_status_without_a_line_means_what_its_class_does() -> None:
     assert in_words("robots") == "robots: robots.txt forbids the URL"
 
 
+def test_what_failed_stands_before_what_it_means() -> None:
+    """A host parked over its robots.txt says so, in the word and in plain words; what passes is the word's own."""
+    assert in_words("robots.txt:http_503") == "robots.txt:http_503: robots.txt could not be had: the server failed"
+    assert meaning_of_reason("sitemap:http_429").passes == PAGES["http_429"].passes
+
+
 def test_meanings_name_settings_that_exist() -> None:
     """Every crawl.… in a meaning, and on the page, is a setting."""
     known = set(settings_of(Config))

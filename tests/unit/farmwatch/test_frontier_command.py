@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -31,6 +32,22 @@ def output(topic: str, record: Record) -> Output:
 def hit(url: str, **fields: object) -> Hit:
     """A hit; `fields` replace some of it."""
     return msgspec.structs.replace(make_hit({"url": url}), **fields)
+
+
+def log_with(folder: Path, *sites: SiteRow) -> str:
+    """URL of a log whose frontier has these sites."""
+    url = f"sqlite:{folder / 'log'}"
+    rows: dict[int, list[Change]] = {}
+    for row in sites:
+        rows.setdefault(partition_of(row.site, PARTITIONS), []).append(Change(site_key(row.site), pack(row)))
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS, "epoch"))
+        member = log.join("crawl", [HITS], member="0", store=FRONTIER_STORE)
+        while not member.assignment():
+            member.poll(0.05, 1, 1)
+        member.commit(Commit(state=rows))
+        member.close()
+    return url
 
 
 @pytest.fixture
@@ -121,22 +138,34 @@ def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str, json:
 
 def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_path: Path) -> None:
     """So do --stopped and --site, JSON or not."""
-    url = f"sqlite:{tmp_path / 'log'}"
-    rows: dict[int, list[Change]] = {}
-    for number in range(3):
-        row = SiteRow(f"s{number}.example", "http://x", stopped="unreachable", urls=[0] * len(Status))
-        rows.setdefault(partition_of(row.site, PARTITIONS), []).append(Change(site_key(row.site), pack(row)))
-    with closing(open_log(url)) as log:
-        log.create(all_topics(PARTITIONS, "epoch"))
-        member = log.join("crawl", [HITS], member="0", store=FRONTIER_STORE)
-        while not member.assignment():
-            member.poll(0.05, 1, 1)
-        member.commit(Commit(state=rows))
-        member.close()
+    rows = [SiteRow(f"s{n}.example", "http://x", stopped="unreachable", urls=[0] * len(Status)) for n in range(3)]
+    url = log_with(tmp_path, *rows)
     for json_too in ((), ("--json",)):
         ran = farmwatch("frontier", "--stopped", "--limit", "2", "--log", url, *json_too)
         assert "2 of 3 sites; --limit shows more" in ran.err
         assert farmwatch("frontier", "--stopped", "--limit", "3", "--log", url, *json_too).err == ""
+
+
+def test_who_rests_without_a_page_to_ask_for_is_accounted_for(farmwatch: Runner, tmp_path: Path) -> None:
+    """The list names the number of all that rest, and says what those wait for that are not in it, if there are any."""
+    later = int(time.time() * 1000) + 3_600_000
+    pages = [SiteRow(f"page{n}.example", "http://x", sitemaps_done=True, revisit_at=later, fetched=1) for n in range(2)]
+    ran = farmwatch("frontier", "--log", log_with(tmp_path / "a", *pages))
+    assert "2 resting" in ran.out and "# resting, 2 sites: with pages to ask for again, the next first\n" in ran.out
+    alone = SiteRow("alone.example", "http://x", sitemaps_done=True, sitemaps_at=later)
+    out = farmwatch("frontier", "--log", log_with(tmp_path / "b", *pages, alone)).out
+    assert "# resting, 3 sites: with pages to ask for again, the next first; others wait for a hit, or to read" in out
+    assert "page1.example" in out and "alone.example\t" not in out
+
+
+def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path) -> None:
+    """In the list and of the site alone: it is robots.txt that could not be had, and why."""
+    later = int(time.time() * 1000) + 3_600_000
+    row = SiteRow("a.example", "http://x", parked_until=later, parked_why="robots.txt:http_503", queued=1, wanted=1)
+    url = log_with(tmp_path, row)
+    said = "robots.txt could not be had: the server failed"
+    assert f"\trobots.txt:http_503\t{said}\t1\n" in farmwatch("frontier", "--parked", "--log", url).out
+    assert f"): robots.txt:http_503: {said}\n" in farmwatch("frontier", "--site", "a.example", "--log", url).out
 
 
 def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) -> None:
