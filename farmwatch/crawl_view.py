@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from farmwatch.crawl_watch import CrawlFigures
@@ -24,26 +23,27 @@ def status_line(figures: CrawlFigures) -> str:
 
 
 def drawn(figures: CrawlFigures, where: str, most_in_flight: int) -> RenderableType:
-    """The view: one fact a row. `where` is the log, `most_in_flight` how many requests may be under way."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
+    """The view: one fact a line, each cut at the width of the terminal.
+
+    `where` is the log, `most_in_flight` how many requests may be under way.
+    """
+    fetched, rate = f"{figures.fetched_now:,} fetched", f"{figures.recent_per_s:.1f}/s over the last minute"
+    facts = {
+        "pages": f"{fetched}, {rate}, {size(figures.received_bytes)}",
+        "in flight": f"{figures.in_flight} of {most_in_flight} requests at most",
+        "sites": _sites(figures, " · "),
+        "due": _due(figures),
+        "left": f"{figures.queued:,} URLs queued{_left(figures)}",
+        "last minute": _outcomes(figures),
+    }
     if not figures.partitions:
-        table.add_row("waiting", Text("for the log to give this process its partitions"))
-    table.add_row(
-        "pages",
-        Text(
-            f"{figures.fetched_now:,} fetched, {figures.recent_per_s:.1f}/s over the last minute,"
-            f" {size(figures.received_bytes)}"
-        ),
-    )
-    table.add_row("in flight", Text(f"{figures.in_flight} of {most_in_flight} requests at most"))
-    table.add_row("sites", Text(_sites(figures, " · ")))
-    table.add_row("due", Text(_due(figures)))
-    table.add_row("left", Text(f"{figures.queued:,} URLs queued{_left(figures)}"))
-    table.add_row("last minute", Text(_outcomes(figures)))
-    heading = Text(one_line(f"crawl on {where}, {lasting(figures.running_s)}"), style="bold")
-    return Group(heading, table)
+        facts = {"waiting": "for the log to give this process its partitions", **facts}
+    heading = _line((one_line(f"crawl on {where}, {lasting(figures.running_s)}"), "bold"))
+    return Group(heading, *(_line((f"{name:<13}", "bold"), fact) for name, fact in facts.items()))
+
+
+def _line(*parts: str | tuple[str, str]) -> Text:
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
 class CrawlView:

@@ -55,9 +55,9 @@ def page(number: int, outcome: str, reason: str = "") -> Output:
     return Output(PAGES, 0, b"a.test", encode(record))
 
 
-def rendered(figures: CrawlFigures) -> str:
+def rendered(figures: CrawlFigures, width: int = 100) -> str:
     """The view as text."""
-    console = Console(record=True, width=100, file=io.StringIO())
+    console = Console(record=True, width=width, file=io.StringIO())
     console.print(drawn(figures, "sqlite:folder", 64))
     return console.export_text()
 
@@ -76,6 +76,16 @@ def test_the_view_has_every_figure() -> None:
     ):
         assert part in text
     assert "waiting" not in text
+
+
+@pytest.mark.parametrize("width", [20, 50, 72])
+def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
+    """Each fact stays on its line, whatever there is to tell: what is too long ends in an ellipsis."""
+    outcomes = {f"a_long_reason_number_{n}": 1000 for n in range(8)}
+    figures = CrawlFigures(partitions=1, next_parked=f"{'a' * 200}.test, timeout", next_due_ms=5000, outcomes=outcomes)
+    lines = rendered(figures, width).splitlines()
+    assert [line.split()[0] for line in lines] == ["crawl", "pages", "in", "sites", "due", "left", "last"]
+    assert max(map(len, lines)) == width and lines[-1].endswith("…")
 
 
 def test_a_view_without_partitions_says_what_it_waits_for() -> None:
