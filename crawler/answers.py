@@ -61,8 +61,10 @@ class Answers:
         row.next_start = max(answer.started_ms + int(1000 * max(row.delay_s, slow_s)), row.parked_until)
 
     def _take(self, row: SiteRow, answer: Answer) -> None:
-        if row.stopped and answer.job.kind is not Kind.PAGE:
-            return  # it was under way when the stop came: nobody wants to know any more
+        if row.stopped and answer.job.kind is not Kind.PAGE:  # it was under way when the stop came
+            if answer.transient:  # what it asks for holds should the stop be taken back
+                park(row, answer, self._settings)
+            return
         if answer.unreachable:
             row.failures += 1
         elif answer.status:

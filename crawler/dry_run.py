@@ -19,7 +19,7 @@ import msgspec
 
 from crawler.errors import UnusableUrl
 from crawler.frontier import Frontier
-from crawler.frontier_report import QUEUES, require_readable, rows_of
+from crawler.frontier_report import QUEUES, require_readable, rows_of, sites_of
 from crawler.guard import is_public
 from crawler.jobs import Answer, Job, Kind, Outcome
 from crawler.registrable import registrable_domain
@@ -279,7 +279,7 @@ class DryRun:
         yield from due
         room = most - len(due)
         seen = set(due)
-        for key, _ in rows_of(state, site_key("")) if room > 0 else ():
+        for key, _ in sites_of(state) if room > 0 else ():
             site = site_of_key(key)
             if site not in seen:
                 yield site

@@ -14,7 +14,17 @@ from dataclasses import dataclass, field
 import msgspec
 
 from crawler.errors import OldFrontier
-from crawler.rows import FORMAT, QUEUE, TOTALS_KEY, Priority, SiteRow, Totals, site_key, unpack
+from crawler.rows import (
+    FORMAT,
+    TOTALS_KEY,
+    Priority,
+    SiteRow,
+    Totals,
+    beyond_site,
+    is_site_key,
+    queue_prefix,
+    unpack,
+)
 from crawler.settings import CrawlSettings
 from crawler.site_store import SiteStore
 from crawler.statuses import Status
@@ -22,7 +32,6 @@ from stream.log import StateReader
 from stream.state import KeyedState
 
 _PAGE = 1000  # rows read at a time
-_SITES = site_key("")
 _STATES = ("active", "parked", "resting", "stopped")
 QUEUES = {Priority.HIT: "hits", Priority.SITEMAP: "sitemaps", Priority.LINK: "links", Priority.AGAIN: "again"}
 
@@ -135,11 +144,12 @@ class FrontierReader:
         """Read a partition. Raises OldFrontier."""
         require_readable(state)
         lines = SiteLines(state, self._settings, self._now)
-        for _, value in rows_of(state, _SITES):
-            self._count(lines.line(unpack(SiteRow, value)))
-        for key, _ in rows_of(state, QUEUE):
-            self._report.queued += 1
-            self._report.queued_in[QUEUES[Priority(key[-9])]] += 1  # behind the site's name, before the number
+        for _, value in sites_of(state):
+            row = unpack(SiteRow, value)
+            self._count(lines.line(row))
+            for key, _ in rows_of(state, queue_prefix(row.site)) if row.queued else ():
+                self._report.queued += 1
+                self._report.queued_in[QUEUES[Priority(key[-9])]] += 1  # before the number
 
     def report(self) -> FrontierReport:
         """What was read so far."""
@@ -206,6 +216,16 @@ def require_readable(state: StateReader) -> None:
         raise OldFrontier(
             "the frontier in this log was written by another version of farmwatch: look at it with that version"
         )
+
+
+def sites_of(state: StateReader) -> Iterator[tuple[bytes, bytes]]:
+    """The keys and the packed rows of all sites, one look-up each: what else is known of a site is passed over."""
+    after = TOTALS_KEY
+    while found := state.scan(b"", 1, after):
+        key = found[0][0]
+        if is_site_key(key):
+            yield found[0]
+        after = beyond_site(key)
 
 
 def rows_of(state: StateReader, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.rows import QUEUE, TOTALS_KEY, refuse_other_format
+from crawler.rows import TOTALS_KEY, is_queue_key, refuse_other_format
 from stream.log import Log
 from stream.topics import FRONTIER_STORE
 
@@ -14,5 +14,5 @@ def queued_pages(log: Log, partition: int, store: str = FRONTIER_STORE) -> Itera
     for key, value in log.scan_state(store, partition):
         if key == TOTALS_KEY:
             refuse_other_format(value, f"partition {partition} of the store {store!r}")
-        elif key.startswith(QUEUE):
+        elif is_queue_key(key):
             yield value.hex()

@@ -3,15 +3,16 @@
 | key | row | due index |
 |---|---|---|
 | `\\0totals` | Totals of the partition | |
-| `s` site | SiteRow: one per site | when it is to be looked at next |
-| `u` site page | UrlRow: one per known URL | |
-| `q` site priority number | the page: the queue of those to fetch, in the order of the keys | |
-| `v` site time page | nothing: those to ask for again, in the order of time | |
-| `r` site | text of robots.txt | |
-| `t` site | text of tdmrep.json | |
-| `m` site | SitemapRow: while sitemaps are read | |
+| site `\\0` | SiteRow: one per site | when it is to be looked at next |
+| site `\\0m` | SitemapRow: while sitemaps are read | |
+| site `\\0q` priority number | the page: the queue of those to fetch, in the order of the keys | |
+| site `\\0r` | text of robots.txt | |
+| site `\\0t` | text of tdmrep.json | |
+| site `\\0u` page | UrlRow: one per known URL | |
+| site `\\0v` time page | nothing: those to ask for again, in the order of time | |
 
-A page stands in keys as the 16 bytes of its page id: there are millions of them.
+The site comes first, so that all a claim reads, and all an answer changes, are neighbours on the disk. A page stands in
+keys as the 16 bytes of its page id: there are millions of them.
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ import msgspec
 from crawler.errors import OldFrontier
 from crawler.statuses import Status
 
-FORMAT = 2  # of rows and keys; 1 had page ids in hexadecimal, and URLs in the queue
+FORMAT = 3  # of rows and keys; 2 had the kind of a row before its site, 1 page ids in hexadecimal
 TOTALS_KEY = b"\0totals"  # sorts before all others, so that it is the first row of a scan
-QUEUE = b"q\0"  # what the keys of all queues begin with
 
 
 class Priority(enum.IntEnum):
@@ -184,18 +184,33 @@ def refuse_other_format(totals: bytes | None, where: str) -> None:
 
 
 def site_key(site: str) -> bytes:
-    """Key of a SiteRow."""
-    return b"s\0" + site.encode()
+    """Key of a SiteRow: the first of a site's keys."""
+    return site.encode() + b"\0"
 
 
 def site_of_key(key: bytes) -> str:
-    """The site of a SiteRow's key."""
-    return key[2:].decode()
+    """The site of any key but that of the totals."""
+    return key[: key.index(0)].decode()
+
+
+def is_site_key(key: bytes) -> bool:
+    """Whether it is the key of a SiteRow."""
+    return 0 < key.index(0) == len(key) - 1
+
+
+def is_queue_key(key: bytes) -> bool:
+    """Whether it is the key of a place in a queue."""
+    return key[key.index(0) + 1 :].startswith(b"q")
+
+
+def beyond_site(key: bytes) -> bytes:
+    """What sorts behind all keys of the site that a key belongs to, and before those of the next."""
+    return key[: key.index(0) + 1] + b"\xff"
 
 
 def url_key(site: str, page: bytes) -> bytes:
     """Key of a UrlRow."""
-    return b"u\0%s\0%s" % (site.encode(), page)
+    return b"%s\0u%s" % (site.encode(), page)
 
 
 def page_of_url_key(key: bytes) -> bytes:
@@ -205,7 +220,7 @@ def page_of_url_key(key: bytes) -> bytes:
 
 def queue_prefix(site: str) -> bytes:
     """What the keys of a site's queue begin with."""
-    return b"%s%s\0" % (QUEUE, site.encode())
+    return b"%s\0q" % site.encode()
 
 
 def queue_key(site: str, priority: int, number: int) -> bytes:
@@ -215,7 +230,7 @@ def queue_key(site: str, priority: int, number: int) -> bytes:
 
 def revisit_prefix(site: str) -> bytes:
     """What the keys of a site's URLs to ask for again begin with."""
-    return b"v\0%s\0" % site.encode()
+    return b"%s\0v" % site.encode()
 
 
 def revisit_key(site: str, due: int, page: bytes) -> bytes:
@@ -231,14 +246,14 @@ def revisit_of_key(site: str, key: bytes) -> tuple[int, bytes]:
 
 def robots_key(site: str) -> bytes:
     """Key of the text of a robots.txt."""
-    return b"r\0" + site.encode()
+    return b"%s\0r" % site.encode()
 
 
 def tdm_key(site: str) -> bytes:
     """Key of the text of a tdmrep.json."""
-    return b"t\0" + site.encode()
+    return b"%s\0t" % site.encode()
 
 
 def sitemap_key(site: str) -> bytes:
     """Key of a SitemapRow."""
-    return b"m\0" + site.encode()
+    return b"%s\0m" % site.encode()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from crawler.rows import TOTALS_KEY, SiteRow, Totals, site_key, unpack
+from crawler.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
 from stream.clock import Clock, wall_ms
 from stream.log import At, Commit, Member, Message, Output, StateReader
 from stream.metrics import Metrics
@@ -172,7 +172,7 @@ def _all_are_parked(totals: Iterable[Totals]) -> bool:
 def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
     """When the site is asked again that is due first, with its name and why it is parked."""
     for key, value, due_ms in state.due(at_ms, 1):
-        if key.startswith(site_key("")):
+        if is_site_key(key):
             row = unpack(SiteRow, value)
             if row.parked_why:
                 yield due_ms, f"{row.site}, {row.parked_why}"

@@ -11,6 +11,7 @@ from crawler.errors import UnusableUrl
 from crawler.jobs import Kind, Outcome
 from crawler.queued import queued_pages
 from crawler.robots import RobotsRules
+from crawler.rows import is_queue_key, robots_key
 from crawler.sitemaps import SitemapFile
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
@@ -253,7 +254,7 @@ def test_what_was_under_way_when_a_stop_came_leaves_no_text() -> None:
     site.decide(stop=True)
     site.answer(job, body=b"User-agent: *")
     site.walk()
-    assert not [key for key in site.committed.rows if key[:1] == b"r"] and site.row.robots_until == 0
+    assert robots_key("a.test") not in site.committed.rows and site.row.robots_until == 0
 
 
 def test_traps_end() -> None:
@@ -406,7 +407,7 @@ def test_every_hit_has_one_record_in_the_end(events: list[tuple[str, object]]) -
             for job in site.jobs():
                 if kind == "answer":
                     site.answer(job, **what)  # type: ignore[arg-type]
-        state = [key for key in site.committed.rows if key.startswith(b"q")]
+        state = [key for key in site.committed.rows if is_queue_key(key)]
         if asked:
             assert site.row.queued == len(state) and site.row.wanted <= site.row.queued
     site.walk()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from crawler.jobs import Job, Kind, Outcome
 from crawler.rows import (
+    FORMAT,
     MAY_PASS,
     TOTALS_KEY,
     Priority,
@@ -98,7 +99,7 @@ class Machine(Site):
 
     def check(self) -> None:
         """Every sum and every index agrees with the rows."""
-        wanted = Totals(format=2, urls=[0] * len(Status))
+        wanted = Totals(format=FORMAT, urls=[0] * len(Status))
         for site in self.sites():
             due = self.committed.rows[site_key(site.site)][1]
             urls = {

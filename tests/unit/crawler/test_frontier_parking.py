@@ -138,3 +138,17 @@ def test_an_excused_failure_parks_without_blame() -> None:
     site = begun()
     site.step(**fail(), excused=True)
     assert (site.row.parked_why, site.row.park_level) == ("connection", 0)
+
+
+def test_what_an_answer_asks_for_outlives_a_stop_that_is_taken_back() -> None:
+    """A Retry-After that comes while the site is stopped holds, should the site be opened again before its end."""
+    site = Site(use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/1"))
+    (job,) = site.jobs()
+    site.decide(True)
+    site.answer(job, **BUSY, retry_after_s=600.0)
+    asked_ms = site.now
+    site.decide(False)
+    site.hits(*hits_of("http://a.test/2"))
+    due = site.committed.next_due()
+    assert due is not None and due >= asked_ms + 600_000

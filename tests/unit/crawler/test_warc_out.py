@@ -352,7 +352,7 @@ def test_kill_9_loses_nothing_that_was_settled(tmp_path: Path) -> None:
             cwd=Path(__file__).parents[3],
         )
         assert process.stdout is not None
-        process.stdout.readline()
+        assert process.stdout.readline(), "it did not begin"
         time.sleep(moments.uniform(0, 0.15))
         process.send_signal(signal.SIGKILL)
         said = process.stdout.read().split()
