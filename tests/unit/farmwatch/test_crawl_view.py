@@ -163,7 +163,7 @@ def test_only_what_was_committed_is_counted() -> None:
     member.commit(
         Commit(
             outputs=[page(1, "fetched"), page(2, "fetched"), page(3, "refused", "robots")],
-            state={0: [Change(TOTALS_KEY, pack(totals)), Change(b"s\0a.test", b"x", due_at=97_000)]},
+            state={0: [Change(TOTALS_KEY, pack(totals)), Change(site_key("a.test"), b"x", due_at=97_000)]},
         )
     )
     log.join("crawl", [HITS], member="m", store="frontier").poll(0, 1, 1)  # another one takes the name
@@ -189,7 +189,7 @@ def test_the_sums_of_the_frontier_are_looked_at() -> None:
     member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
     member.poll(0, 1, 1)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
-    changes = [Change(TOTALS_KEY, pack(totals)), Change(b"s\0a.test", b"x", due_at=97_000)]
+    changes = [Change(TOTALS_KEY, pack(totals)), Change(site_key("a.test"), b"x", due_at=97_000)]
     member.commit(Commit(state={0: changes, 1: [Change(TOTALS_KEY, pack(totals))]}))
     clock.now_s += 1
     member.poll(0, 1, 1)
