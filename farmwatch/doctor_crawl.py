@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import os
 import socket
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
 
+from farmwatch.brokers import require_broker
 from farmwatch.config import Config
+from farmwatch.errors import FarmwatchError
 from farmwatch.finding import Finding, State
 from farmwatch.messages import one_line
+from stream.errors import StreamError
+from stream.topics import CONTROL
+
+if TYPE_CHECKING:
+    from crawler.sources.settings import SourceSettings
+    from crawler.sources.usage import Usage
 
 
 def contact(config: Config) -> Finding:
@@ -55,23 +67,53 @@ def ports(config: Config) -> Finding:
 
 
 def search(config: Config) -> list[Finding]:
-    """A line per source of hits that was set up: that it has what it needs. Nothing is asked of it."""
+    """A line per source of hits that was set up: that it has what it needs, and what of its quota is used.
+
+    Nothing is asked of it.
+    """
     from crawler.sources.opening import configured, open_source, settings_for
     from crawler.sources.source import SourceError
 
     findings = []
-    for name in configured(config.search, os.environ):
+    names = configured(config.search, os.environ)
+    usages = _usages(config, names)
+    for name in names:
         mine = settings_for(config.search, name)
         try:
             open_source(config.search, name, os.environ, config.crawl)
         except SourceError as error:
             findings.append(Finding("search", State.FAIL, one_line(error), "do what it says (docs/sources.md)"))
             continue
-        limits = [
-            f"{number:,} requests a {span}"
-            for span, number in (("day", mine.quota_day), ("month", mine.quota_month))
-            if number
-        ]
-        said = f"{name}: {' and '.join(limits) or 'no quota set'}, {mine.rate:g} a second at most"
+        said = f"{name}: {_quota(mine, usages.get(name))}; {mine.rate:g} a second at most"
         findings.append(Finding("search", State.OK, said))
     return findings or [Finding("search", State.OK, "no source is set up: hits come from files")]
+
+
+def _usages(config: Config, names: Sequence[str]) -> Mapping[str, Usage]:
+    """What the log has counted of each source; nothing where it cannot be read, which has a line of its own."""
+    from crawler.sources.ledger import Ledger
+    from crawler.sources.usage import Usage
+    from farmwatch.roles import log_exists, open_configured
+
+    unused = dict.fromkeys(names, Usage())
+    try:
+        if not names or not log_exists(config):
+            return unused
+        require_broker(config)
+        with closing(open_configured(config)) as log:
+            return {name: Ledger(log, name).usage for name in names} if CONTROL in log.topics() else unused
+    except (StreamError, FarmwatchError):
+        return {}
+
+
+def _quota(settings: SourceSettings, usage: Usage | None) -> str:
+    """What of a source's quota is used and left, as the search counts it; `?` where no log says how much."""
+    from crawler.sources.usage import left, used
+
+    now_s = time.time()
+    made = ["?", "?"] if usage is None else [f"{number:,}" for number in used(usage, now_s)]
+    spans = zip(made, (settings.quota_day, settings.quota_month), ("of today", "of this month"), strict=True)
+    of = [f"{done} of {limit:,} requests {span}" for done, limit, span in spans if limit]
+    said = f"{' and '.join(of)} used" if of else f"no quota set, {made[1]} requests this month"
+    still = None if usage is None else left(usage, settings, now_s)
+    return said if still is None else f"{said}, {still:,} left"

@@ -57,6 +57,12 @@ def counted(usage: Usage, now_s: float) -> Usage:
     )
 
 
+def used(usage: Usage, now_s: float) -> tuple[int, int]:
+    """Requests of this day, and of this month, as we count them."""
+    day = _day(now_s)
+    return usage.day_used if usage.day == day else 0, usage.month_used if usage.month == day[:7] else 0
+
+
 def left(usage: Usage, settings: SourceSettings, now_s: float) -> int | None:
     """Requests that are left by our counts and by what the provider says, whatever is less; None = no limit known."""
     return min((number for number, _ in _limits(usage, settings, now_s)), default=None)
@@ -128,13 +134,12 @@ def free_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
 def _limits(usage: Usage, settings: SourceSettings, now_s: float) -> list[tuple[int, float]]:
     """(requests left, Unix time of their renewal) of each limit."""
     day = _day(now_s)
+    of_day, of_month = used(usage, now_s)
     limits: list[tuple[int, float]] = []
     if settings.quota_day:
-        used = usage.day_used if usage.day == day else 0
-        limits.append((max(0, settings.quota_day - used), _start(day) + 86_400))
+        limits.append((max(0, settings.quota_day - of_day), _start(day) + 86_400))
     if settings.quota_month:
-        used = usage.month_used if usage.month == day[:7] else 0
-        limits.append((max(0, settings.quota_month - used), next_month_s(now_s)))
+        limits.append((max(0, settings.quota_month - of_month), next_month_s(now_s)))
     if usage.told_left >= 0 and usage.told_reset_ms > now_s * 1000:
         limits.append((usage.told_left, min(usage.told_reset_ms / 1000, now_s + TOLD_CAP_S)))
     return limits

@@ -110,6 +110,22 @@ def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, place: Cal
     said = json.loads(ran.out)
     assert (said["source"], said["queries"], said["unasked"], said["left"]) == ("brave", 1, 1, 0)
     assert "no request left until" in said["ended"]
+    told = farmwatch("doctor", "--log", url).out
+    assert "brave: 5 of 5 requests of this month used, 0 left; 100 a second at most" in told
+
+
+def test_the_doctor_needs_no_log_to_tell_a_quota(
+    farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path
+) -> None:
+    """Where nobody has searched yet all is left, and no log is made; one that cannot be read leaves the number open."""
+    with Engine(_engine) as engine:
+        url = place(engine)
+        assert "brave: 0 of 5 requests of this month used, 5 left;" in farmwatch("doctor", "--log", url).out
+        assert not (tmp_path / "log").exists()
+        (tmp_path / "log").mkdir()
+        (tmp_path / "log" / "log.sqlite").write_bytes(b"no database" * 1000)
+        assert "brave: ? of 5 requests of this month used; 100 a" in farmwatch("doctor", "--log", url).out
+    assert not engine.seen
 
 
 def test_a_403_is_told_in_words(farmwatch: Runner, place: Callable[[Engine], str]) -> None:
@@ -162,7 +178,8 @@ def test_a_missing_key_is_told_before_anything_is_asked(
     assert "brave needs a key: set the environment variable TEST_BRAVE" in ran.err
     lines = [line for line in doctor.out.splitlines() if line.split()[1] == "search"]
     assert any("FAIL" in line and "TEST_BRAVE" in line for line in lines)
-    assert any("OK" in line and "mojeek: no quota set, 100 a second at most" in line for line in lines)
+    said = "mojeek: no quota set, 0 requests this month; 100 a second at most"
+    assert any("OK" in line and said in line for line in lines)
 
 
 def test_a_file_without_queries_is_told(farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path) -> None:
