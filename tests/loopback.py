@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from aiohttp import web
+
+from tests.server_thread import ServerThread
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -58,27 +57,14 @@ def raw(reply: bytes) -> Handler:
     return send
 
 
-class Web:
+class Web(ServerThread):
     """`routes` maps "host/path" to a reply, a handler, or text of HTML; all else is 404. Use as a context manager."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.routes: dict[str, Reply | Handler | str] = {}
         self.seen: list[Seen] = []
         self.port = 0
-        self._loop = asyncio.new_event_loop()
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Web:
-        self._thread.start()
-        assert self._started.wait(10)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
 
     @property
     def target(self) -> str:
@@ -115,18 +101,8 @@ class Web:
         finally:
             seen.ended = time.monotonic()
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._start())
-        self._started.set()
-        self._loop.run_forever()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        self._loop.close()
-
-    async def _start(self) -> None:
+    async def serve(self) -> None:
+        """Listen on a free port."""
         runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -11,10 +11,11 @@ import contextlib
 import socket
 import ssl
 import struct
-import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+
+from tests.server_thread import ServerThread
 
 _HEAD_CAP = 65_536
 _TICK_S = 0.004
@@ -97,11 +98,12 @@ def reply(body: bytes | str = b"", status: str = "200 OK", **fields: str) -> Han
     return send
 
 
-class RawWeb:
+class RawWeb(ServerThread):
     """Serves every host name on a port of each of `addresses`, and on another of the first. It is a context manager."""
 
     def __init__(self, answer: Handler, addresses: Sequence[str] = ("127.0.0.1",)) -> None:
         """Requests are given to `answer`, which looks at the visit's host and path."""
+        super().__init__()
         self._answer = answer
         self._addresses = addresses
         self.seen: list[Seen] = []
@@ -112,22 +114,10 @@ class RawWeb:
         self.longest_round_s = 0.0  # of the loop: how late this machine is with what is due at once
         self._ticks = [0.0, 0.0, 0.0]  # when the loop last looked for requests, oldest first
         self._counts: dict[tuple[str, str], int] = {}
-        self._loop = asyncio.new_event_loop()
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> RawWeb:
-        self._thread.start()
-        assert self._started.wait(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
 
     def listen(self, context: ssl.SSLContext, address: str = "127.0.0.1") -> int:
         """Serve TLS, too; says the port."""
-        return asyncio.run_coroutine_threadsafe(self._listen(address, 0, context), self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(self._listen(address, 0, context), self.loop).result(10)
 
     def paths(self, host: str) -> list[str]:
         """Paths requested of a host, in order."""
@@ -173,17 +163,6 @@ class RawWeb:
             seen.status = visit.sent.decode("latin-1").partition(" ")[2][:3]
         return visit.keep
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._start())
-        self._started.set()
-        self._loop.run_forever()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        self._loop.close()
-
     async def _tick(self) -> None:
         """Note when the loop goes round: what is read now came after the round before the last one began."""
         while True:
@@ -193,8 +172,9 @@ class RawWeb:
             self._ticks = [*self._ticks[1:], now]
             await asyncio.sleep(_TICK_S)
 
-    async def _start(self) -> None:
-        self._ticking = self._loop.create_task(self._tick())
+    async def serve(self) -> None:
+        """Listen on the ports."""
+        self._ticking = self.loop.create_task(self._tick())
         self.port = await self._listen(self._addresses[0], 0)
         self.other_port = await self._listen(self._addresses[0], 0)
         for address in self._addresses[1:]:

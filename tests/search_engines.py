@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from aiohttp import web
+
+from tests.server_thread import ServerThread
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,27 +98,14 @@ MARGINALIA = {
 }
 
 
-class Engine:
+class Engine(ServerThread):
     """An HTTP server in a thread; `answering` decides each answer. Use as a context manager."""
 
     def __init__(self, answering: Answering) -> None:
+        super().__init__()
         self.answering = answering
         self.seen: list[Asked] = []
         self.port = 0
-        self._loop = asyncio.new_event_loop()
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Engine:
-        self._thread.start()
-        assert self._started.wait(10)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
 
     @property
     def url(self) -> str:
@@ -132,20 +118,13 @@ class Engine:
         reply = self.answering(asked)
         return web.Response(body=reply.body, status=reply.status, headers=dict(reply.headers))
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._start())
-        self._started.set()
-        self._loop.run_forever()
-        self._loop.run_until_complete(self._runner.cleanup())
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        self._loop.close()
-
-    async def _start(self) -> None:
+    async def serve(self) -> None:
+        """Listen on a free port."""
         self._runner = runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.port = runner.addresses[0][1]
+
+    async def close(self) -> None:
+        """Let go of the port: what is asked from now on is refused."""
+        await self._runner.cleanup()
