@@ -101,6 +101,7 @@ class CrawlStage(Stage):
         self._demands: dict[str, int] = {}  # site -> earliest next start (ms) that is not committed yet
         self._settled: set[str] = set()  # those of them that the batch under way writes
         self._number = 0
+        self._frontiers: dict[int, Frontier] = {}  # partition -> that of the tick under way
         self._network = NetworkWatch(settings)
         self._warc = open_warc(settings, metrics)
         self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc))
@@ -118,6 +119,7 @@ class CrawlStage(Stage):
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Apply the answers that came, and claim what is due."""
+        self._frontiers.clear()
         self._submit()  # the batch that made these claims is committed, or `lost` has dropped them
         self._settle()
         self._forget([partition for partition in self._since if partition not in contexts])
@@ -189,20 +191,27 @@ class CrawlStage(Stage):
             ctx.now_ms,
         )
 
-    def _try(self, ctx: Context, step: Callable[[Frontier, Context], T]) -> T:
-        """Take a step of the frontier whole or not at all: what an error leaves half done is dropped."""
-        trial = Context(ctx.partition, ctx.state.fork(), Meter(), ctx.now_ms)
-        result = step(self._frontier(trial), trial)
-        ctx.state.merge(trial.state)
-        ctx.outputs.extend(trial.outputs)
-        ctx.meter.merge(trial.meter)
-        return result
+    def _try(self, ctx: Context, step: Callable[[Frontier], T]) -> T:
+        """Take a step of the frontier whole or not at all: what an error leaves half done is undone."""
+        try:
+            with ctx.whole():
+                return step(self._of_tick(ctx))
+        except BaseException:
+            self._frontiers.pop(ctx.partition, None)  # it remembers what is undone
+            raise
+
+    def _of_tick(self, ctx: Context) -> Frontier:
+        """The frontier of a partition during one tick."""
+        frontier = self._frontiers.get(ctx.partition)
+        if frontier is None:
+            frontier = self._frontiers[ctx.partition] = self._frontier(ctx)
+        return frontier
 
     def _watch_network(self, answers: Iterable[Done], contexts: Mapping[int, Context], now_ms: int) -> bool:
         """Whether the failures among these answers are to be put down to our own network."""
         for number, answer in answers:
             flight = self._flights.get(number) if was_not_answered(answer) else None
-            known = flight is not None and self._frontier(contexts[flight.partition]).has_answered(answer.job.site)
+            known = flight is not None and self._of_tick(contexts[flight.partition]).has_answered(answer.job.site)
             self._network.note(answer, now_ms, has_answered=known)
         self._network.summarise(now_ms)
         return self._network.is_down(now_ms)
@@ -212,7 +221,7 @@ class CrawlStage(Stage):
         site = answer.job.site
         _count_requests(answer, ctx.meter)
         try:
-            self._demand(site, self._try(ctx, lambda frontier, _: frontier.apply(answer, excused_s=excused_s)))
+            self._demand(site, self._try(ctx, lambda frontier: frontier.apply(answer, excused_s=excused_s)))
             self._settled.add(site)
             return
         except Exception as error:
@@ -220,7 +229,7 @@ class CrawlStage(Stage):
             log.exception("answer_not_applied", site=site, kind=answer.job.kind.value)
         bare = Answer(job=answer.job, outcome=Outcome.FAILED, started_ms=answer.started_ms, reason=Stop.INTERNAL)
         try:
-            self._try(ctx, lambda frontier, _: frontier.apply(bare))
+            self._try(ctx, lambda frontier: frontier.apply(bare))
         except Exception as error:
             _must_be_ours(error)
             log.exception("site_given_up", site=site)
@@ -237,7 +246,7 @@ class CrawlStage(Stage):
         for due_at, partition, key, value in heapq.merge(*(self._due(ctx, free) for ctx in contexts.values())):
             ctx, site, busy = contexts[partition], site_of_key(key), self._busy[partition]
             try:
-                job = self._try(ctx, partial(self._claim_one, site, value, due_at))
+                job = self._try(ctx, partial(self._claim_one, ctx, site, value, due_at))
             except Exception as error:
                 _must_be_ours(error)
                 log.exception("site_given_up", site=site)
@@ -257,7 +266,7 @@ class CrawlStage(Stage):
         rows = ctx.state.due(ctx.now_ms, limit + len(busy))
         return [(at, ctx.partition, key, value) for key, value, at in rows if site_of_key(key) not in busy][:limit]
 
-    def _claim_one(self, site: str, value: bytes, due_at: int, frontier: Frontier, ctx: Context) -> Job | None:
+    def _claim_one(self, ctx: Context, site: str, value: bytes, due_at: int, frontier: Frontier) -> Job | None:
         since_ms, not_before_ms = self._since[ctx.partition], self._demands.get(site, 0)
         claim = frontier.claim(value, due_at, since_ms, not_before_ms)
         if not_before_ms:
@@ -273,7 +282,7 @@ class CrawlStage(Stage):
         if value is None:
             return
         try:
-            stopped = self._try(ctx, lambda frontier, _: frontier.give_up(value))
+            stopped = self._try(ctx, lambda frontier: frontier.give_up(value))
         except Exception as error:
             _must_be_ours(error)
             log.exception("site_rests", site=site_of_key(key), rest_s=_REST_MS // 1000)

@@ -159,7 +159,12 @@ class SitemapRow(Row):
     retried: str = ""  # the last file that was asked for once more
 
 
+Sums = tuple[tuple[int, ...], tuple[int, ...]]
+"""What a site adds to the totals: to all fields but the last, in their order, and to `urls`."""
+NO_SUMS: Sums = ((0,) * (len(Totals.__struct_fields__) - 1), (0,) * len(Status))
+
 _encoder = msgspec.msgpack.Encoder()
+_lists = msgspec.msgpack.Decoder(list)
 _decoders = {kind: msgspec.msgpack.Decoder(kind) for kind in (Totals, SiteRow, UrlRow, SitemapRow)}
 R = TypeVar("R", bound=Row)
 
@@ -172,6 +177,16 @@ def pack(row: Row) -> bytes:
 def unpack(kind: type[R], value: bytes) -> R:
     """Read a stored row."""
     return _decoders[kind].decode(value)  # type: ignore[return-value,index]  # the decoder was built for kind
+
+
+def summed(totals: bytes | None, new: Sums, old: Sums) -> bytes:
+    """Packed totals with `new` in place of `old`; without a Struct, since every answer changes them."""
+    if totals is None:
+        totals = pack(Totals(format=FORMAT, urls=[0] * len(Status)))
+    *fields, urls = _lists.decode(totals)
+    fields = [total + plus - minus for total, plus, minus in zip(fields, new[0], old[0], strict=True)]
+    urls = [total + plus - minus for total, plus, minus in zip(urls, new[1], old[1], strict=True)]
+    return _encoder.encode([*fields, urls])
 
 
 def refuse_other_format(totals: bytes | None, where: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from crawler.rows import (
-    FORMAT,
     MAY_PASS,
+    NO_SUMS,
     TOTALS_KEY,
     Priority,
     SiteRow,
     Stop,
-    Totals,
+    Sums,
     UrlRow,
     pack,
     queue_key,
@@ -19,6 +19,7 @@ from crawler.rows import (
     revisit_prefix,
     scheme_bit,
     site_key,
+    summed,
     unpack,
     url_key,
 )
@@ -27,9 +28,6 @@ from crawler.statuses import Status, refetch_s
 from stream.state import KeyedState
 
 STEP = 100  # URLs of a site dealt with without a request in one step; the rest follows at once
-_SUMS = ("sites", "active", "stopped", "queued", "fetched", "parked", "resting")  # fields of Totals
-_NO_URLS = (0,) * len(Status)
-_NOTHING = (0,) * len(_SUMS) + _NO_URLS
 _MAY_REOPEN = MAY_PASS | {Stop.DECIDED}
 
 
@@ -41,7 +39,7 @@ class SiteStore:
         self.state = state
         self.settings = settings
         self.now_ms = now_ms
-        self._stored: dict[str, tuple[int, ...]] = {}  # what the stored rows add to the totals
+        self._stored: dict[str, Sums] = {}  # what the stored rows add to the totals
         self._statuses: dict[bytes, Status | None] = {}  # of the stored URLs that were looked at; None = not stored
 
     # Sites
@@ -63,17 +61,10 @@ class SiteStore:
 
     def save(self, row: SiteRow) -> None:
         """Store a site, which was read here if it was stored before, with its due time; and keep the totals right."""
-        value = self.state.get(TOTALS_KEY)
-        totals = unpack(Totals, value) if value is not None else Totals(format=FORMAT)
-        sums = self._sums(row)
-        changes = [new - old for new, old in zip(sums, self._stored.get(row.site, _NOTHING), strict=True)]
-        if any(changes):
-            for name, change in zip(_SUMS, changes, strict=False):
-                setattr(totals, name, getattr(totals, name) + change)
-            urls = zip(totals.urls or _NO_URLS, changes[len(_SUMS) :], strict=True)
-            totals.urls = [count + change for count, change in urls]
+        sums, stored = self._sums(row), self._stored.get(row.site, NO_SUMS)
+        if sums != stored:
             self._stored[row.site] = sums
-            self.state.put(TOTALS_KEY, pack(totals))
+            self.state.put(TOTALS_KEY, summed(self.state.get(TOTALS_KEY), sums, stored))
         self.state.put(site_key(row.site), pack(row), self.due(row))
 
     def due(self, row: SiteRow) -> int | None:
@@ -106,13 +97,13 @@ class SiteStore:
         planned = row.fetched + row.queued - row.again
         return planned < self.settings.page_budget and row.known < self.settings.url_cap
 
-    def _sums(self, row: SiteRow) -> tuple[int, ...]:
-        """What a site adds to each sum, and to the numbers of URLs by status."""
+    def _sums(self, row: SiteRow) -> Sums:
+        """What a site adds to the totals; their format is no sum."""
         active = self.has_work(row)
         stopped = bool(row.stopped)
         parked = active and not stopped and row.parked_until > 0
-        sums = (1, active, stopped, row.queued, row.fetched, parked, not active and not stopped)
-        return (*sums, *(row.urls or _NO_URLS))
+        resting = not active and not stopped
+        return (1, active, stopped, row.queued, row.fetched, 0, parked, resting), tuple(row.urls) or NO_SUMS[1]
 
     # URLs
 

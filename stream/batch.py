@@ -63,13 +63,13 @@ class Batch:
 
     def _process_one(self, message: Message, prepared: Any) -> None:
         state = self._state(message.partition)
-        staged = state.fork() if state is not None else None
-        context = Context(message.partition, staged, Meter(), self._now_ms, passed_on(message.headers))
+        context = Context(message.partition, state, self.meter, self._now_ms, passed_on(message.headers))
         try:
             if isinstance(prepared, Exception):
                 raise prepared
             record, result = prepared
-            self._stage.process(record, result, context)
+            with context.whole():
+                self._stage.process(record, result, context)
         except Exception as error:  # the error says itself what it concerns
             if not concerns_one_record(error):
                 raise
@@ -77,9 +77,6 @@ class Batch:
             return
         self.died.append(False)
         self._outputs.extend(context.outputs)
-        self.meter.merge(context.meter)
-        if state is not None and staged is not None:
-            state.merge(staged)
 
     def _bury(self, message: Message, error: Exception) -> None:
         self.died.append(True)

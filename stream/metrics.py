@@ -187,12 +187,16 @@ class Metrics:
         return metric.labels(**labels) if labels else metric
 
 
+_Counts = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+MeterMark = tuple[_Counts, int]
+
+
 class Meter:
     """Counts and observations of one batch; `apply` after its commit, or drop it with a rollback."""
 
     def __init__(self) -> None:
         """Start empty."""
-        self._counts: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        self._counts: _Counts = {}
         self._observed: list[tuple[str, float, dict[str, str]]] = []
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
@@ -204,11 +208,14 @@ class Meter:
         """Observe a value when the batch is committed."""
         self._observed.append((name, value, labels))
 
-    def merge(self, other: Meter) -> None:
-        """Take over another meter's counts."""
-        for key, amount in other._counts.items():
-            self._counts[key] = self._counts.get(key, 0) + amount
-        self._observed.extend(other._observed)
+    def mark(self) -> MeterMark:
+        """What is counted by now, for `undo`."""
+        return self._counts.copy(), len(self._observed)
+
+    def undo(self, mark: MeterMark) -> None:
+        """Drop what was counted since `mark`, which is used up by that."""
+        self._counts, observed = mark
+        del self._observed[observed:]
 
     def apply(self, metrics: Metrics) -> None:
         """Bring everything into the metrics."""

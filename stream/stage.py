@@ -54,6 +54,10 @@ class Context:
             raise RuntimeError("this stage has no store")
         return self._state
 
+    def whole(self) -> Whole:
+        """Take what is done inside a `with` whole or not at all: what an error leaves half done is undone."""
+        return Whole(self)
+
     @property
     def run(self) -> str:
         """The run that the record at hand belongs to by its headers; "" where they do not say."""
@@ -74,6 +78,31 @@ class Context:
     def tombstone(self, topic: str, key: str) -> None:
         """Remove `key` from a compacted topic."""
         self.outputs.append(Output(topic, self.partition, key.encode(), None))
+
+
+class Whole:
+    """The context manager of `Context.whole`: marks at its begin, undoes at an error."""
+
+    __slots__ = ("_context", "_meter", "_outputs", "_state")
+
+    def __init__(self, context: Context) -> None:
+        """For `with`, once."""
+        self._context = context
+
+    def __enter__(self) -> None:
+        context = self._context
+        self._state = None if context._state is None else context._state.mark()
+        self._meter = context.meter.mark()
+        self._outputs = len(context.outputs)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
+        context = self._context
+        if self._state is not None:
+            context.state.undo(self._state)
+        context.meter.undo(self._meter)
+        del context.outputs[self._outputs :]
 
 
 class Stage:

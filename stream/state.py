@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 from stream.log import Change, StateReader
 
+_READ_PAST = 16  # staged deletions; where there are more a scan reads on
+
 
 class KeyedState:
     """key -> bytes, with an optional due time and an index on it. Keys order as bytes."""
@@ -21,6 +23,7 @@ class KeyedState:
         self._committed = committed
         self._staged: dict[bytes, Change] = {}
         self._order: list[bytes] = []  # the staged keys, sorted, so that a scan costs what it finds
+        self._journal: list[tuple[bytes, Change | None]] = []  # what stood before each change, to undo it
 
     def get(self, key: bytes) -> bytes | None:
         """The value of key, staged changes included, or None."""
@@ -42,9 +45,11 @@ class KeyedState:
         start = bisect.bisect_left(self._order, prefix)
         if start == len(self._order) or not self._order[start].startswith(prefix):
             return self._committed.scan(prefix, limit, after)
-        staged = self._scan_staged(prefix, after)
+        staged = list(self._scan_staged(prefix, after))
+        deleted = sum(value is None for _, value in staged)  # read past them at once
+        committed = self._scan_committed(prefix, limit + min(deleted, _READ_PAST), after)
         found: list[tuple[bytes, bytes]] = []
-        for key, value in heapq.merge(self._scan_committed(prefix, limit, after), staged, key=lambda item: item[0]):
+        for key, value in heapq.merge(committed, staged, key=lambda item: item[0]):
             if value is not None:
                 found.append((key, value))
                 if len(found) == limit:
@@ -65,14 +70,19 @@ class KeyedState:
         """What was staged, one change per key."""
         return list(self._staged.values())
 
-    def fork(self) -> KeyedState:
-        """Stage on top of this; `merge` it back, or drop it to undo one record's changes."""
-        return KeyedState(self)
+    def mark(self) -> int:
+        """What is staged by now, for `undo`."""
+        return len(self._journal)
 
-    def merge(self, fork: KeyedState) -> None:
-        """Take over what a fork has staged."""
-        for change in fork._staged.values():
-            self._stage(change)
+    def undo(self, mark: int) -> None:
+        """Drop what was staged since `mark`."""
+        while len(self._journal) > mark:
+            key, before = self._journal.pop()
+            if before is not None:
+                self._staged[key] = before
+            else:
+                del self._staged[key]
+                del self._order[bisect.bisect_left(self._order, key)]
 
     def next_due(self) -> int | None:
         """The earliest due time, or None; staged removals may make it early, never late."""
@@ -85,9 +95,12 @@ class KeyedState:
         return self._committed.count()
 
     def _stage(self, change: Change) -> None:
-        if change.key not in self._staged:
-            bisect.insort(self._order, change.key)
-        self._staged[change.key] = change
+        key = change.key
+        before = self._staged.get(key)
+        if before is None:
+            bisect.insort(self._order, key)
+        self._journal.append((key, before))
+        self._staged[key] = change
 
     def _scan_staged(self, prefix: bytes, after: bytes | None) -> Iterator[tuple[bytes, bytes | None]]:
         start = bisect.bisect_left(self._order, prefix)

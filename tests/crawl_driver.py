@@ -98,10 +98,8 @@ class Driver:
         contexts = {p: Context(p, state, meter, now) for p, state in enumerate(states)}
         for record in records:
             partition = partition_of(record.site, len(states))
-            fork = states[partition].fork()
-            context = Context(partition, fork, meter, now)
+            context = Context(partition, states[partition], meter, now)
             self.stage.process(record, None, context)
-            states[partition].merge(fork)
             contexts[partition].outputs.extend(context.outputs)
         self.stage.tick(contexts)
         if not commit:

@@ -128,20 +128,18 @@ def _claims(shelf: Shelf, settings: CrawlSettings, now_ms: int) -> Cost:
         for partition in range(PARTITIONS):
             began = time.perf_counter()
             state = KeyedState(shelf.reader(partition))
+            frontier = _frontier(state, settings, robots, now_ms)
             for key, value, due_at in state.due(now_ms, _AT_ONCE // PARTITIONS):
-                fork = state.fork()
-                claimed = _frontier(fork, settings, robots, now_ms).claim(value, due_at, 0)
-                state.merge(fork)
+                claimed = frontier.claim(value, due_at, 0)
                 assert claimed is not None, site_of_key(key)
                 jobs.append((partition, claimed.job))
             claim += time.perf_counter() - began
             changes[partition] = state.changes()
         commit += _timed(shelf, changes, now_ms)
         states = [KeyedState(shelf.reader(partition)) for partition in range(PARTITIONS)]
+        frontiers = [_frontier(state, settings, robots, now_ms) for state in states]
         for partition, job in jobs:
-            fork = states[partition].fork()
-            _frontier(fork, settings, robots, now_ms).apply(_answer(job, now_ms))
-            states[partition].merge(fork)
+            frontiers[partition].apply(_answer(job, now_ms))
         commit += _timed(shelf, {partition: state.changes() for partition, state in enumerate(states)}, now_ms)
         done += len(jobs)
     cpu, rest = time.process_time() - cpu, time.perf_counter() - wall - claim

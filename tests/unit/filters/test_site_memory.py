@@ -236,7 +236,7 @@ def test_fetching_three_times_in_a_row_changes_nothing(
         expected = once.see(page, ids)
         assert thrice.see(page, ids) == expected
         for _ in range(2):
-            over = thrice.state.fork()
+            over = KeyedState(thrice.state)
             assert thrice.see(page, ids, state=over) == expected
             assert over.changes() == []
     assert thrice.rows() == once.rows()
@@ -384,7 +384,7 @@ def test_a_rolled_back_batch_leaves_no_trace(new_state: NewState) -> None:
     """Where staged rows are thrown away and the partition dropped, the same page measures the same again."""
     site = Site(new_state())
     site.see("p1", (1,))
-    staged = site.state.fork()
+    staged = KeyedState(site.state)
     assert site.share("p2", 1, 2, state=staged) == 0.5
     assert site.share("p3", 2, 2, state=staged) == 1
     site.memory.drop([0])

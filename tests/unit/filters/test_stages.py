@@ -140,12 +140,12 @@ def test_rolled_back_batch_is_measured_the_same_again(stage: MeasureStage, artic
     state = new_state()
     run(stage, [page(0, article)], state)
     batch = [page(1, article.replace("boats", "cattle")), page(2, article), page(1, article)]
-    first, _ = run(stage, batch, state.fork())
+    first, _ = run(stage, batch, KeyedState(state))
     stage.lost([3])
-    again, _ = run(stage, batch, state.fork())
+    again, _ = run(stage, batch, KeyedState(state))
     assert first == again
     stage.lost([4])
-    repeated, _ = run(stage, batch, state.fork())
+    repeated, _ = run(stage, batch, KeyedState(state))
     assert repeated[0].measures["duplicate_share"] == first[0].measures["duplicate_share"]
 
 

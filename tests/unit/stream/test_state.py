@@ -70,29 +70,31 @@ def test_staged_changes_read_as_if_committed(
 
 
 @settings(deadline=None)
-@given(many, many, many, st.booleans(), *reads)
-def test_forks_are_merged_whole_or_dropped_whole(
+@given(many, many, many, many, *reads)
+def test_what_was_staged_since_a_mark_is_undone_whole(
     below: list[Change],
     above: list[Change],
-    forked: list[Change],
-    merged: bool,
+    more: list[Change],
+    most: list[Change],
     now_ms: int,
     limit: int,
     prefix: bytes,
     after: bytes | None,
 ) -> None:
-    """A fork reads its own changes; the state takes them over with merge, and knows nothing of a dropped fork."""
+    """After `undo` the state reads, and carries, what it did at the mark; marks within marks likewise."""
     base, model = committed(below)
     state = KeyedState(base)
     stage(state, model, above)
-    forked_model = dict(model)
-    fork = state.fork()
-    stage(fork, forked_model, forked)
-    same(fork, forked_model, now_ms, limit, prefix, after)
+    at_mark, carried, mark = dict(model), state.changes(), state.mark()
+    stage(state, model, more)
+    at_second, second = dict(model), state.mark()
+    stage(state, model, most)
     same(state, model, now_ms, limit, prefix, after)
-    if merged:
-        state.merge(fork)
-        same(state, forked_model, now_ms, limit, prefix, after)
+    state.undo(second)
+    same(state, at_second, now_ms, limit, prefix, after)
+    state.undo(mark)
+    same(state, at_mark, now_ms, limit, prefix, after)
+    assert {change.key: change for change in state.changes()} == {change.key: change for change in carried}
 
 
 @settings(deadline=None)
