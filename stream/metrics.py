@@ -166,9 +166,13 @@ class Metrics:
 
     def observe(self, name: str, value: float, **labels: str) -> None:
         """Observe a value in a histogram at once."""
+        self.histogram(name, **labels).observe(value)
+
+    def histogram(self, name: str, **labels: str) -> Histogram:
+        """One label set of a histogram, to observe many values in."""
         metric = self._child(name, labels)
         assert isinstance(metric, Histogram)
-        metric.observe(value)
+        return metric
 
     def clear(self, name: str) -> None:
         """Forget all label sets of a gauge before it is set anew."""
@@ -201,7 +205,7 @@ class Meter:
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Add to a counter when the batch is committed."""
-        key = (name, tuple(sorted(labels.items())))
+        key = (name, tuple(labels.items()))
         self._counts[key] = self._counts.get(key, 0) + amount
 
     def observe(self, name: str, value: float, **labels: str) -> None:
@@ -221,5 +225,9 @@ class Meter:
         """Bring everything into the metrics."""
         for (name, labels), amount in self._counts.items():
             metrics.count(name, amount, **dict(labels))
+        children: dict[tuple[str, tuple[tuple[str, str], ...]], Histogram] = {}
         for name, value, labels_ in self._observed:
-            metrics.observe(name, value, **labels_)
+            key = (name, tuple(labels_.items()))
+            if key not in children:
+                children[key] = metrics.histogram(name, **labels_)
+            children[key].observe(value)

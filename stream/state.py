@@ -46,15 +46,11 @@ class KeyedState:
         if start == len(self._order) or not self._order[start].startswith(prefix):
             return self._committed.scan(prefix, limit, after)
         staged = list(self._scan_staged(prefix, after))
-        deleted = sum(value is None for _, value in staged)  # read past them at once
-        committed = self._scan_committed(prefix, limit + min(deleted, _READ_PAST), after)
-        found: list[tuple[bytes, bytes]] = []
-        for key, value in heapq.merge(committed, staged, key=lambda item: item[0]):
-            if value is not None:
-                found.append((key, value))
-                if len(found) == limit:
-                    break
-        return found
+        found = [(key, value) for key, value in staged if value is not None]
+        read_past = min(len(staged) - len(found), _READ_PAST)
+        found.extend(itertools.islice(self._scan_committed(prefix, limit + read_past, after), limit))
+        found.sort()  # no key is there twice
+        return found[:limit]
 
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
         """Up to `limit` (key, value, due_at) with due_at <= now_ms, oldest due first, ties by key."""

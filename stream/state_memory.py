@@ -26,6 +26,9 @@ class _Generations:
         self.young: Values = {}
         self.old: Values = {}
 
+    def __contains__(self, key: bytes) -> bool:
+        return key in self.young or key in self.old
+
     def put(self, key: bytes, value: bytes | None) -> None:
         if value is not None and len(value) > _VALUE_CAP_BYTES:
             self.young.pop(key, None)
@@ -48,11 +51,12 @@ class StateMemory:
         return _Remembered(committed, self._partitions.setdefault(partition, _Generations()))
 
     def committed(self, state: Mapping[int, Sequence[Change]]) -> None:
-        """Take over what a commit has changed, by partition."""
+        """Take over what a commit has changed, by partition, of what was looked up: nothing else is."""
         for partition, changes in state.items():
             values = self._partitions.setdefault(partition, _Generations())
             for change in changes:
-                values.put(change.key, change.value)
+                if change.key in values:
+                    values.put(change.key, change.value)
 
     def forget(self, partitions: Iterable[int]) -> None:
         """Forget partitions that may have changed without this process."""

@@ -39,10 +39,10 @@ def test_a_look_up_is_always_what_is_committed(steps: list[bytes | list[tuple[by
 
 
 def test_a_second_look_up_asks_nobody() -> None:
-    """What was read or written once is answered from memory, a missing key too."""
+    """What was looked up once is answered from memory, a missing key too, and as the last commit has left it."""
     committed, memory = Committed(), StateMemory()
+    assert [memory.over(0, committed).get(key) for key in (b"read", b"written")] == [None, None]
     memory.committed({0: [Change(b"written", b"1")]})
-    assert memory.over(0, committed).get(b"read") is None
     committed.rows[b"read"] = (b"behind its back", None)
     assert memory.over(0, committed).get(b"written") == b"1"
     assert memory.over(0, committed).get(b"read") is None
