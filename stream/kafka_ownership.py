@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import structlog
@@ -16,6 +17,7 @@ from stream.log import At, Change
 
 log = structlog.get_logger(__name__)
 _OFFSETS_WAIT_S = 1.0  # for open transactions of an earlier owner; asked again in the next poll
+_SURELY_ENDED = 2.0  # transaction timeouts, after which the broker has aborted whatever was left open
 
 
 class Ownership:
@@ -36,6 +38,7 @@ class Ownership:
         self._restore: Restore | None = None
         self._restoring: frozenset[int] = frozenset()
         self._epoch = 0
+        self._waits_since: float | None = None  # for transactions that are open
 
     def inputs(self, partitions: Iterable[int]) -> list[TopicPartition]:
         """These partitions of every topic that has them."""
@@ -72,6 +75,7 @@ class Ownership:
         """They are held now, or must be made ready again."""
         self.lose(partitions)
         self.pending |= set(partitions)
+        self._waits_since = None
 
     def doubt(self) -> None:
         """Nothing is known for sure: make all ready again."""
@@ -122,9 +126,12 @@ class Ownership:
         try:
             self._offsets |= consumer.stable_offsets(asked, _OFFSETS_WAIT_S)
         except LogUnavailable:
-            if consumer.reachable():
-                return False
-            raise
+            if not consumer.reachable():
+                self._waits_since = None
+                raise
+            self._wait_on(partitions)
+            return False
+        self._waits_since = None
         states: dict[TopicPartition, LocalState] = {}
         if self._changelog is not None:
             self._changelog_id = self._changelog_id or self._site.admin.topic_id(self._changelog)
@@ -136,6 +143,25 @@ class Ownership:
         self._restore = Restore(self._site.admin, self._site.reader_options(), states, self._site.clock)
         self._restoring = frozenset(partitions)
         return True
+
+    def _wait_on(self, partitions: Sequence[int]) -> None:
+        """An earlier transaction is open. Raises LogUnavailable, once in a while, where it should have ended long ago.
+
+        Kafka 4.3 drops the markers that end a transaction where a partition has no leader at that moment (KAFKA-20734).
+        Nobody but the operator ends it then, and silence would look like an idle topic.
+        """
+        now = time.monotonic()
+        if self._waits_since is None:
+            self._waits_since = now
+        patience_s = _SURELY_ENDED * self._site.settings.transaction_timeout_s
+        if now - self._waits_since > patience_s:
+            self._waits_since = now
+            raise LogUnavailable(
+                f"group {self._owner[0]!r} member {self._owner[1]!r}: for {patience_s:.0f} s the broker has not told "
+                f"the offsets of partitions {list(partitions)}, as it does while a transaction on them is open. If it "
+                "is well otherwise, the transaction hangs: end every one that `kafka-transactions.sh find-hanging` "
+                "finds with `kafka-transactions.sh abort`"
+            )
 
     def _end_restore(self) -> None:
         restore, self._restore, self._restoring = self._restore, None, frozenset()

@@ -1,4 +1,9 @@
-"""A real Apache Kafka broker for tests: one process, its data in a temporary folder, killed and restarted at will.
+"""A real Apache Kafka broker for tests, its data in a temporary folder, killed and restarted at will.
+
+The controller is a process of its own, which lives through the broker's deaths, as in a cluster. Where both die
+together the broker comes up as the leader of everything, as it was, and loses that again when it registers anew. In
+between Kafka 4.3 drops the markers of a transaction that was being committed (KAFKA-20734): it then hangs for ever.
+Loads of groups fail in between, too.
 
 The jars come from tests/broker/install.sh. `FARMWATCH_TEST_KAFKA=host:port` uses an operator's broker for `broker()`.
 """
@@ -6,6 +11,7 @@ The jars come from tests/broker/install.sh. `FARMWATCH_TEST_KAFKA=host:port` use
 from __future__ import annotations
 
 import atexit
+import base64
 import functools
 import os
 import shutil
@@ -14,6 +20,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -24,16 +31,31 @@ OPERATORS_BROKER = "FARMWATCH_TEST_KAFKA"
 REQUIRED = "FARMWATCH_REQUIRE_KAFKA"
 LIBS = Path(__file__).resolve().parents[2] / ".broker" / "libs"
 _JAVA_MEMORY = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# the short session of the broker lets it register again at once after a kill: by default that waits nine seconds
-_PROPERTIES = """\
-process.roles=broker,controller
-node.id=1
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+_CONTROLLER_MEMORY = ("-Xms64m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_BOTH = """\
 controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers=127.0.0.1:{controller}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
-log.dirs={data}
+"""
+# the short session of the broker lets it register again at once after a kill: by default that waits nine seconds
+_CONTROLLER_PROPERTIES = (
+    _BOTH
+    + """\
+process.roles=controller
+node.id=2
+listeners=CONTROLLER://127.0.0.1:{controller}
+log.dirs={home}/controller
+broker.session.timeout.ms=1000
+"""
+)
+_PROPERTIES = (
+    _BOTH
+    + """\
+process.roles=broker
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:{port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+log.dirs={home}/data
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=4
 transaction.state.log.replication.factor=1
@@ -42,7 +64,6 @@ transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=4
-broker.session.timeout.ms=1000
 broker.heartbeat.interval.ms=250
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
@@ -51,6 +72,16 @@ log.cleaner.backoff.ms=500
 transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 message.max.bytes=8388608
 auto.create.topics.enable=false
+"""
+)
+# what became of transaction markers is told at INFO
+_LOGGING = """\
+<Configuration status="ERROR"><Appenders><Console name="out">
+<PatternLayout pattern="%d{ABSOLUTE} %p %c{1}: %m%n%throwable{8}"/>
+</Console></Appenders><Loggers>
+<Logger name="kafka.coordinator.transaction.TransactionMarkerChannelManager" level="INFO"/>
+<Root level="WARN"><AppenderRef ref="out"/></Root>
+</Loggers></Configuration>
 """
 
 
@@ -62,12 +93,18 @@ class Broker:
         require_installed()
         self._home = Path(tempfile.mkdtemp(prefix="farmwatch-broker-"))
         self._port, controller = _free_ports(2)
-        self._config = self._home / "server.properties"
-        self._config.write_text(_PROPERTIES.format(port=self._port, controller=controller, data=self._home / "data"))
-        self._output = self._home / "output.log"
+        self._config, self._controller_config = self._home / "broker.properties", self._home / "controller.properties"
+        for path, text in ((self._config, _PROPERTIES), (self._controller_config, _CONTROLLER_PROPERTIES)):
+            path.write_text(text.format(port=self._port, controller=controller, home=self._home))
+        self._logging = self._home / "log4j2.xml"
+        self._logging.write_text(_LOGGING)
+        self._output = self._home / "broker.log"
+        self._starts_at = 0  # byte of the output at which the last start begins
         self._process: subprocess.Popen[bytes] | None = None
-        cluster = self._tool("random-uuid")
-        self._tool("format", "-t", cluster, "-c", str(self._config), "--standalone")
+        self._controller: subprocess.Popen[bytes] | None = None
+        cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+        self._format(cluster, self._controller_config, "--standalone")
+        self._format(cluster, self._config, "--no-initial-controllers")
 
     @property
     def address(self) -> str:
@@ -80,41 +117,51 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     def start(self, timeout_s: float = 60) -> Broker:
-        """Start and wait till it answers; raises with the tail of its output where it does not."""
-        with self._output.open("ab") as output:
-            self._process = subprocess.Popen(
-                ["java", *_JAVA_MEMORY, "-cp", f"{LIBS}/*", "kafka.Kafka", str(self._config)],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=self._home,
-                start_new_session=True,  # a Ctrl-C in the terminal must not take it before its clients
-            )
+        """Start and wait till it answers; raises with its output where it does not."""
+        if self._controller is None:
+            self._controller = self._java(_CONTROLLER_MEMORY, self._controller_config, self._home / "controller.log")
+        self._starts_at = self._output.stat().st_size if self._output.exists() else 0
+        self._process = self._java(_JAVA_MEMORY, self._config, self._output)
         deadline = time.monotonic() + timeout_s
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"the broker does not answer; the end of its output:\n{self.output()}")
+                raise RuntimeError(f"the broker does not answer; its output:\n{self.output()}")
             time.sleep(0.1)
         return self
 
     def stop(self, timeout_s: float = 30) -> None:
-        """Orderly shutdown; killed where that takes too long."""
+        """Orderly shutdown of the broker; killed where that takes too long."""
         self._end(signal.SIGTERM, timeout_s)
 
     def kill(self) -> None:
-        """As a crash of the machine's process: SIGKILL."""
+        """As a crash of the broker's process: SIGKILL."""
         self._end(signal.SIGKILL, 10)
 
     def close(self) -> None:
         """Kill and remove the data."""
         self.kill()
+        if self._controller is not None:
+            self._controller.kill()
+            self._controller.wait()
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def output(self, lines: int = 60) -> str:
-        """The end of what the broker printed."""
+    def output(self) -> str:
+        """What the broker printed since its last start: warnings, and what became of transaction markers."""
         if not self._output.exists():
             return ""
-        return "\n".join(self._output.read_text(errors="replace").splitlines()[-lines:])
+        return self._output.read_bytes()[self._starts_at :].decode(errors="replace")
+
+    def _java(self, memory: tuple[str, ...], config: Path, output: Path) -> subprocess.Popen[bytes]:
+        logging = f"-Dlog4j2.configurationFile={self._logging}"
+        with output.open("ab") as sink:
+            return subprocess.Popen(
+                ["java", *memory, logging, "-cp", f"{LIBS}/*", "kafka.Kafka", str(config)],
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                cwd=self._home,
+                start_new_session=True,  # a Ctrl-C in the terminal must not take it before its clients
+            )
 
     def _end(self, signum: int, timeout_s: float) -> None:
         process, self._process = self._process, None
@@ -142,16 +189,13 @@ class Broker:
         finally:
             admin.close()
 
-    def _tool(self, *arguments: str) -> str:
+    def _format(self, cluster: str, config: Path, quorum: str) -> None:
+        tool = ["java", *_CONTROLLER_MEMORY, "-cp", f"{LIBS}/*", "kafka.tools.StorageTool"]
         done = subprocess.run(
-            ["java", *_JAVA_MEMORY, "-cp", f"{LIBS}/*", "kafka.tools.StorageTool", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=60,
+            [*tool, "format", "-t", cluster, "-c", str(config), quorum], capture_output=True, text=True, timeout=60
         )
         if done.returncode != 0:
-            raise RuntimeError(f"StorageTool {arguments[0]} failed: {done.stderr or done.stdout}")
-        return done.stdout.strip().splitlines()[-1]
+            raise RuntimeError(f"StorageTool format {config.name} failed: {done.stderr or done.stdout}")
 
 
 def require_installed() -> None:
