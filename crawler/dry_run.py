@@ -36,7 +36,7 @@ from stream.state import KeyedState
 REFUSALS_KEPT = 100  # of a site
 _UNUSABLE_KEPT = 10
 _STEPS = 10_000  # looks at one site; each makes a request, ends URLs, or waits
-_EVER_MS = 2**62
+_EVER_MS = _ALL = 2**62
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,7 +274,7 @@ class DryRun:
 
     def _known(self, state: StateReader) -> Iterable[str]:
         """Sites of the rows: by their due times, as many as may be shown; then others, while there is room."""
-        most = self._limit if self._limit is not None else state.count()
+        most = self._limit if self._limit is not None else _ALL
         due = [site_of_key(key) for key, _, _ in state.due(_EVER_MS, most)]
         yield from due
         room = most - len(due)

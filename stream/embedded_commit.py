@@ -118,7 +118,7 @@ def write_offsets(database: sqlite3.Connection, group: str, offsets: Mapping[int
 
 
 def write_state(database: sqlite3.Connection, store: str, partition: int, changes: Sequence[Change]) -> None:
-    """Apply changes of keyed state in order, and keep the count of keys."""
+    """Apply changes of keyed state in order."""
     last = {change.key: change for change in changes}
     if not last:
         return
@@ -129,16 +129,10 @@ def write_state(database: sqlite3.Connection, store: str, partition: int, change
         slot = found[0]
     puts = [(slot, c.key, c.value, c.due_at) for c in last.values() if c.value is not None]
     deletes = [(slot, c.key) for c in last.values() if c.value is None]
-    grown = 0
-    if puts:
-        grown = database.executemany("INSERT INTO state VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", puts).rowcount
-        if grown < len(puts):
-            database.executemany(
-                "UPDATE state SET value = ?3, due_at = ?4 WHERE slot = ?1 AND key = ?2"
-                " AND (value IS NOT ?3 OR due_at IS NOT ?4)",
-                puts,
-            )
-    if deletes:
-        grown -= database.executemany("DELETE FROM state WHERE slot = ? AND key = ?", deletes).rowcount
-    if grown:
-        database.execute("UPDATE slots SET count = count + ? WHERE id = ?", (grown, slot))
+    database.executemany(
+        "INSERT INTO state VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET value = excluded.value, due_at = excluded.due_at"
+        " WHERE value IS NOT excluded.value OR due_at IS NOT excluded.due_at",
+        puts,
+    )
+    database.executemany("DELETE FROM state WHERE slot = ? AND key = ?", deletes)

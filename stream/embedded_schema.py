@@ -51,7 +51,7 @@ _TABLES = (
         grp TEXT NOT NULL, partition INTEGER NOT NULL, member TEXT NOT NULL, epoch INTEGER NOT NULL,
         PRIMARY KEY (grp, partition)) WITHOUT ROWID""",
     """CREATE TABLE slots (
-        id INTEGER PRIMARY KEY, store TEXT NOT NULL, partition INTEGER NOT NULL, count INTEGER NOT NULL DEFAULT 0,
+        id INTEGER PRIMARY KEY, store TEXT NOT NULL, partition INTEGER NOT NULL,
         UNIQUE (store, partition))""",
     """CREATE TABLE state (
         slot INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, due_at INTEGER,

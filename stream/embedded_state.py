@@ -56,11 +56,6 @@ class EmbeddedState:
         )
         return found[0][0] if found else None
 
-    def count(self) -> int:
-        """Number of keys."""
-        found = self._rows("SELECT count FROM slots WHERE id = ?")
-        return found[0][0] if found else 0
-
     def _rows(self, query: str, *values: object) -> list[Any]:
         try:
             if self._slot is None:

@@ -15,14 +15,14 @@ from pathlib import Path
 from stream.errors import Fenced, LogUnavailable
 from stream.log import Change
 
-_FORMAT = 2  # a file of another one is rebuilt from the changelog
+_FORMAT = 3  # a file of another one is rebuilt from the changelog
 _DUE = struct.Struct(">q")
 _NEVER_DUE = -(2**63)
 _SCHEMA = """
 CREATE TABLE state (key BLOB PRIMARY KEY, value BLOB NOT NULL, due_at INTEGER) WITHOUT ROWID;
 CREATE INDEX state_due ON state (due_at, key) WHERE due_at IS NOT NULL;
 CREATE TABLE applied (
-    changelog TEXT NOT NULL, next_offset INTEGER NOT NULL, touched_ms INTEGER NOT NULL, keys INTEGER NOT NULL
+    changelog TEXT NOT NULL, next_offset INTEGER NOT NULL, touched_ms INTEGER NOT NULL
 );
 """
 
@@ -54,8 +54,8 @@ class LocalState:
         self._path = path
         try:
             self._db = self._open(changelog_id, now_ms, max_age_ms)
-            found = self._db.execute("SELECT next_offset, keys FROM applied").fetchone()
-            self._next, self._count = int(found[0]), int(found[1])
+            found = self._db.execute("SELECT next_offset FROM applied").fetchone()
+            self._next = int(found[0])
         except (sqlite3.Error, OSError) as error:
             raise LogUnavailable(f"local state {path}: {error}; check the disk, the file may be deleted") from error
 
@@ -69,7 +69,6 @@ class LocalState:
 
         Raises Fenced where another process moved the file on, LogUnavailable where the disk fails.
         """
-        grown = 0
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -79,9 +78,8 @@ class LocalState:
                 )
                 if moved.rowcount != 1:
                     raise Fenced(f"local state {self._path} is written by another process of the same member name")
-                grown = sum(self._apply_one(change) for change in changes)
-                if grown:
-                    self._db.execute("UPDATE applied SET keys = keys + ?", (grown,))
+                for change in changes:
+                    self._apply_one(change)
                 self._db.execute("COMMIT")
             except BaseException:
                 self._db.execute("ROLLBACK")
@@ -89,7 +87,6 @@ class LocalState:
         except sqlite3.Error as error:
             raise LogUnavailable(f"local state {self._path}: {error}; check the disk") from error
         self._next = next_offset
-        self._count += grown
 
     def get(self, key: bytes) -> bytes | None:
         """The value of key, or None."""
@@ -120,10 +117,6 @@ class LocalState:
         row = self._db.execute(sql).fetchone()
         return None if row is None else int(row[0])
 
-    def count(self) -> int:
-        """Number of keys."""
-        return self._count
-
     def close(self) -> None:
         """Close the file; it stays for the next time."""
         self._db.close()
@@ -135,15 +128,15 @@ class LocalState:
             yield from page
             after = page[-1][0]
 
-    def _apply_one(self, change: Change) -> int:
-        """Returns by how much the number of keys grew."""
+    def _apply_one(self, change: Change) -> None:
         if change.value is None:
-            return -self._db.execute("DELETE FROM state WHERE key = ?", (change.key,)).rowcount
-        values = (change.value, change.due_at, change.key)
-        if self._db.execute("UPDATE state SET value = ?, due_at = ? WHERE key = ?", values).rowcount:
-            return 0
-        self._db.execute("INSERT INTO state (value, due_at, key) VALUES (?, ?, ?)", values)
-        return 1
+            self._db.execute("DELETE FROM state WHERE key = ?", (change.key,))
+        else:
+            self._db.execute(
+                "INSERT INTO state VALUES (?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET value = excluded.value, due_at = excluded.due_at",
+                (change.key, change.value, change.due_at),
+            )
 
     def _open(self, changelog_id: str, now_ms: int, max_age_ms: int) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +153,7 @@ class LocalState:
             self._path.with_name(name).unlink(missing_ok=True)
         db = _connect(self._path)
         db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_FORMAT}; COMMIT;")
-        db.execute("INSERT INTO applied VALUES (?, 0, ?, 0)", (changelog_id, now_ms))
+        db.execute("INSERT INTO applied VALUES (?, 0, ?)", (changelog_id, now_ms))
         return db
 
 

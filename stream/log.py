@@ -111,9 +111,6 @@ class StateReader(Protocol):
     def next_due(self) -> int | None:
         """The earliest due_at, or None; O(1)."""
 
-    def count(self) -> int:
-        """Number of keys."""
-
 
 class Member(Protocol):
     """One member of a consumer group: what a stage's loop holds. Used from one thread only.

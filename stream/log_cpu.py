@@ -93,13 +93,6 @@ class _TimedState:
         finally:
             self._cpu.read(since)
 
-    def count(self) -> int:
-        since = time.thread_time()
-        try:
-            return self._reader.count()
-        finally:
-            self._cpu.read(since)
-
 
 def _thread_cpu_s(number: int) -> float:
     try:

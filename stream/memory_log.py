@@ -5,6 +5,7 @@ It keeps the whole `Log` contract, several members and threads included; nothing
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -149,7 +150,7 @@ class MemoryLog:
         """Committed state of a store in key order."""
         with self.changed:
             state = self.state(store, partition)
-            return iter(state.scan(b"", state.count()))
+            return iter(state.scan(b"", sys.maxsize))
 
     @contextmanager
     def read_state(self, store: str, partition: int) -> Iterator[MemoryState]:

@@ -59,10 +59,6 @@ class MemoryState:
         """The earliest due_at, or None."""
         return self._due[0][0] if self._due else None
 
-    def count(self) -> int:
-        """Number of keys."""
-        return len(self._rows)
-
     def _remove(self, key: bytes) -> None:
         row = self._rows.pop(key, None)
         if row is None:

@@ -86,10 +86,6 @@ class KeyedState:
         committed = self._committed.next_due()
         return min([*staged, *([] if committed is None else [committed])], default=None)
 
-    def count(self) -> int:
-        """Number of committed keys, staged ones not counted."""
-        return self._committed.count()
-
     def _stage(self, change: Change) -> None:
         key = change.key
         before = self._staged.get(key)

@@ -77,7 +77,6 @@ class _Remembered:
         self.scan = committed.scan
         self.due = committed.due
         self.next_due = committed.next_due
-        self.count = committed.count
 
     def get(self, key: bytes) -> bytes | None:
         """The value of key, or None."""

@@ -62,9 +62,6 @@ class Committed:
     def next_due(self) -> int | None:
         return min((due for _, due in self.rows.values() if due is not None), default=None)
 
-    def count(self) -> int:
-        return len(self.rows)
-
 
 class Store:
     """What outlives a process: committed state and the pages."""

@@ -111,9 +111,6 @@ class _NothingBut:
     def next_due(self) -> int | None:
         return None
 
-    def count(self) -> int:
-        return 0
-
 
 def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: Callable[[int], None]) -> int:
     """Fill `shelf` with sites that have so many URLs together; gives the number of rows.

@@ -31,9 +31,6 @@ class Nothing:
     def next_due(self) -> int | None:
         return None
 
-    def count(self) -> int:
-        return 0
-
 
 @pytest.fixture(scope="session")
 def new_state() -> Callable[[], KeyedState]:
