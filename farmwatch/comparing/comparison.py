@@ -1,0 +1,218 @@
+"""All that `farmwatch compare A B` finds, as one value: the terminal, `--json` and the HTML report show no other.
+
+Differences are B - A. Shares lie in [0, 1]; times are milliseconds UTC. What `docs/compare.md` says of a number holds
+for the field of the same name. Texts, URLs and names of sites are those of crawled pages, thus hostile: whoever shows
+them escapes them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+SITE_KINDS = ("llm", "human", "undecided", "unclassifiable", "absent")  # absent: the run has no row of the site
+IN, OUT = "in", "out"  # a page that became an article, and one that was thrown out
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """The rate of one run as `farmwatch rate` has it. None where there is nothing to divide by."""
+
+    rate: float | None
+    low: float | None
+    high: float | None
+    method: str  # corrected | corrected by canaries | uncorrected | no classifiable sites
+    text: str  # the rate in words
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two runs, and what it counts. Pages and articles of `sites`, scored by `detector` only."""
+
+    run: str
+    ruleset: str
+    digest: str  # of the ruleset
+    detector: str  # identity
+    epoch: str  # feature epoch of what was judged; "" = not known
+    site_method: str  # such as "sprt 1f2e3d4c"
+    state: str  # running | done | cancelled; "live" for the run that the alias names
+    progress: str  # how far it is, in words; "" = all is judged
+    from_at: int = 0  # the window that was asked for; 0 = from the beginning
+    to_at: int = 0  # 0 = without an end
+    verdicts: int  # fetches judged by this ruleset, canaries left out
+    other_verdicts: int  # fetches judged last by another ruleset: left out of everything
+    sites: int
+    llm: int
+    human: int
+    undecided: int
+    unclassifiable: int
+    other_sites: int  # sites whose row is of another ruleset, detector or site method: left out of everything
+    pages: int  # of those sites: pages with a verdict, each page's newest fetch
+    articles: int
+    scored: int  # articles with a usable score
+    abstained: int  # articles on which the detector abstained
+    unscored: int  # articles without a score so far: neither llm nor human, and never counted as zero
+    flagged: int  # scored articles taken for LLM text
+    estimate: Estimate
+
+    @property
+    def classifiable(self) -> int:
+        """Sites with a verdict: the denominator of the rate."""
+        return self.llm + self.human + self.undecided
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One share in both runs, and its difference with an interval in which whole sites vary.
+
+    `name`: site_rate (llm of classifiable sites, as published, uncorrected), site_rate_corrected, site_rate_decided
+    (llm of llm + human), article_share (articles of pages), flagged_share (flagged of scored articles).
+    """
+
+    name: str
+    title: str
+    a: float | None  # None: nothing to divide by
+    b: float | None
+    difference: float | None  # b - a; None where one of them is
+    low: float | None
+    high: float | None
+    a_part: int  # numerator and denominator; of a corrected rate before the correction
+    a_whole: int
+    b_part: int
+    b_whole: int
+    sites: int  # that count in the denominator of either run
+    moved: int  # of them those whose contribution differs
+    remark: str = ""  # what must be known beside it, in words
+
+    @property
+    def text(self) -> str:
+        """The change in words."""
+        if self.difference is None or self.low is None or self.high is None:
+            return f"{self.title}: {self.remark or 'nothing to compare'}"
+        said = f"{self.title}: {_percent(self.a)} to {_percent(self.b)}, {points(self.difference)} points"
+        said += f" (interval {points(self.low)} to {points(self.high)})"
+        return f"{said}; {self.remark}" if self.remark else said
+
+
+class PageTable(msgspec.Struct, frozen=True, kw_only=True):
+    """Fetches that both runs judged, by verdict; and those that only one of them judged, which are in no cell."""
+
+    both_articles: int
+    a_only_article: int  # thrown out by B
+    b_only_article: int  # let in by B
+    both_dropped: int
+    only_in_a: int
+    only_in_b: int
+
+    @property
+    def common(self) -> int:
+        """Fetches that both judged."""
+        return self.both_articles + self.a_only_article + self.b_only_article + self.both_dropped
+
+
+class SiteCells(msgspec.Struct, frozen=True, kw_only=True):
+    """Sites by verdict of A (rows) and of B (columns), both in the order of SITE_KINDS; canaries left out."""
+
+    counts: list[list[int]]
+
+    @property
+    def llm_table(self) -> list[list[int]]:
+        """llm against all else among sites that both could classify: rows A llm, A not; columns B llm, B not."""
+        c = self.counts
+        return [[c[0][0], c[0][1] + c[0][2]], [c[1][0] + c[2][0], sum(c[1][1:3]) + sum(c[2][1:3])]]
+
+
+class RuleChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rule has to do with the flips.
+
+    A page that became an article was let in by the rules of A that it failed; a page that was thrown out, by the rules
+    of B that it fails.
+    """
+
+    rule: str
+    threshold_a: str  # such as "ge 50", "no threshold"; "" = the ruleset does not have the rule
+    threshold_b: str
+    let_in_first: int  # became articles; this rule of A had thrown them out as the first
+    let_in_only: int  # of those that failed it under A: no other rule of A failed
+    let_in_any: int  # became articles and failed it under A
+    thrown_first: int  # the same of pages thrown out, and rules of B
+    thrown_only: int
+    thrown_any: int
+
+
+class GroupChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The sites of one source, or of one band of ranks. A site of several sources counts in each of them."""
+
+    by: str  # source | rank
+    group: str
+    sites_a: int
+    sites_b: int
+    unscored_a: int
+    unscored_b: int
+    changes: list[Change]  # site_rate, article_share
+
+
+class FailedRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule that a page fails: its value on the page, and the condition that it does not meet."""
+
+    name: str
+    value: float | str | None  # None = unknown
+    op: str
+    threshold: float | str | list[str] | None
+
+
+class Flip(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of the sample, with its text."""
+
+    fetch_id: str
+    url: str
+    site: str
+    page_id: str
+    kind: str  # in | out
+    rule: str  # of its stratum: the first rule that failed under A (in) or B (out)
+    verdict_a: str
+    verdict_b: str
+    failed_a: list[FailedRule]
+    failed_b: list[FailedRule]
+    text: str | None  # main text; None = its features are no longer in the log
+    text_digest: str
+    fetched_at: int
+
+
+class Stratum(msgspec.Struct, frozen=True, kw_only=True):
+    """Flips of one kind by one rule, and how many of them are in the sample."""
+
+    kind: str
+    rule: str
+    flips: int
+    sampled: int
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What two runs say of the same pages and sites."""
+
+    v: int = 1
+    at: int  # when it was made
+    a: Side
+    b: Side
+    identical: bool  # one ruleset, detector, site method and window, and not one verdict differs
+    pages: PageTable
+    sites: SiteCells
+    rules: list[RuleChange]  # those of both rulesets, in the order of B, then of A alone
+    only_in_a: list[str]  # rules in force that only one of the rulesets has
+    only_in_b: list[str]
+    changes: list[Change]  # site_rate first; site_rate_corrected only where both rates are corrected
+    groups: list[GroupChange]
+    strata: list[Stratum]
+    sample: list[Flip]
+    sample_size: int  # as asked for
+    seed: int
+    resamples: int
+    confidence: float
+    notes: list[str]  # what must be known before the numbers are read, in words
+
+
+def points(value: float) -> str:
+    """A difference of shares in percentage points, with its sign; 0.0 has none."""
+    text = f"{100 * value:+.1f}"
+    return text if float(text) else "0.0"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
