@@ -1,6 +1,6 @@
 """CPU time that the log costs a process: in the loop's thread by operation, and in the log's own threads.
 
-Measured, not estimated: the share of the whole (`process_cpu_seconds_total`) is what exactly-once costs.
+Measured, reads of state on a sample: the share of the whole (`process_cpu_seconds_total`) is what exactly-once costs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from stream.log import StateReader
 from stream.metrics import Metrics
 
 _LOG_THREADS = ("kafka-io", "network-thread", "log-lease")  # in the names of kafka-python's threads and ours
+_TIMED = 16  # reads of state
 _TICK_S = 0.01  # USER_HZ is 100 on every Linux that Python runs on
 
 
@@ -26,6 +27,7 @@ class LogCpu:
         self._metrics = metrics
         self._threads: dict[int, float] = {}
         self._state_s = 0.0  # spent on reads of state, and not counted yet: a count costs as much as a read
+        self._reads = 0
 
     @contextmanager
     def timed(self, operation: str) -> Iterator[None]:
@@ -39,9 +41,19 @@ class LogCpu:
                 self._metrics.count("log_cpu_seconds", self._state_s, operation="state")
                 self._state_s = 0.0
 
-    def read(self, since: float) -> None:
-        """A read of state is over that began at `since` of this thread's CPU time; counted with the next operation."""
-        self._state_s += time.thread_time() - since
+    def passes(self) -> bool:
+        """Whether the read of state that begins now is not timed: one of _TIMED is, and stands for all of them."""
+        self._reads += 1
+        return self._reads % _TIMED != 0
+
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """Time a read of state; counted with the next operation."""
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            self._state_s += _TIMED * (time.thread_time() - started)
 
     def state(self, reader: StateReader) -> StateReader:
         """The same state, whose reads are counted."""
@@ -61,37 +73,35 @@ class LogCpu:
 
 
 class _TimedState:
+    """State whose reads are timed now and then: reading the clock each time would cost as much as many a read."""
+
     def __init__(self, reader: StateReader, cpu: LogCpu) -> None:
         self._reader = reader
         self._cpu = cpu
 
     def get(self, key: bytes) -> bytes | None:
-        since = time.thread_time()
-        try:
+        if self._cpu.passes():
             return self._reader.get(key)
-        finally:
-            self._cpu.read(since)
+        with self._cpu.read():
+            return self._reader.get(key)
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        since = time.thread_time()
-        try:
+        if self._cpu.passes():
             return self._reader.scan(prefix, limit, after)
-        finally:
-            self._cpu.read(since)
+        with self._cpu.read():
+            return self._reader.scan(prefix, limit, after)
 
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        since = time.thread_time()
-        try:
+        if self._cpu.passes():
             return self._reader.due(now_ms, limit)
-        finally:
-            self._cpu.read(since)
+        with self._cpu.read():
+            return self._reader.due(now_ms, limit)
 
     def next_due(self) -> int | None:
-        since = time.thread_time()
-        try:
+        if self._cpu.passes():
             return self._reader.next_due()
-        finally:
-            self._cpu.read(since)
+        with self._cpu.read():
+            return self._reader.next_due()
 
 
 def _thread_cpu_s(number: int) -> float:
