@@ -69,9 +69,9 @@ class CrawlStage(Stage):
     """The stage. Construct it, give it to the loop, and `close` it at the end."""
 
     name: ClassVar[str] = "crawl"
-    inputs: ClassVar[Mapping[str, type[Record]]] = {HITS: Hit, DECISIONS: Decision}
-    forward: ClassVar[str | None] = PAGES
-    heartbeat_input: ClassVar[str | None] = HITS
+    inputs: Mapping[str, type[Record]] = {HITS: Hit, DECISIONS: Decision}
+    forward: str | None = PAGES
+    heartbeat_input: str | None = HITS
 
     def __init__(
         self,

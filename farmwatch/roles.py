@@ -161,7 +161,7 @@ def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
     if role is Role.JUDGE:
         from filters.judge_stage import JudgeStage
 
-        stage = JudgeStage(config.judge)
+        stage = JudgeStage(load_configured_ruleset(config))
         metrics.set("ruleset_info", 1, ruleset=stage.ruleset.name, digest=stage.ruleset.digest)
         return stage
     if role is Role.SCORE:

@@ -14,6 +14,7 @@ from filters.workers import ExtractionPool
 from stream import topics
 from stream.metrics import Metrics
 from stream.records import Page, Record
+from stream.runs import LIVE, RunNames, memory_store, names_of
 from stream.stage import Context, Stage
 
 _FETCHED = "fetched"
@@ -30,16 +31,30 @@ class MeasureStage(Stage):
     """
 
     name: ClassVar[str] = "measure"
-    inputs: ClassVar[Mapping[str, type[Record]]] = {topics.PAGES: Page}
-    forward: ClassVar[str | None] = topics.FEATURES
+    inputs: Mapping[str, type[Record]] = {topics.PAGES: Page}
     max_records = 64  # a page costs tens of milliseconds: decisions come soon, and a crash repeats little
 
     def __init__(
-        self, settings: MeasureSettings, *, pool: ExtractionPool | None = None, metrics: Metrics | None = None
+        self,
+        settings: MeasureSettings,
+        *,
+        run: str = LIVE,
+        names: RunNames | None = None,
+        replays: bool = False,
+        pool: ExtractionPool | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
-        """Start the worker processes, unless a pool is given; `close` ends either. `metrics` get its gauges."""
+        """Start the worker processes, unless a pool is given; `close` ends either. `metrics` get its gauges.
+
+        Measures for `run` into the features of `names`, with a memory of sites of its own for each such topic. One that
+        `replays` counts no heartbeat and passes none on.
+        """
         self.epoch = feature_epoch(settings)
-        self.store = topics.site_memory(self.epoch)
+        self.run = run
+        self._features = (names or names_of(run)).features
+        self.store = memory_store(self._features, self.epoch)
+        self.forward = None if replays else self._features
+        self.heartbeat_input = "" if replays else None
         self._pool = pool or ExtractionPool(settings)
         self._memory = SiteMemory(settings)
         self._metrics = metrics
@@ -53,19 +68,22 @@ class MeasureStage(Stage):
     def process(self, record: Page, prepared: Measured | None, ctx: Context) -> None:
         """Compare the page with its site's earlier pages and emit its features."""
         if prepared is None:
-            _count(ctx, "skipped")
+            self._count(ctx, "skipped")
             return
         if record.found_by == _CANARY:
             ctx.state.put(_CANARY_KEY + record.site.encode(), b"", due_at=ctx.now_ms + _CANARY_KEPT_MS)
         likeness = self._memory.of(ctx.state, ctx.partition, record.site, record.page_id, prepared)
         features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
-        ctx.emit(topics.FEATURES, features, headers={"feature_epoch": self.epoch})
-        _count(ctx, "extract_error" if prepared.error else "measured")
+        ctx.emit(self._features, features, headers={"feature_epoch": self.epoch})
+        self._count(ctx, "extract_error" if prepared.error else "measured")
         for mode in prepared.tried or ("none",):
             ctx.meter.count("extract_attempts", mode=mode, outcome=prepared.error or "ok")
         if likeness.duplicate_share is not None and likeness.template_share is not None:
             ctx.meter.observe("page_duplicate_ratio", likeness.duplicate_share)
             ctx.meter.observe("page_template_ratio", likeness.template_share)
+
+    def _count(self, ctx: Context, result: str) -> None:
+        ctx.meter.count("stage_records", run=self.run, ruleset="", stage=self.name, result=result)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Forget canary sites of old rounds."""
@@ -97,7 +115,3 @@ class MeasureStage(Stage):
 def page_url(page: Page) -> str:
     """The URL that a page's content stands under: where redirects ended."""
     return page.final_url or page.url
-
-
-def _count(ctx: Context, result: str) -> None:
-    ctx.meter.count("stage_records", run="live", ruleset="", stage=MeasureStage.name, result=result)

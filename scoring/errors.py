@@ -153,3 +153,12 @@ class BadSiteNumbers(ScoringError):
 
     The operator makes it anew by `farmwatch train-sites`, or leaves tally.deciles out for the one that ships.
     """
+
+
+class FoldFailed(ScoringError):
+    """A record, or a site of a batch, cannot be tallied. The batch is tried again record by record; nobody need act.
+
+    The record at fault then goes to the dead letters, with its own error.
+    """
+
+    retriable = True

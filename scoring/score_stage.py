@@ -54,13 +54,13 @@ class ScoreStage(Stage):
     """Emits a Score per request and detector, running the detectors over each different text once."""
 
     name: ClassVar[str] = "score"
-    inputs: ClassVar[Mapping[str, type[Record]]] = {
+    inputs: Mapping[str, type[Record]] = {
         topics.SCORE_REQUESTS: ScoreRequest,
         topics.REPLAY_REQUESTS: ScoreRequest,
     }
     background = (topics.REPLAY_REQUESTS,)
-    forward: ClassVar[str | None] = topics.SCORES
-    heartbeat_input: ClassVar[str | None] = topics.SCORE_REQUESTS
+    forward: str | None = topics.SCORES
+    heartbeat_input: str | None = topics.SCORE_REQUESTS
     ahead = 2
 
     def __init__(

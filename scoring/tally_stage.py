@@ -1,21 +1,44 @@
-"""TALLY: hits, verdicts and scores of a site → its row, and the word to CRAWL that the site is decided."""
+"""TALLY: hits, verdicts and scores of a site → its row, and the word to CRAWL that the site is decided.
+
+The records of a batch are folded site by site: a site's tally is read with its first record and judged once, after the
+last. Where a record or a site fails, the batch is tried again with each record on its own, so that the record at fault
+is buried alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 import xxhash
 
 from scoring.canary import is_canary
+from scoring.errors import FoldFailed
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally, hit_key, stop_reason
 from scoring.site_verdict import SprtParams
 from stream import topics
-from stream.records import Decision, Hit, Record, Score, Verdict, encode
+from stream.batch import concerns_one_record
+from stream.log import Headers
+from stream.records import Decision, Hit, Score, Verdict, encode
+from stream.runs import LIVE, RunNames, names_of
 from stream.stage import Context, Stage
+
+Canaries = Callable[[Mapping[int, Context]], None]
+
+
+class _Site:
+    """A site of the batch at hand: what was stored of it, and its tally as it becomes."""
+
+    __slots__ = ("before", "headers", "name", "tally")
+
+    def __init__(self, name: str, before: bytes | None, detector: str) -> None:
+        self.name = name
+        self.before = before
+        self.tally = SiteTally.load(before, detector)
+        self.headers: Headers = {}  # that its row passes on: of its last record
 
 
 class TallyStage(Stage):
@@ -25,64 +48,98 @@ class TallyStage(Stage):
     decided, or has articles enough; a mixed site goes on for longer. Until the site closes, later pages may still
     correct the row. Scores of another detector than `detector` are kept, counted apart, and left out of the row:
     identities are never pooled. Canary sites are sites like any other here.
+
+    A replay emits no decisions, and marks no site as decided: once its run is live, the decision is made when the site
+    is next heard of. It reads scores while no verdict waits, and counts no heartbeat.
     """
 
     name: ClassVar[str] = "tally"
-    inputs: ClassVar[Mapping[str, type[Record]]] = {
-        topics.HITS: Hit,
-        topics.VERDICTS: Verdict,
-        topics.SCORES: Score,
-    }
-    forward: ClassVar[str | None] = None
-    heartbeat_input: ClassVar[str | None] = topics.SCORES  # those on hits and verdicts have not gone all the way
-    store: str | None = topics.TALLY_STORE
+    forward: str | None = None
 
     def __init__(
         self,
         detector: str,
         settings: TallySettings | None = None,
-        run: str = "live",
+        run: str = LIVE,
         site_test: SprtParams | None = None,
-        canaries: Callable[[Mapping[int, Context]], None] | None = None,
+        canaries: Canaries | None = None,
+        names: RunNames | None = None,
+        decides: bool = True,
     ) -> None:
         """Tally scores of the identity `detector` (a whole identity, threshold tag included), and send canaries.
 
+        Works as `run` between the topics of `names`, by default the run's own; one that `decides` not is a replay.
         `site_test` is that of the detector's threshold set, if it has one. Raises as `site_method`: NoSiteTest,
         BadSiteNumbers.
         """
+        self.run = run
         self._settings = settings or TallySettings()
         self._detector = detector
         self._method = site_method(self._settings, detector, site_test)
-        self._run = run
         self._canaries = canaries
+        self._decides = decides
+        names = names or names_of(run)
+        self._rows = names.sites
+        self.store = names.tally_store
+        self.inputs = {topics.HITS: Hit, names.verdicts: Verdict, topics.SCORES: Score}
+        self.heartbeat_input = topics.SCORES if decides else ""  # those on hits and verdicts have not gone all the way
+        if not decides:
+            self.background = (topics.SCORES,)
+        self._sites: dict[int, dict[str, _Site]] = {}  # of the batch at hand, by partition
+        self._one_by_one = False
+
+    def process(self, record: Any, prepared: Any, ctx: Context) -> None:
+        """Put the record in its place in the site's tally. Raises FoldFailed, see above."""
+        del prepared  # nothing here is slow
+        result = self._kind(record, ctx)
+        run = (ctx.run if self._decides else "") or self.run
+        ruleset = record.ruleset if isinstance(record, Verdict) else ""
+        ctx.meter.count("stage_records", run=run, ruleset=ruleset, stage=self.name, result=result)
+        if result == "repeated_hit":
+            return
+        if isinstance(record, Hit):
+            ctx.state.put(hit_key(record), b"1")
+        if self._one_by_one:
+            site = self._read(record.site, ctx)
+            self._fold(record, site, ctx)
+            self._settle(site, ctx)
+            return
+        sites = self._sites.setdefault(ctx.partition, {})
+        try:
+            site = sites.get(record.site) or sites.setdefault(record.site, self._read(record.site, ctx))
+            self._fold(record, site, ctx)
+        except Exception as error:
+            if not concerns_one_record(error):
+                raise
+            self._one_by_one = True
+            raise FoldFailed(f"{type(error).__name__}: {error}") from error
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Send the canary pages that are due."""
+        """Judge the sites of the batch, and send the canary pages that are due. Raises FoldFailed, see above."""
+        try:
+            for partition, sites in self._sites.items():
+                for site in sites.values():
+                    self._settle(site, contexts[partition])
+        except Exception as error:
+            if not concerns_one_record(error):
+                raise
+            self._one_by_one = True
+            raise FoldFailed(f"{type(error).__name__}: {error}") from error
+        self._sites.clear()
         if self._canaries is not None:
             self._canaries(contexts)
 
-    def process(self, record: Any, prepared: Any, ctx: Context) -> None:
-        """Put the record in its place in the site's tally; emit what that changes."""
-        del prepared  # nothing here is slow
-        result = self._kind(record, ctx)
-        ruleset = record.ruleset if isinstance(record, Verdict) else ""
-        ctx.meter.count("stage_records", run=ctx.run or self._run, ruleset=ruleset, stage=self.name, result=result)
-        if result == "repeated_hit":
-            return
-        key = record.site.encode()
-        before = ctx.state.get(key)
-        tally = SiteTally.load(before, self._detector)
-        if isinstance(record, Hit):
-            ctx.state.put(hit_key(record), b"1")
-            tally.add_hit(record)
-        elif isinstance(record, Verdict):
-            tally.add_verdict(record)
-        else:
-            tally.add_score(record, self._detector)
-        self._emit(record.site, tally, ctx)
-        after = tally.dump()
-        if after != before:
-            ctx.state.put(key, after)
+    def lost(self, partitions: Sequence[int]) -> None:
+        """The batch was rolled back, or partitions went before it began: no site of it is held."""
+        del partitions  # a batch is rolled back as a whole
+        self._sites.clear()
+
+    def buried(self, partition: int) -> None:
+        """A record that is buried has left nothing in the sites of the batch: they stand."""
+
+    def committed(self) -> None:
+        """The batch that had to be done record by record is through."""
+        self._one_by_one = False
 
     def _kind(self, record: Hit | Verdict | Score, ctx: Context) -> str:
         """What the record is to the tally: the word for it in the metrics."""
@@ -92,16 +149,33 @@ class TallyStage(Stage):
             return record.verdict
         return "score" if record.detector == self._detector else "other_detector"
 
-    def _emit(self, site: str, tally: SiteTally, ctx: Context) -> None:
+    def _read(self, site: str, ctx: Context) -> _Site:
+        return _Site(site, ctx.state.get(site.encode()), self._detector)
+
+    def _fold(self, record: Hit | Verdict | Score, site: _Site, ctx: Context) -> None:
+        site.headers = ctx.headers
+        if isinstance(record, Hit):
+            site.tally.add_hit(record)
+        elif isinstance(record, Verdict):
+            site.tally.add_verdict(record)
+        else:
+            site.tally.add_score(record, self._detector)
+
+    def _settle(self, site: _Site, ctx: Context) -> None:
+        """Judge the site, emit what is new, and store its tally."""
+        tally = site.tally
         verdict = self._method.decide(tally.evidence(self._detector))
-        row = tally.row(site, self._detector, verdict, self._method.digest, self._run)
+        row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run)
         digest = xxhash.xxh3_128_digest(encode(row))
         if digest != tally.emitted:
             tally.emitted = digest
-            ctx.emit(topics.SITES, msgspec.structs.replace(row, updated_at=ctx.now_ms))
-        if tally.stopped or is_canary(site):  # nobody crawls a canary site
-            return
-        reason = stop_reason(verdict, self._settings.enough_articles, self._settings.enough_if_mixed)
-        if reason:
-            tally.stopped = reason
-            ctx.emit(topics.DECISIONS, Decision(id=site, site=site, stop=True, reason=reason, decided_at=ctx.now_ms))
+            ctx.emit(self._rows, msgspec.structs.replace(row, updated_at=ctx.now_ms), headers=site.headers)
+        if self._decides and not tally.stopped and not is_canary(site.name):  # nobody crawls a canary site
+            reason = stop_reason(verdict, self._settings.enough_articles, self._settings.enough_if_mixed)
+            if reason:
+                tally.stopped = reason
+                decision = Decision(id=site.name, site=site.name, stop=True, reason=reason, decided_at=ctx.now_ms)
+                ctx.emit(topics.DECISIONS, decision, headers=site.headers)
+        after = tally.dump()
+        if after != site.before:
+            ctx.state.put(site.name.encode(), after)

@@ -63,6 +63,11 @@ class Context:
         """The run that the record at hand belongs to by its headers; "" where they do not say."""
         return self._headers.get("run", "")
 
+    @property
+    def headers(self) -> Headers:
+        """What the record at hand passes on to its outputs; empty in a tick."""
+        return self._headers
+
     def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
         """Append a record to `topic`, in the partition of the site at hand; `key` defaults to the record's site.
 
@@ -113,10 +118,10 @@ class Stage:
     """
 
     name: ClassVar[str]
-    inputs: ClassVar[Mapping[str, type[Record]]]  # topic -> its records
-    background: ClassVar[Collection[str]] = ()  # of the inputs, those that are read only while no other one waits
-    forward: ClassVar[str | None] = None  # the topic on which heartbeats travel on
-    heartbeat_input: ClassVar[str | None] = None  # the one input whose heartbeats count; None = any
+    inputs: Mapping[str, type[Record]]  # topic -> its records
+    background: Collection[str] = ()  # of the inputs, those that are read only while no other one waits
+    forward: str | None = None  # the topic on which heartbeats travel on
+    heartbeat_input: str | None = None  # the one input whose heartbeats count; None = any, "" = none
     store: str | None = None  # name of the keyed state
     poll_s: float = 0.5  # longest wait for input before the next tick
     max_records: int = 1000  # of a batch; fewer for slow stages, since a crash repeats a batch

@@ -38,6 +38,7 @@ class Desk:
             state = KeyedState(self.store)
             ctx = Context(3, state, self.meter, self.now_ms)
             self.stage.process(record, record, ctx)
+            self.stage.tick({3: ctx})
             self.store.apply(state.changes())
             for output in ctx.outputs:
                 assert output.partition == 3 and output.value is not None and output.key == record.site.encode()

@@ -33,7 +33,7 @@ from filters.measure_stage import MeasureStage
 from filters.measurer import Measurer
 from filters.measuring import Measured, RawPage, measure_raw
 from filters.ruleset import load_ruleset
-from filters.settings import JudgeSettings, MeasureSettings
+from filters.settings import MeasureSettings
 from filters.shingles import outline
 from filters.site_memory import SiteMemory
 from filters.site_rows import NoState
@@ -315,7 +315,7 @@ def bench_judge(pages: list[RawPage]) -> None:
         for n, page in enumerate(pages)
     ]
     records = [encode(found) for found in features]
-    stage = JudgeStage(JudgeSettings())
+    stage = JudgeStage(load_ruleset("default"))
     print(
         f"\nJUDGE, {len(features)} features, {sum(map(len, records)) / len(records):.0f} bytes each, median of {ROUNDS}"
     )

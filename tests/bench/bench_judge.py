@@ -20,7 +20,8 @@ from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage
 from filters.judging import judge
 from filters.measurer import Measurer
-from filters.settings import JudgeSettings, MeasureSettings
+from filters.ruleset import load_ruleset
+from filters.settings import MeasureSettings
 from stream.embedded_log import EmbeddedLog
 from stream.log import Output, partition_of
 from stream.loop import StageLoop
@@ -71,7 +72,7 @@ def fill(log: EmbeddedLog, features: list[Features]) -> int:
 
 def judged(log: EmbeddedLog, records: int, round_: int) -> tuple[float, float]:
     """(seconds, CPU seconds) of JUDGE's loop over all records, to the last commit."""
-    stage = JudgeStage(JudgeSettings())
+    stage = JudgeStage(load_ruleset("default"))
     member = log.join(f"judge-{round_}", [FEATURES], member="bench")
     loop = StageLoop(stage, member, metrics=Metrics())
     before = sum(log.end(VERDICTS))
@@ -98,7 +99,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     features = many(real_features(), args.records)
-    ruleset = JudgeStage(JudgeSettings()).ruleset
+    ruleset = load_ruleset("default")
     with tempfile.TemporaryDirectory() as folder:
         log = EmbeddedLog(Path(folder))
         size = fill(log, features)

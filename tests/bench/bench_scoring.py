@@ -171,6 +171,7 @@ def tally_speed() -> None:
             ctx = Context(0, state, Meter(), start)
             for record in records[start : start + 100]:
                 stage.process(record, record, ctx)
+            stage.tick({0: ctx})
             store.apply(state.changes())
 
     seconds = statistics.median(cpu_s(run) for _ in range(5))

@@ -25,6 +25,7 @@ from farmwatch.upkeep import Upkeep
 from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
+from filters.ruleset import load_ruleset
 from scoring.canary import canary_name, is_canary
 from scoring.canary_counts import canary_summary
 from scoring.method_choice import site_method
@@ -104,7 +105,7 @@ class World:
         """Let every stage read all that is there, TALLY first, which sends, and last, which counts."""
         self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_sender(self.config)))
         self._run(self.measure)
-        self._run(JudgeStage(self.config.judge))
+        self._run(JudgeStage(load_ruleset(self.config.judge.ruleset)))
         self._run(ScoreStage(lambda: [self.detector]))
         self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_sender(self.config)))
 

@@ -18,7 +18,8 @@ from filters.c4 import clean
 from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
-from filters.settings import JudgeSettings, MeasureSettings
+from filters.ruleset import load_ruleset
+from filters.settings import MeasureSettings
 from scoring.detector import TextScore, load_detector
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
@@ -108,7 +109,7 @@ def log(reader: Reader) -> MemoryLog:
     put(log, PAGES, *pages)
     with closing(MeasureStage(SETTINGS)) as measure:
         work(log, measure)
-    work(log, JudgeStage(JudgeSettings(ruleset="c4")))
+    work(log, JudgeStage(load_ruleset("c4")))
     work(log, ScoreStage(lambda: [reader]))
     work(log, TallyStage(reader.identity))
     return log

@@ -17,7 +17,8 @@ from farmwatch.flow import lag_of
 from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
-from filters.settings import JudgeSettings, MeasureSettings
+from filters.ruleset import load_ruleset
+from filters.settings import MeasureSettings
 from scoring.detector import load_detector
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
@@ -111,7 +112,7 @@ def log() -> MemoryLog:
     detector = load_detector()
     with closing(MeasureStage(SETTINGS)) as measure:
         work(log, measure)
-    work(log, JudgeStage(JudgeSettings(ruleset="c4")))
+    work(log, JudgeStage(load_ruleset("c4")))
     work(log, ScoreStage(lambda: [detector]))
     work(log, TallyStage(detector.identity))
     return log

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from stream.log import At, Commit, Member, Message, Output
 from stream.loop import LoopSettings, StageLoop
@@ -116,7 +116,7 @@ class Slow(Stage):
     """Two records a batch, two batches in flight; notes the order in which batches begin."""
 
     name = "slow"
-    inputs: ClassVar[Mapping[str, type[Record]]] = {"live": Hit, "later": Hit}
+    inputs: Mapping[str, type[Record]] = {"live": Hit, "later": Hit}
     background = ("later",)
     poll_s = 0.05
     max_records = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -33,7 +33,7 @@ class Counting(Stage):
     """Counts the hits of a site in its state and says so on `out`; does as told when a URL asks for trouble."""
 
     name = "counting"
-    inputs: ClassVar[Mapping[str, type[Record]]] = {"in": Hit}
+    inputs: Mapping[str, type[Record]] = {"in": Hit}
     forward = "out"
     store = "counts"
     poll_s = 0.01

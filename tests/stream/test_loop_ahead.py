@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -41,7 +41,7 @@ class Ahead(Stage):
     """Two records a batch; `gate` is called in the slow work of each, with the ids, and may hold it up or fail it."""
 
     name = "ahead"
-    inputs: ClassVar[Mapping[str, type[Record]]] = {"in": Hit}
+    inputs: Mapping[str, type[Record]] = {"in": Hit}
     poll_s = 0.01
     max_records = 2
     ahead = 2
@@ -391,7 +391,7 @@ def test_a_batch_of_the_background_is_not_waited_with(memory: MemoryLog) -> None
     """Another poll, in the time in which a batch fills, could find nothing live and add of the background again."""
 
     class Both(Ahead):
-        inputs: ClassVar[Mapping[str, type[Record]]] = {"in": Hit, "out": Hit}
+        inputs: Mapping[str, type[Record]] = {"in": Hit, "out": Hit}
         background = ("out",)
 
         def process(self, record: Hit, prepared: Any, ctx: Context) -> None:

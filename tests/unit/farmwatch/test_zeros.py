@@ -8,7 +8,7 @@ from prometheus_client import generate_latest
 
 from farmwatch.zeros import export_zeros, known_series
 from filters.judge_stage import JudgeStage
-from filters.settings import JudgeSettings
+from filters.ruleset import load_ruleset
 from scoring.detector import TextScore
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
@@ -34,7 +34,7 @@ class _Named(Stage):
 
 
 def _stages() -> list[Stage]:
-    judge = JudgeStage(JudgeSettings())
+    judge = JudgeStage(load_ruleset("default"))
     return [_Named("crawl"), _Named("measure"), judge, ScoreStage(lambda: [_Detector()]), TallyStage("x/1")]
 
 

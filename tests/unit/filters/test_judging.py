@@ -10,7 +10,6 @@ from filters.c4 import clean
 from filters.judge_stage import JudgeStage
 from filters.judging import judge, judge_and_text, scored_text
 from filters.ruleset import parse_ruleset
-from filters.settings import JudgeSettings
 from scoring.lite_ngram import LiteNgram
 from scoring.score_stage import ScoreStage
 from stream.metrics import Meter
@@ -35,7 +34,7 @@ def page(text: str = TEXT, tokens: int = 20) -> Features:
 def emitted(features: Features, ruleset_text: str) -> tuple[Verdict, list[ScoreRequest]]:
     """What JUDGE emits of one page."""
     context = Context(0, None, Meter(), now_ms=0)
-    stage = JudgeStage(JudgeSettings(), ruleset=parse_ruleset(ruleset_text, "mine"))
+    stage = JudgeStage(parse_ruleset(ruleset_text, "mine"))
     stage.process(features, None, context)
     verdict = next(decode(Verdict, o.value or b"") for o in context.outputs if o.topic == "verdicts")
     return verdict, [decode(ScoreRequest, o.value or b"") for o in context.outputs if o.topic == "score.requests"]

@@ -14,7 +14,7 @@ from filters.measure_stage import MeasureStage
 from filters.measurer import Measurer
 from filters.quality import TEXTS
 from filters.ruleset import load_ruleset
-from filters.settings import JudgeSettings, MeasureSettings
+from filters.settings import MeasureSettings
 from filters.site_memory import Likeness
 from filters.workers import ExtractionPool
 from stream.metrics import Meter, Metrics
@@ -181,7 +181,7 @@ def test_judge_emits_a_verdict_each_and_requests_for_articles(article: str) -> N
     measurer = Measurer(SETTINGS)
     kept = measurer.measure(f"https://{SITE}/river", article, SITE, fetched_at=5)
     short = measurer.measure(f"https://{SITE}/tag/river", "<p>Too short.</p><p>Indeed.</p>", SITE)
-    stage = JudgeStage(JudgeSettings(ruleset="notes"))
+    stage = JudgeStage(load_ruleset("notes"))
     assert (stage.name, dict(stage.inputs), stage.forward, stage.store) == (
         "judge",
         {"features": Features},
@@ -208,12 +208,3 @@ def test_judge_emits_a_verdict_each_and_requests_for_articles(article: str) -> N
     for rule in verdicts[1].failed:
         assert value(metrics, "rule_drops_total", run="live", ruleset="notes", rule=rule) == 1
     assert "url_kind" in verdicts[1].failed
-
-
-def test_judge_takes_a_ruleset_and_a_run(article: str) -> None:
-    """A given ruleset is used in place of the settings', and verdicts, requests and counts carry the run."""
-    features = Measurer(SETTINGS).measure(f"https://{SITE}/river", article, SITE)
-    stage = JudgeStage(JudgeSettings(), ruleset=load_ruleset("notes"), run="replay-1")
-    verdicts, requests, metrics = judged(stage, [features])
-    assert (verdicts[0].ruleset, verdicts[0].run, requests[0].run) == ("notes", "replay-1", "replay-1")
-    assert value(metrics, "page_verdicts_total", run="replay-1", ruleset="notes", verdict="article") == 1

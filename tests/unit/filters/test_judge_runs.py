@@ -1,0 +1,188 @@
+"""JUDGE and MEASURE as runs: where they write, what a replay asks the detector for, and that nothing is asked twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from filters.judge_stage import JudgeStage, asked_store
+from filters.judging import judge
+from filters.known_scores import KnownScores
+from filters.measure_stage import MeasureStage
+from filters.ruleset import parse_ruleset
+from filters.settings import MeasureSettings
+from filters.workers import ExtractionPool
+from stream import heartbeat
+from stream.log import Message, Output, Topic
+from stream.loop import StageLoop
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import Features, Record, ScoreRequest, Verdict, decode, encode
+from stream.runs import features_of, names_of
+from stream.topics import FEATURES, all_topics
+
+RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")
+RUN = "r1"
+DETECTOR = "fake/1"
+
+
+def features(number: int, *, text: str = "", site: str = "a.example", tokens: int = 9) -> Features:
+    """A page whose text is its number, if no other is said."""
+    return Features(
+        id=f"f{number}",
+        site=site,
+        page_id=f"p{number}",
+        url=f"https://{site}/{number}",
+        epoch="e",
+        text=text or str(number),
+        text_digest=f"t{text or number}",
+        measures={"tokens": tokens},
+        fetched_at=number,
+    )
+
+
+def new_log(run: str = RUN, topic: str = FEATURES) -> MemoryLog:
+    """A log of one partition with the topics of a run beside the live ones."""
+    log = MemoryLog(clock=lambda: 7)
+    names = names_of(run, topic)
+    own = {names.features, names.verdicts, f"state.{asked_store(run)}"} - {FEATURES}
+    topics = [*all_topics(1, "e"), *(Topic(name, 1) for name in own)]
+    log.create(topics)
+    return log
+
+
+def put(log: MemoryLog, records: Iterable[Record], topic: str = FEATURES) -> None:
+    """Append the records under their sites."""
+    log.append([Output(topic, 0, record.site.encode(), encode(record)) for record in records])
+
+
+def work(log: MemoryLog, stage: JudgeStage, cycles: int = 3) -> Metrics:
+    """Let the stage read what is there, as a new member of its group."""
+    metrics = Metrics()
+    stage.poll_s = 0.001
+    member = log.join(f"judge.{stage.run}", list(stage.inputs), member="one", store=stage.store)
+    loop = StageLoop(stage, member, metrics=metrics, clock=lambda: 7)
+    for _ in range(cycles):
+        loop.cycle(threading.Event())
+    member.close()
+    return metrics
+
+
+def known(*scored: tuple[str, str]) -> KnownScores:
+    """An index of these (site, text digest)."""
+    return KnownScores(DETECTOR, lambda _: [f"{site} {digest}:{DETECTOR}".encode() for site, digest in scored])
+
+
+def messages(log: MemoryLog, topic: str) -> Sequence[Message]:
+    """What stands on a topic."""
+    return list(log.read(topic, 0))
+
+
+def asked(log: MemoryLog, topic: str = "score.requests.replay") -> list[tuple[str, str]]:
+    """(fetch id, text) of the requests on a topic."""
+    return [(r.id, r.text) for m in messages(log, topic) if m.value for r in [decode(ScoreRequest, m.value)]]
+
+
+def test_a_replay_writes_beside_the_live_topics() -> None:
+    """Verdicts go to the run's own topic with its name and ruleset as headers; the live topics stay empty."""
+    log = new_log()
+    pages = [features(1), features(2, tokens=2)]
+    put(log, pages)
+    metrics = work(log, JudgeStage(RULESET, run=RUN, known=known()))
+    found = messages(log, f"verdicts.{RUN}")
+    assert [decode(Verdict, m.value or b"") for m in found] == [judge(p, RULESET, now_ms=7, run=RUN) for p in pages]
+    assert {(m.headers["run"], m.headers["ruleset"]) for m in found} == {(RUN, RULESET.digest)}
+    assert messages(log, "verdicts") == messages(log, "score.requests") == []
+    labels = {"run": RUN, "ruleset": "mine", "verdict": "article"}
+    assert metrics.registry.get_sample_value("farmwatch_page_verdicts_total", labels) == 1
+
+
+def test_a_replay_asks_only_for_texts_without_a_score_and_once_a_site() -> None:
+    """Known texts are not asked for; a text on two pages is, once; the same text of another site is another one."""
+    log = new_log()
+    pages = [features(1), features(2), features(3, text="x"), features(4, text="x")]
+    pages += [features(5, text="x", site="b.example"), features(6, site="b.example", tokens=1)]
+    put(log, pages)
+    work(log, JudgeStage(RULESET, run=RUN, known=known(("a.example", "t1"), ("b.example", "t2"))))
+    assert asked(log) == [("f2", "2"), ("f3", "x"), ("f5", "x")]
+    assert all(decode(ScoreRequest, m.value or b"").run == RUN for m in messages(log, "score.requests.replay"))
+
+
+def test_what_was_asked_is_asked_by_no_later_process_of_the_run() -> None:
+    """A second process of the run, which knows of no score either, asks for new texts only; another run asks anew."""
+    log = new_log()
+    put(log, [features(1)])
+    work(log, JudgeStage(RULESET, run=RUN, known=known()))
+    put(log, [features(2, text="1"), features(3)])
+    work(log, JudgeStage(RULESET, run=RUN, known=known()))
+    assert asked(log) == [("f1", "1"), ("f3", "3")]
+
+
+def test_a_batch_that_is_rolled_back_asks_once() -> None:
+    """The commit of a batch fails after it was processed: what it asked for is asked for when it is done again."""
+    log = new_log()
+    put(log, [features(1), features(2)])
+    stage = JudgeStage(RULESET, run=RUN, known=known())
+    stage.poll_s = 0.001
+    member = log.join(f"judge.{RUN}", list(stage.inputs), member="one", store=stage.store)
+    loop = StageLoop(stage, member, metrics=Metrics(), clock=lambda: 7)
+    log.join(f"judge.{RUN}", list(stage.inputs), member="one", store=stage.store).close()  # fences the first
+    for _ in range(4):
+        loop.cycle(threading.Event())
+    member.close()
+    work(log, JudgeStage(RULESET, run=RUN, known=known()))
+    assert asked(log) == [("f1", "1"), ("f2", "2")]
+    assert len(messages(log, f"verdicts.{RUN}")) == 2
+
+
+def test_the_live_run_asks_for_every_article() -> None:
+    """Whichever run is live asks on the live topic and keeps no state, under its own topic of verdicts."""
+    for run, topic in (("live", "verdicts"), (RUN, f"verdicts.{RUN}")):
+        log = new_log()
+        put(log, [features(1), features(2, text="1")])
+        stage = JudgeStage(RULESET, run=run, names=names_of(run, is_live=True))
+        assert (stage.store, stage.forward) == (None, "score.requests")
+        work(log, stage)
+        assert asked(log, "score.requests") == [("f1", "1"), ("f2", "1")]
+        assert len(messages(log, topic)) == 2
+        assert asked(log) == []
+
+
+def test_heartbeats_end_at_a_replay_and_pass_the_live_run() -> None:
+    """A replay forwards none and counts none, the live run does both."""
+    for replay, sent in ((known(), 0), (None, 1)):
+        log = new_log()
+        log.append([heartbeat.travelling(FEATURES, 0, {heartbeat.HEADER: "5000"})])
+        metrics = work(log, JudgeStage(RULESET, run=RUN, known=replay))
+        found = [m for topic in log.topics() if topic != FEATURES for m in messages(log, topic)]
+        assert [m.topic for m in found] == ["score.requests"] * sent
+        passed = metrics.registry.get_sample_value("farmwatch_heartbeat_timestamp_seconds", {"stage": "judge"})
+        assert (passed is not None) == bool(sent)
+
+
+def test_a_run_that_measured_anew_is_judged_from_its_own_features() -> None:
+    """Its features are read, those of the live run are not."""
+    topic = features_of(RUN)
+    log = new_log(topic=topic)
+    put(log, [features(1)])
+    put(log, [features(2)], topic)
+    work(log, JudgeStage(RULESET, run=RUN, names=names_of(RUN, topic), known=known()))
+    assert [decode(Verdict, m.value or b"").id for m in messages(log, f"verdicts.{RUN}")] == ["f2"]
+
+
+@pytest.mark.parametrize(("replays", "forward", "counts"), [(True, None, ""), (False, "features.r1", None)])
+def test_measure_of_a_run_has_its_own_topic_and_memory(
+    pool: ExtractionPool, replays: bool, forward: str | None, counts: str | None
+) -> None:
+    """A run that measures anew has its own features and memory of sites; as a replay it passes no heartbeat on."""
+
+    class Unclosed(ExtractionPool):
+        def __init__(self) -> None:
+            self.map = pool.map  # type: ignore[method-assign]
+
+    names = names_of(RUN, features_of(RUN))
+    stage = MeasureStage(MeasureSettings(workers=2), run=RUN, names=names, replays=replays, pool=Unclosed())
+    assert stage.store == f"site-memory.{stage.epoch}.{RUN}"
+    assert (stage.forward, stage.heartbeat_input, set(stage.inputs)) == (forward, counts, {"pages"})
