@@ -153,7 +153,7 @@ class TallyStage(Stage):
         return _Site(site, ctx.state.get(site.encode()), self._detector)
 
     def _fold(self, record: Hit | Verdict | Score, site: _Site, ctx: Context) -> None:
-        site.headers = ctx.headers
+        site.headers = {**ctx.headers, "run": self.run}  # a score may have been asked for by another run
         if isinstance(record, Hit):
             site.tally.add_hit(record)
         elif isinstance(record, Verdict):

@@ -1,0 +1,264 @@
+"""TALLY folds a batch site by site: the same rows as record by record, and a record that fails goes alone."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.settings import TallySettings
+from scoring.site_method import PageScore, SiteMethod, SiteVerdict
+from scoring.site_tally import SiteTally
+from scoring.tally_stage import TallyStage
+from stream.embedded_log import EmbeddedLog
+from stream.log import Change, Commit, Log, Output, Topic
+from stream.loop import LoopSettings, StageLoop
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import Decision, Hit, Record, Score, SiteState, Verdict, decode, encode
+from stream.runs import names_of
+from stream.topics import DECISIONS, HITS, SCORES, SITES, VERDICTS, all_topics
+from tests.tally_desk import DETECTOR, SPRT, hit, page, score
+
+SETTINGS = TallySettings(sprt=SPRT)
+SITES_KNOWN = ("a.example", "b.example", "c.example")
+RUN = "r1"
+NAMES = names_of(RUN)
+QUICK = LoopSettings(linger_s=0.0, backoff_s=0.001)
+
+
+@st.composite
+def sites(draw: st.DrawFn) -> list[Record]:
+    """Records of three sites in the order in which they came: pages fetched again, shared texts, repeated hits."""
+    found: list[Record] = []
+    for _ in range(draw(st.integers(1, 40))):
+        number, text = draw(st.integers(0, 6)), f"t{draw(st.integers(0, 8))}"
+        kind = draw(st.sampled_from("hpppsss"))
+        record: Record
+        if kind == "h":
+            record = hit(number, draw(st.integers(0, 9)), draw(st.sampled_from("ab")), at=number)
+        elif kind == "p":
+            record = page(number, article=draw(st.integers(0, 4)) > 0, text=text, visit=draw(st.integers(1, 3)))
+        else:
+            record = score(text, draw(st.none() | st.booleans()), draw(st.sampled_from([DETECTOR, DETECTOR, "fake/2"])))
+        found.append(msgspec.structs.replace(record, site=draw(st.sampled_from(SITES_KNOWN))))
+    return found
+
+
+TOPIC_OF = {Hit: HITS, Verdict: VERDICTS, Score: SCORES}
+
+
+def outputs(records: Iterable[Record], verdicts: str = VERDICTS) -> Iterator[Output]:
+    """The records as they stand on their topics."""
+    for record in records:
+        topic = verdicts if isinstance(record, Verdict) else TOPIC_OF[type(record)]
+        yield Output(topic, 0, record.site.encode(), encode(record), {"run": "live"})
+
+
+def memory_log() -> MemoryLog:
+    """One partition, with the topics of a run beside the live ones."""
+    log = MemoryLog(clock=lambda: 7)
+    create(log)
+    return log
+
+
+def create(log: Log) -> None:
+    """The topics of the live run and of RUN."""
+    own = (NAMES.verdicts, NAMES.sites, f"state.{NAMES.tally_store}")
+    log.create([*all_topics(1, "e"), *(Topic(name, 1) for name in own)])
+
+
+@contextmanager
+def loop_of(log: Log, stage: TallyStage, metrics: Metrics | None = None) -> Iterator[StageLoop]:
+    """The stage's loop as a member of its run's group."""
+    stage.poll_s = 0.001
+    member = log.join(
+        names_of(stage.run).tally_group,
+        list(stage.inputs),
+        member="one",
+        store=stage.store,
+        background=stage.background,
+    )
+    with closing(member):
+        yield StageLoop(stage, member, metrics=metrics or Metrics(), settings=QUICK, clock=lambda: 7)
+
+
+def work(log: Log, stage: TallyStage, metrics: Metrics | None = None) -> None:
+    """Let the stage read all that is there."""
+    with loop_of(log, stage, metrics) as loop:
+        idle = 0
+        while idle < 2:
+            idle = 0 if loop.cycle(threading.Event()) else idle + 1
+
+
+def in_batches(records: Sequence[Record], sizes: Iterable[int]) -> MemoryLog:
+    """What the live stage makes of batches of these sizes."""
+    log = memory_log()
+    stage = TallyStage(DETECTOR, SETTINGS)
+    with loop_of(log, stage) as loop:
+        loop.cycle(threading.Event())
+        waiting = list(outputs(records))
+        for size in sizes:
+            log.append(waiting[:size])
+            del waiting[:size]
+            loop.cycle(threading.Event())
+    return log
+
+
+def newest(log: Log, topic: str = SITES) -> dict[str, SiteState]:
+    """The last row of each site, without its time and run."""
+    rows = [decode(SiteState, message.value) for message in log.read(topic, 0) if message.value]
+    return {row.site: msgspec.structs.replace(row, updated_at=0, run="") for row in rows}
+
+
+def decided(log: Log) -> list[Decision]:
+    """Every decision."""
+    return [decode(Decision, message.value) for message in log.read(DECISIONS, 0) if message.value]
+
+
+@settings(max_examples=60, deadline=None)
+@given(sites(), st.randoms(use_true_random=False))
+def test_a_batch_leaves_the_rows_that_its_records_leave_one_by_one(records: list[Record], rng: random.Random) -> None:
+    """Whatever the batches: the same last rows and tallies, one decision a site at most, and one for the same sites."""
+    sizes = [rng.randint(1, 9) for _ in records]
+    together, alone = in_batches(records, [*sizes, len(records)]), in_batches(records, [1] * len(records))
+    assert newest(together) == newest(alone)
+    assert stored(together) == stored(alone)
+    sites_decided = [decision.site for decision in decided(together)]
+    assert len(set(sites_decided)) == len(sites_decided)
+    assert set(sites_decided) <= {decision.site for decision in decided(alone)}
+
+
+def stored(log: MemoryLog) -> dict[bytes, object]:
+    """What TALLY keeps, but for the reason of a decision: of a batch only the end decides."""
+    found: dict[bytes, object] = {}
+    for key, value in log.scan_state("tally", 0):
+        if b"\0" in key:
+            found[key] = value
+        else:
+            tally = SiteTally.load(value, DETECTOR)
+            tally.stopped = ""
+            found[key] = tally.dump()
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(sites(), st.randoms(use_true_random=False))
+def test_a_replay_leaves_the_rows_of_the_live_run(records: list[Record], rng: random.Random) -> None:
+    """Hits and verdicts first and scores after them: the same rows as live, where all came mixed."""
+    live = in_batches(records, [rng.randint(1, 9) for _ in records] + [len(records)])
+    replay = replayed(records, memory_log())
+    assert newest(replay, NAMES.sites) == newest(live)
+    assert decided(replay) == [] and newest(replay) == {}
+
+
+def replayed(records: Sequence[Record], log: Log) -> Log:
+    """The log after a replay of these records under RUN."""
+    log.append(list(outputs(records, NAMES.verdicts)))
+    work(log, TallyStage(DETECTOR, SETTINGS, RUN, names=NAMES, decides=False))
+    return log
+
+
+def articles(site: str, count: int = 6) -> list[Record]:
+    """Flagged articles of a site, enough to decide it."""
+    records = [record for n in range(count) for record in (page(n), score(f"t{n}", True))]
+    return [msgspec.structs.replace(record, site=site) for record in records]
+
+
+@pytest.mark.parametrize("kind", ["memory", "embedded"])
+def test_the_run_decides_once_it_is_live(kind: str, tmp_path: Path) -> None:
+    """A replay marks nothing as decided, so the live run over its state decides when the site is next heard of."""
+    log: Log = MemoryLog() if kind == "memory" else EmbeddedLog(tmp_path)
+    with closing(log):
+        create(log)
+        replayed(articles("a.example") + articles("b.example"), log)
+        assert {row.verdict for row in newest(log, NAMES.sites).values()} == {"llm"}
+        assert decided(log) == []
+        log.append(list(outputs([msgspec.structs.replace(hit(1), site="a.example")])))
+        work(log, TallyStage(DETECTOR, SETTINGS, RUN, names=names_of(RUN, is_live=True)))
+        assert [(d.site, d.reason) for d in decided(log)] == [("a.example", "decided_llm")]
+        assert {message.headers["run"] for message in log.read(NAMES.sites, 0)} == {RUN}
+
+
+class Trap:
+    """A site method that fails where a score is 666."""
+
+    def __init__(self, method: SiteMethod) -> None:
+        self.name, self.digest, self.evidence = method.name, method.digest, method.evidence
+        self._method = method
+
+    def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
+        """Judge, or fail."""
+        if any(page.score == 666 for page in pages):
+            raise ValueError("a number that no detector gives")
+        return self._method.decide(pages)
+
+
+@pytest.mark.parametrize("place", [0, 5, 11])
+def test_a_record_that_fails_in_a_batch_is_buried_alone(place: int) -> None:
+    """The rows are those of the other records, each counted once; the dead letter names the record and its error."""
+    good = [*articles("a.example"), *articles("b.example", 3)]
+    bad = msgspec.structs.replace(score("bad", True, number=666), site="a.example")
+    page_of_bad = msgspec.structs.replace(page(9, text="bad"), site="a.example")
+    log, metrics = memory_log(), Metrics()
+    stage = TallyStage(DETECTOR, SETTINGS)
+    stage._method = Trap(stage._method)
+    log.append(list(outputs([page_of_bad])))
+    work(log, stage, metrics)
+    log.append(list(outputs([*good[:place], bad, *good[place:]])))
+    work(log, stage, metrics)
+    good = [page_of_bad, *good]
+    assert newest(log) == newest(in_batches(good, [1] * len(good)))
+    (letter,) = log.read("dead-letters", 0)
+    assert letter.value == encode(bad) and "no detector gives" in letter.headers["error"]
+    counted = [
+        metrics.registry.get_sample_value(
+            "farmwatch_stage_records_total",
+            {"run": "live", "ruleset": ruleset, "stage": "tally", "result": result},
+        )
+        for ruleset, result in (("default", "article"), ("", "score"))
+    ]
+    assert counted == [10, 9]
+    log.append(list(outputs(articles("c.example"))))
+    rounds = len(list(log.read(SITES, 0)))
+    work(log, stage)
+    assert len(list(log.read(SITES, 0))) == rounds + 1, "the next batch is folded again"
+
+
+def test_a_site_whose_tally_cannot_be_read_stops_no_other() -> None:
+    """The records of that site are buried, and those of another one in the same batch are tallied."""
+    log = memory_log()
+    with loop_of(log, TallyStage(DETECTOR, SETTINGS)) as loop:
+        loop.cycle(threading.Event())
+        log.append(list(outputs([msgspec.structs.replace(hit(1), site="a.example")])))
+        loop.cycle(threading.Event())
+    spoil(log, b"a.example")
+    log.append(list(outputs([*articles("a.example", 1), *articles("b.example", 2)])))
+    work(log, TallyStage(DETECTOR, SETTINGS))
+    assert newest(log)["b.example"].articles == 2
+    assert len(list(log.read("dead-letters", 0))) == 2
+
+
+def spoil(log: MemoryLog, key: bytes) -> None:
+    """Put what is no tally into the state."""
+    member = log.join("tally", [HITS, VERDICTS, SCORES], member="one", store="tally")
+    while 0 not in member.assignment():
+        member.poll(0.001, 1, 1)
+    member.commit(Commit(state={0: [Change(key, b"\xc1")]}))
+    member.close()
+
+
+def test_a_replay_counts_scores_under_its_own_run() -> None:
+    """A score carries the run that asked for it; a replay that folds it counts it as its own work."""
+    log, metrics = memory_log(), Metrics()
+    log.append(list(outputs(articles("a.example", 2), NAMES.verdicts)))
+    work(log, TallyStage(DETECTOR, SETTINGS, RUN, names=NAMES, decides=False), metrics)
+    family = metrics.of("stage_records").collect()
+    assert {s.labels["run"] for f in family for s in f.samples if s.value} == {RUN}
