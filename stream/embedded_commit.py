@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from stream.embedded_schema import fresh_id
 from stream.embedded_topics import Stored, row_id
 from stream.embedded_writer import Placed
-from stream.errors import Fenced
+from stream.errors import Fenced, UnknownTopic
 from stream.limits import check_size
 from stream.log import Change, Output
 from stream.segments import checksum
@@ -51,7 +52,7 @@ class Records:
         return _Row(topic.partition_id(output.partition), output.key, value, headers, time_ms, blob, size, digest)
 
     def insert(self, database: sqlite3.Connection, places: Sequence[Placed]) -> None:
-        """Give the records their offsets and insert them."""
+        """Give the records their offsets and insert them. Raises UnknownTopic, and writes nothing then."""
         following: dict[int, int] = {}
         added: dict[int, int] = {}
         live: dict[int, int] = {}
@@ -60,7 +61,10 @@ class Records:
             partition = row.partition_id
             offset = following.get(partition)
             if offset is None:
-                (offset,) = database.execute("SELECT next FROM partitions WHERE id = ?", (partition,)).fetchone()
+                found = database.execute("SELECT next FROM partitions WHERE id = ?", (partition,)).fetchone()
+                if found is None:
+                    raise UnknownTopic("a topic of these records was removed")
+                offset = int(found[0])
                 added[partition] = 0
             following[partition] = offset + 1
             added[partition] += row.size + len(row.key) + len(row.headers or b"")
@@ -109,6 +113,14 @@ class Lease(NamedTuple):
             raise Fenced(f"the lease of member {self.member!r} in group {self.group!r} expired")
 
 
+def check_partitions(database: sqlite3.Connection, ids: Collection[int]) -> None:
+    """Raises UnknownTopic where one of them is no more."""
+    marks = ", ".join("?" * len(ids))
+    (found,) = database.execute(f"SELECT count(*) FROM partitions WHERE id IN ({marks})", tuple(ids)).fetchone()
+    if found < len(ids):
+        raise UnknownTopic("a topic of these offsets was removed: join the group again")
+
+
 def write_offsets(database: sqlite3.Connection, group: str, offsets: Mapping[int, int]) -> None:
     """Set committed offsets, by partition id."""
     database.executemany(
@@ -124,7 +136,8 @@ def write_state(database: sqlite3.Connection, store: str, partition: int, change
         return
     found = database.execute("SELECT id FROM slots WHERE store = ? AND partition = ?", (store, partition)).fetchone()
     if found is None:
-        slot = database.execute("INSERT INTO slots (store, partition) VALUES (?, ?)", (store, partition)).lastrowid
+        slot = fresh_id(database, "slots")
+        database.execute("INSERT INTO slots (id, store, partition) VALUES (?, ?, ?)", (slot, store, partition))
     else:
         slot = found[0]
     puts = [(slot, c.key, c.value, c.due_at) for c in last.values() if c.value is not None]

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from stream.embedded_commit import write_offsets
+from stream.embedded_commit import check_partitions, write_offsets
 from stream.errors import Fenced, StreamError
 from stream.shares import next_step
 
@@ -99,15 +99,35 @@ def remove_expired(database: sqlite3.Connection, group: str, now_ms: int) -> int
     return len(names)
 
 
-def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now_ms: int) -> None:
-    """Set committed offsets by partition id. Raises StreamError while the group has live members."""
-    live = database.execute("SELECT name FROM members WHERE grp = ? AND expires_at >= ?", (group, now_ms)).fetchall()
+def members(database: sqlite3.Connection, group: str, now_ms: int) -> list[str]:
+    """Names of the members that did not miss their heartbeat."""
+    found = database.execute(
+        "SELECT name FROM members WHERE grp = ? AND expires_at >= ? ORDER BY name", (group, now_ms)
+    ).fetchall()
+    return [name for (name,) in found]
+
+
+def require_idle(database: sqlite3.Connection, group: str, now_ms: int, doing: str) -> None:
+    """Raises StreamError while the group has live members."""
+    live = ", ".join(members(database, group, now_ms))
     if live:
-        names = ", ".join(sorted(name for (name,) in live))
-        raise StreamError(f"group {group!r} has live members ({names}): stop them before its offsets are reset")
+        raise StreamError(f"group {group!r} has live members ({live}): stop them before {doing}")
+
+
+def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now_ms: int) -> None:
+    """Set committed offsets by partition id. Raises StreamError while the group has live members, and UnknownTopic."""
+    require_idle(database, group, now_ms, "its offsets are reset")
+    check_partitions(database, offsets)
     if remove_expired(database, group, now_ms):
         _touch(database, group)
     write_offsets(database, group, offsets)
+
+
+def dissolve(database: sqlite3.Connection, group: str) -> None:
+    """Remove members, leases and offsets. The group's row stays, so that no epoch is ever given twice."""
+    for table in ("members", "leases", "offsets"):
+        database.execute(f"DELETE FROM {table} WHERE grp = ?", (group,))
+    _touch(database, group)
 
 
 def _grant(database: sqlite3.Connection, group: str, member: str, partitions: Sequence[int]) -> None:

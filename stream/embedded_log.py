@@ -25,13 +25,15 @@ from stream.clock import Clock, wall_ms
 from stream.embedded_commit import Records
 from stream.embedded_member import EmbeddedMember
 from stream.embedded_reader import RecordReader
+from stream.embedded_removal import clear, size_of, take_out
 from stream.embedded_retention import Retention
 from stream.embedded_schema import prepare, told
 from stream.embedded_state import EmbeddedState
-from stream.embedded_topics import Topics, offset_of, row_id
+from stream.embedded_topics import Stored, Topics, offset_of, row_id
 from stream.embedded_writer import Writer
-from stream.errors import StreamError
-from stream.log import Message, Output, Topic
+from stream.errors import StreamError, UnknownTopic
+from stream.limits import check_needed
+from stream.log import NONE_NEEDED, At, Message, Output, Topic, TopicSize
 
 T = TypeVar("T")
 _READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time
@@ -68,6 +70,7 @@ class EmbeddedLog:
         prepare(self._folder, lock_timeout_s)
         self._topics = Topics(prefix)
         self._writer = Writer(self._folder, segment_bytes=segment_bytes, lock_timeout_s=lock_timeout_s)
+        self._retention = Retention(self._folder, self._writer, prefix)
         self._idle: list[RecordReader] = []
         self._members: weakref.WeakSet[EmbeddedMember] = weakref.WeakSet()
         self._lock = threading.Lock()
@@ -87,8 +90,15 @@ class EmbeddedLog:
         """Append all or nothing, durable on return; threads that append at the same time share one sync."""
         if not outputs:
             return
+        try:
+            self._append(outputs)
+        except UnknownTopic:  # perhaps another process removed it and made it again
+            self._topics.forget()
+            self._append(outputs)
+
+    def _append(self, outputs: Sequence[Output]) -> None:
         with self._reader() as reader:
-            found = [(self._topics.find(reader.database, output.topic), output) for output in outputs]
+            found = [(self._topics.known(reader.database, output.topic), output) for output in outputs]
         records = Records(found, self._clock())
         self._writer.run(records.insert, records.blobs)
 
@@ -141,14 +151,13 @@ class EmbeddedLog:
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
             found.partition_id(partition)
-        end = self.end(topic)[partition]
-        return self._read(topic, partition, start, end if stop is None else min(stop, end))
+            _, end = reader.bounds([found])[At(topic, partition)]
+        return self._read(found, partition, start, end if stop is None else min(stop, end))
 
-    def _read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[Message]:
+    def _read(self, topic: Stored, partition: int, start: int, stop: int) -> Iterator[Message]:
         while start < stop:
             with self._reader() as reader:
-                found = self._topics.find(reader.database, topic)
-                rows = reader.rows(found, partition, start, stop, _READ_ROWS, _READ_BYTES)
+                rows = reader.rows(topic, partition, start, stop, _READ_ROWS, _READ_BYTES)
                 messages = [row.message() for row in reader.load(rows)]
             if not rows:
                 return
@@ -165,12 +174,11 @@ class EmbeddedLog:
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
         """First offset whose timestamp is >= time_ms, per partition (the end if none); reads on from the beginning."""
-        bounds = self._bounds(topic)
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
             offsets = []
-            for partition, (first, end) in enumerate(bounds):
-                base = found.partition_id(partition)
+            for at, (first, end) in sorted(reader.bounds([found]).items()):
+                base = found.partition_id(at.partition)
                 row = reader.database.execute(
                     "SELECT id FROM records WHERE id >= ? AND id < ? AND timestamp_ms >= ? ORDER BY id LIMIT 1",
                     (row_id(base, first), row_id(base, end), time_ms),
@@ -199,6 +207,11 @@ class EmbeddedLog:
         now = self._clock()
         self._writer.run(lambda database, _: groups.reset(database, self._prefix + group, wanted, now))
 
+    def members(self, group: str) -> list[str]:
+        """Names of a group's live members."""
+        with self._reader() as reader:
+            return groups.members(reader.database, self._prefix + group, self._clock())
+
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order, read on in small steps while the caller iterates."""
         after: bytes | None = None
@@ -221,10 +234,36 @@ class EmbeddedLog:
             finally:
                 reader.database.execute("ROLLBACK")
 
-    def expire(self, now_ms: int) -> int:
+    def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
+        """What these topics hold. The state of a store is read through for it."""
+        with self._reader() as reader:
+            found = {topic: size_of(reader.database, self._prefix, topic) for topic in topics}
+        return {topic: size for topic, size in found.items() if size is not None}
+
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED) -> int:
         """Apply retention and compaction; returns the bytes of the records removed."""
         with self._reader() as reader:
-            return Retention(self._folder, self._writer, self._prefix).expire(reader.database, now_ms)
+            known = self._topics.all(reader.database)
+            check_needed(needed, {name: topic.partitions for name, topic in known.items()})
+            stops = {
+                known[name].base + partition: offset
+                for name, offsets in needed.items()
+                if name in known
+                for partition, offset in enumerate(offsets)
+            }
+            clear(reader.database, self._writer)  # what a removal that was broken off has left
+            return self._retention.expire(reader.database, now_ms, stops)
+
+    def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
+        """See `Log.remove`. Segment files that another process still writes go with a later `expire`."""
+        now_ms = self._clock()
+        taken = self._writer.run(lambda database, _: take_out(database, self._prefix, topics, groups, stores, now_ms))
+        self._topics.forget()
+        self._writer.drop(taken.topics)
+        with self._reader() as reader:
+            freed = taken.bytes + clear(reader.database, self._writer)
+            self._retention.remove_segments(reader.database)
+        return freed
 
     def close(self) -> None:
         """Release files and connections. Members that were not closed stay until their lease expires."""

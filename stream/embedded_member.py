@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from stream.clock import Clock
-from stream.embedded_commit import Lease, Records, write_offsets, write_state
+from stream.embedded_commit import Lease, Records, check_partitions, write_offsets, write_state
 from stream.embedded_groups import leave, take_step
 from stream.embedded_reader import RecordReader, Row
 from stream.embedded_schema import told
 from stream.embedded_state import EmbeddedState
 from stream.embedded_topics import Stored, Topics
 from stream.embedded_writer import Placed, Writer
-from stream.errors import Fenced, StreamError
+from stream.errors import Fenced, StreamError, UnknownTopic
 from stream.log import At, Commit, Message, StateReader
 from stream.pauses import Pauses
 from stream.shares import fair_part
@@ -108,17 +108,27 @@ class EmbeddedMember:
         for partition in named:
             if partition not in self._leases:
                 raise self._not_owned(partition)
+        try:
+            self._write(commit, named)
+        except UnknownTopic:  # perhaps another process removed it and made it again
+            self._topics.forget()
+            self._write(commit, named)
+
+    def _write(self, commit: Commit, named: Collection[int]) -> None:
         with told(self._folder):
-            find = self._topics.find
+            known = self._topics.known
             database = self._reader.database
-            records = Records([(find(database, output.topic), output) for output in commit.outputs], self._clock())
+            records = Records([(known(database, output.topic), output) for output in commit.outputs], self._clock())
+            joined = {topic.name: topic for topic in self._subscribed}
             offsets = {
-                find(database, at.topic).partition_id(at.partition): offset for at, offset in commit.offsets.items()
+                (joined.get(at.topic) or known(database, at.topic)).partition_id(at.partition): offset
+                for at, offset in commit.offsets.items()
             }
         lease = Lease(*self.identity, {partition: self._leases[partition] for partition in named})
 
         def apply(database: sqlite3.Connection, places: Sequence[Placed]) -> None:
             lease.check(database)
+            check_partitions(database, offsets)
             records.insert(database, places)
             write_offsets(database, lease.group, offsets)
             for partition, changes in commit.state.items():

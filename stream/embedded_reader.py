@@ -11,6 +11,7 @@ import msgspec
 
 from stream.embedded_schema import SEGMENTS, connect
 from stream.embedded_topics import Stored, offset_of, row_id
+from stream.errors import UnknownTopic
 from stream.log import NO_HEADERS, At, Message
 from stream.segments import LogDamaged, Place, SegmentReader
 
@@ -56,12 +57,16 @@ class RecordReader:
         return int(version)
 
     def bounds(self, topics: Sequence[Stored]) -> dict[At, tuple[int, int]]:
-        """First kept offset and end of every partition of `topics`, in one query."""
+        """First kept offset and end of every partition of `topics`, in one query. Raises UnknownTopic."""
         names = {topic.id: topic.name for topic in topics}
         rows = self.database.execute(
             f"SELECT topic, partition, first, next FROM partitions WHERE topic IN ({_marks(names)})", tuple(names)
         )
-        return {At(names[topic], partition): (first, end) for topic, partition, first, end in rows.fetchall()}
+        found = {At(names[topic], partition): (first, end) for topic, partition, first, end in rows.fetchall()}
+        if len(found) < sum(topic.partitions for topic in topics):
+            gone = sorted({topic.name for topic in topics} - {at.topic for at in found})
+            raise UnknownTopic(f"topic {', '.join(gone)} was removed: join again once it is there again")
+        return found
 
     def rows(self, topic: Stored, partition: int, start: int, stop: int, max_records: int, max_bytes: int) -> list[Row]:
         """Rows with start <= offset < stop, in order, up to the one with which their values reach max_bytes."""

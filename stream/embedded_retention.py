@@ -7,7 +7,7 @@ refers to them and no process writes them. Committed offsets are never touched.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -46,8 +46,11 @@ class Retention:
         self._writer = writer
         self._prefix = prefix
 
-    def expire(self, database: sqlite3.Connection, now_ms: int) -> int:
-        """Remove what is no longer kept, reading through `database`; returns the bytes freed."""
+    def expire(self, database: sqlite3.Connection, now_ms: int, needed: Mapping[int, int]) -> int:
+        """Remove what is no longer kept, reading through `database`; returns the bytes freed.
+
+        `needed`: partition id -> offset from which on its records stay, however old or many.
+        """
         partitions = database.execute(
             "SELECT p.id, t.compact, t.retention_ms, t.retention_bytes, p.first, p.next, p.bytes, p.cleaned,"
             " p.tombstone_at FROM partitions p JOIN topics t ON t.id = p.topic WHERE substr(t.name, 1, ?) = ?",
@@ -56,18 +59,22 @@ class Retention:
         freed = 0
         for columns in partitions:
             rules = _Rules(*columns)
-            freed += self._compact(database, rules, now_ms) if rules.compact else self._shorten(database, rules, now_ms)
-        self._remove_segments(database)
+            if rules.compact:
+                freed += self._compact(database, rules, now_ms)
+            else:
+                stop = min(rules.end, needed.get(rules.id, rules.end))
+                freed += self._shorten(database, rules, now_ms, stop)
+        self.remove_segments(database)
         return freed
 
-    def _shorten(self, database: sqlite3.Connection, rules: _Rules, now_ms: int) -> int:
-        """Remove the oldest records while they are too old or the partition is too large."""
+    def _shorten(self, database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:
+        """Remove the oldest records below `end` while they are too old or the partition is too large."""
         before_ms = None if rules.retention_ms is None else now_ms - rules.retention_ms
         size, freed, start = rules.bytes, 0, rules.first
-        while start < rules.end:
+        while start < end:
             rows = database.execute(
                 f"SELECT id, timestamp_ms, {_SIZE} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-                (row_id(rules.id, start), row_id(rules.id, rules.end), _ROWS),
+                (row_id(rules.id, start), row_id(rules.id, end), _ROWS),
             ).fetchall()
             stop, cut = start, 0
             for row, timestamp_ms, row_bytes in rows:
@@ -89,7 +96,7 @@ class Retention:
         bounds = (row_id(partition, start), row_id(partition, stop))
 
         def apply(database: sqlite3.Connection, _: object) -> None:
-            _forget(database, partition, where, bounds)
+            forget_records(database, partition, where, bounds)
             database.execute("UPDATE partitions SET first = max(first, ?) WHERE id = ?", (stop, partition))
 
         self._writer.run(apply)
@@ -158,9 +165,9 @@ class Retention:
 
     def _delete_some(self, partition: int, rows: Sequence[int]) -> int:
         where = f"id IN ({', '.join('?' * len(rows))})"
-        return self._writer.run(lambda database, _: _forget(database, partition, where, rows))
+        return self._writer.run(lambda database, _: forget_records(database, partition, where, rows))
 
-    def _remove_segments(self, database: sqlite3.Connection) -> None:
+    def remove_segments(self, database: sqlite3.Connection) -> None:
         """Unlink segments to which nothing refers: those emptied by retention, and what crashes left."""
         in_use = {file for (file,) in database.execute("SELECT file FROM segments WHERE live > 0").fetchall()}
         for path in sorted((self._folder / SEGMENTS).glob(f"*{SUFFIX}")):
@@ -177,7 +184,7 @@ class Retention:
         return self._writer.run(apply)
 
 
-def _forget(database: sqlite3.Connection, partition: int, where: str, values: Sequence[int]) -> int:
+def forget_records(database: sqlite3.Connection, partition: int, where: str, values: Sequence[int]) -> int:
     """Delete records, and count them out of their segments and partition; returns their bytes."""
     segments = database.execute(
         f"SELECT segment, count(*) FROM records WHERE {where} AND segment IS NOT NULL GROUP BY segment", values

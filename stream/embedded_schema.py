@@ -59,6 +59,9 @@ _TABLES = (
     "CREATE INDEX state_due ON state (slot, due_at, key) WHERE due_at IS NOT NULL",
 )
 
+# What `remove` has taken out and not deleted yet: the partition or slot (kind) whose rows nobody can find any more.
+_REMOVED = "CREATE TABLE IF NOT EXISTS removed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID"
+
 _SETTINGS = (
     "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
     "PRAGMA wal_autocheckpoint = 2000",  # pages: 32 MiB between checkpoints
@@ -100,6 +103,7 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
                 f"{folder / DATABASE} has schema {version}, this farmwatch reads up to {SCHEMA_VERSION}: "
                 "upgrade this process, or give it another folder"
             )
+        database.execute(_REMOVED)
     except BaseException:
         database.execute("ROLLBACK")
         raise
@@ -124,6 +128,23 @@ def connect(folder: Path, lock_timeout_s: float) -> sqlite3.Connection:
     for setting in _SETTINGS:
         database.execute(setting)
     return database
+
+
+def fresh_id(database: sqlite3.Connection, table: str) -> int:
+    """An id for a row of `table` that no row ever had: other processes may remember those that were removed."""
+    (number,) = database.execute(
+        f"SELECT max(coalesce(max(id), 0), coalesce((SELECT value FROM meta WHERE name = ?), 0)) + 1 FROM {table}",
+        (f"last {table}",),
+    ).fetchone()
+    return int(number)
+
+
+def keep_ids(database: sqlite3.Connection, table: str) -> None:
+    """To be called before rows of `table` are deleted, see `fresh_id`."""
+    database.execute(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+        (f"last {table}", fresh_id(database, table) - 1),
+    )
 
 
 @contextlib.contextmanager

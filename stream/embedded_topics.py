@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stream.embedded_schema import OFFSET_BITS
+from stream.embedded_schema import OFFSET_BITS, fresh_id
 from stream.errors import TopicMismatch, UnknownTopic
 from stream.log import At, Kept, Topic
 
@@ -41,22 +41,38 @@ def offset_of(row: int) -> int:
 
 
 class Topics:
-    """What topics exist under a prefix; remembered, because the number of partitions never changes."""
+    """What topics exist under a prefix.
+
+    `known` remembers: the number of partitions never changes, and ids are never given again. A topic may have been
+    removed since by another process, so what relies on it checks within its transaction that its partitions are there.
+    """
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._known: dict[str, Stored] = {}
         self._by_partition: dict[int, At] = {}
 
+    def known(self, database: sqlite3.Connection, name: str) -> Stored:
+        """The topic `name`, as it was when it was found first. Raises UnknownTopic."""
+        return self._known.get(name) or self.find(database, name)
+
+    def forget(self) -> None:
+        """Remember nothing."""
+        self._known = {}
+
     def find(self, database: sqlite3.Connection, name: str) -> Stored:
-        """The topic `name`. Raises UnknownTopic."""
-        stored = self._known.get(name)
-        if stored is None:
-            stored = self.all(database).get(name)
-            if stored is None:
-                raise UnknownTopic(
-                    f"there is no topic {name!r} under prefix {self._prefix!r}: run `farmwatch topics --create`"
-                )
+        """The topic `name` as it is now. Raises UnknownTopic."""
+        row = database.execute(
+            "SELECT t.id, t.partitions, t.compact, (SELECT min(p.id) FROM partitions p WHERE p.topic = t.id)"
+            " FROM topics t WHERE t.name = ?",
+            (self._prefix + name,),
+        ).fetchone()
+        if row is None:
+            raise UnknownTopic(
+                f"there is no topic {name!r} under prefix {self._prefix!r}: run `farmwatch topics --create`"
+            )
+        number, partitions, compact, base = row
+        stored = self._known[name] = Stored(number, name, partitions, bool(compact), base)
         return stored
 
     def all(self, database: sqlite3.Connection) -> dict[str, Stored]:
@@ -70,7 +86,6 @@ class Topics:
         for number, name, partitions, compact, base in rows:
             short = name[len(self._prefix) :]
             found[short] = Stored(number, short, partitions, bool(compact), base)
-        self._known = found
         return found
 
     def create(self, database: sqlite3.Connection, topics: Sequence[Topic]) -> None:
@@ -95,11 +110,8 @@ class Topics:
         ).rowcount
         if changed:
             return
-        number = database.execute(
-            "INSERT INTO topics (name, partitions, compact, retention_ms, retention_bytes) VALUES (?, ?, ?, ?, ?)",
-            (name, topic.partitions, *rules),
-        ).lastrowid
-        (base,) = database.execute("SELECT coalesce(max(id), 0) + 1 FROM partitions").fetchone()
+        number, base = fresh_id(database, "topics"), fresh_id(database, "partitions")
+        database.execute("INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?)", (number, name, topic.partitions, *rules))
         database.executemany(
             "INSERT INTO partitions (id, topic, partition) VALUES (?, ?, ?)",
             [(base + partition, number, partition) for partition in range(topic.partitions)],

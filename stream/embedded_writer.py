@@ -15,7 +15,7 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -75,6 +75,7 @@ class Writer:
         self._lock_timeout_s = lock_timeout_s
         self._database: sqlite3.Connection | None = None
         self._segments: dict[int, Segment] = {}
+        self._dropped: set[int] = set()
         self._queue: list[_Task[Any]] = []
         self._leading = False
         self._closed = False
@@ -94,6 +95,12 @@ class Writer:
         task = _Task(apply, blobs)
         self._submit(task)
         return cast(T, task.result)
+
+    def drop(self, topics: Iterable[int]) -> None:
+        """Close the segments of removed topics, so that their files may go."""
+        with self._appending:
+            self._dropped.update(topics)
+        self.run(lambda *_: None)  # its group retires them
 
     def wait(self, seen: int, timeout_s: float) -> None:
         """Sleep until `committed` is no longer `seen`, or until the time is up."""
@@ -184,6 +191,8 @@ class Writer:
                 by_topic.setdefault(topic, []).append((task, index))
         try:
             with self._appending, told(self._folder):
+                group.retired += [self._segments.pop(topic) for topic in self._dropped & self._segments.keys()]
+                self._dropped.clear()
                 for topic, wanted in by_topic.items():
                     segment = self._segment(topic, group)
                     before = segment.size

@@ -12,7 +12,7 @@ from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
 from kafka.protocol.consumer import IsolationLevel
 
-from stream.errors import StreamError, UnknownTopic
+from stream.errors import LogUnavailable, StreamError, UnknownTopic
 from stream.kafka_errors import translated, typed
 
 T = TypeVar("T")
@@ -68,12 +68,70 @@ class KafkaAdmin:
 
         self._ask("create topics", ask)
 
-    def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Topic -> its settings that differ from the broker's defaults, and max.message.bytes in any case."""
-        resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
+    def delete_topics(self, topics: Sequence[str]) -> None:
+        """Delete topics, those that exist, and wait until they are gone. Raises StreamError where that is refused."""
+        if not topics:
+            return
+
+        def ask(client: KafkaAdminClient) -> None:
+            for topic in client.delete_topics(list(topics), raise_errors=False)["topics"]:
+                error = kafka_errors.for_code(topic["error_code"])
+                if error is kafka_errors.TopicDeletionDisabledError:
+                    raise StreamError(f"topic {topic['name']}: the broker deletes none; set delete.topic.enable there")
+                if error not in (kafka_errors.NoError, kafka_errors.UnknownTopicOrPartitionError):
+                    raise error(f"{topic['name']}: {topic.get('error_message')}")
+
+        self._ask("delete topics", ask)
+        give_up_at = time.monotonic() + self._patience_s
+        while left := self.topics().keys() & set(topics):
+            if time.monotonic() > give_up_at:
+                raise LogUnavailable(f"delete topics: {', '.join(sorted(left))} still there after {self._patience_s} s")
+            time.sleep(_RETRY_S)
+
+    def sizes(self, topics: Sequence[str]) -> dict[str, int]:
+        """Topic -> bytes on disk, of the largest replica of each partition."""
+        if not topics:
+            return {}
+
+        def ask(client: KafkaAdminClient) -> dict[TopicPartition, int]:
+            found: dict[TopicPartition, int] = {}
+            for answer in client.describe_log_dirs(list(topics)):
+                for folder in answer["log_dirs"]:
+                    if folder["error_code"]:
+                        raise kafka_errors.for_code(folder["error_code"])(f"broker {answer['broker']}")
+                    for topic in folder["topics"]:
+                        for partition in topic["partitions"]:
+                            at = TopicPartition(topic["name"], partition["partition_index"])
+                            found[at] = max(found.get(at, 0), partition["partition_size"])
+            return found
+
+        sizes = dict.fromkeys(topics, 0)
+        for at, size in self._ask("sizes of topics", ask).items():
+            sizes[at.topic] += size
+        return sizes
+
+    def topic_settings(self, topics: Sequence[str], keys: Sequence[str] | None = None) -> dict[str, dict[str, str]]:
+        """Topic -> its settings by `keys`, all of them by default."""
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, keys) for topic in topics]
         described = self._ask("topic settings", lambda client: client.describe_configs(resources, config_filter="all"))
         found: Mapping[str, Mapping[str, Mapping[str, Any]]] = described.get("topic", {})
         return {topic: {key: str(s["value"]) for key, s in settings.items()} for topic, settings in found.items()}
+
+    def set_topic_settings(self, changes: Mapping[str, Mapping[str, str]]) -> None:
+        """Set these settings and no others; topics that were removed meanwhile are passed over. Raises StreamError."""
+        if not changes:
+            return
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, dict(keys)) for topic, keys in changes.items()]
+        done = self._ask(
+            "set topic settings",
+            lambda client: client.alter_configs(resources, raise_on_unknown=False, incremental=True),
+        )
+        failed = {topic: result for topic, result in done.get("topic", {}).items() if result != "OK"}
+        for topic in sorted(failed.keys() & self.topics().keys() if failed else ()):
+            raise StreamError(
+                f"topic {topic}: the broker does not set {', '.join(sorted(changes[topic]))}: {failed[topic]}; "
+                "give this client the right to alter the configuration of topics"
+            )
 
     def broker_version(self) -> str:
         """The API level the broker speaks, as a Kafka version ("4.3")."""
@@ -135,13 +193,36 @@ class KafkaAdmin:
             if result["error"] is not kafka_errors.NoError:
                 raise typed(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
 
+    def members(self, group: str) -> dict[str, str]:
+        """Member id -> static name of the members that a group has now, of others their client's name."""
+
+        def ask(client: KafkaAdminClient) -> Any:
+            described = client.describe_groups([group]).get(group, {})
+            error = described.get("error")
+            if error and kafka_errors.GroupIdNotFoundError.__name__ not in error:
+                raise kafka_errors.CoordinatorNotAvailableError(error)
+            return described.get("members") or ()
+
+        found = self._ask(f"members of {group}", ask)
+        return {str(m["member_id"]): str(m.get("group_instance_id") or m.get("client_id")) for m in found}
+
     def holder(self, group: str, instance: str) -> str | None:
         """The member id that holds the static name `instance` in `group` now, or None."""
-        described = self._ask(f"members of {group}", lambda client: client.describe_groups([group]))
-        for member in described.get(group, {}).get("members", ()):
-            if member.get("group_instance_id") == instance:
-                return str(member["member_id"])
-        return None
+        return next((member_id for member_id, name in self.members(group).items() if name == instance), None)
+
+    def delete_groups(self, groups: Sequence[str]) -> None:
+        """Delete groups with their offsets, those that exist. Raises StreamError where one has members."""
+        if not groups:
+            return
+
+        def ask(client: KafkaAdminClient) -> None:
+            for group, result in client.delete_groups(list(groups)).items():
+                if result == kafka_errors.NonEmptyGroupError.__name__:
+                    raise StreamError(f"group {group} has live members: stop them before it is removed")
+                if result not in ("OK", kafka_errors.GroupIdNotFoundError.__name__):
+                    raise getattr(kafka_errors, result)(f"group {group}")
+
+        self._ask("delete groups", ask)
 
     def remove(self, group: str, instance: str, member_id: str) -> None:
         """Make a static member leave, if it still is `member_id` that holds the name."""

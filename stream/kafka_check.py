@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stream.errors import StreamError
+from stream.kafka_retention import own
 from stream.kafka_settings import KafkaSettings, require_crc32c
 from stream.kafka_site import KafkaSite
 from stream.kafka_topics import configs_of
@@ -75,7 +76,7 @@ def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
 def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     wrong = []
     for key in _COMPARED:
-        if key not in wanted or found.get(key) == wanted[key]:
+        if key not in wanted or (key in found and own(key, found[key]) == wanted[key]):
             continue
         if key in _AT_LEAST and int(found.get(key, "0")) > int(wanted[key]):
             continue

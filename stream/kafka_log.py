@@ -1,7 +1,8 @@
 """The log on Apache Kafka: for farmwatches of more than one machine. Needs a broker of version 2.5 or later.
 
 Topics are Kafka topics, groups are consumer groups with static members, commits are transactions, and keyed state is a
-compacted changelog topic with a local copy. Everything read is read_committed. Retention is the broker's work.
+compacted changelog topic with a local copy. Everything read is read_committed. Retention is the broker's work; `expire`
+says what it may not touch.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from stream.kafka_member import KafkaMember
 from stream.kafka_producer import TransactionalProducer, build_producer
 from stream.kafka_reader import read_all
 from stream.kafka_restore import Restore
-from stream.kafka_settings import KafkaSettings, require_crc32c
+from stream.kafka_retention import hold
+from stream.kafka_settings import KafkaSettings, name_of, require_crc32c
 from stream.kafka_site import KafkaSite
 from stream.kafka_state import LocalState
 from stream.kafka_topics import configs_of
-from stream.log import Message, Output, Topic
+from stream.log import NONE_NEEDED, Message, Output, Topic, TopicSize
 
 log = structlog.get_logger(__name__)
 _MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows
@@ -106,6 +108,9 @@ class KafkaLog:
                 except kafka_errors.ProducerFencedError:  # the broker ended the transaction for its age
                     self._producer.kill()
                     raise
+                except Exception:
+                    self._site.forget()  # perhaps a topic was removed
+                    raise
 
     def join(
         self,
@@ -173,6 +178,10 @@ class KafkaLog:
             raise StreamError(f"topic {topic!r} has {len(partitions)} partitions, {len(offsets)} offsets were given")
         self._site.admin.reset(self._site.full(group), dict(zip(partitions, offsets, strict=True)))
 
+    def members(self, group: str) -> list[str]:
+        """Names of a group's members; who died without leaving is one until its session times out."""
+        return sorted(name_of(name) for name in self._site.admin.members(self._site.full(group)).values())
+
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order: the changelog is read into a temporary file first."""
         with self.read_state(store, partition) as state:
@@ -193,9 +202,39 @@ class KafkaLog:
                 restore.close()
                 state.close()
 
-    def expire(self, now_ms: int) -> int:  # noqa: ARG002  # the contract's argument
-        """Nothing to do: the broker applies retention and compaction."""
+    def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
+        """What these topics hold: bytes on disk of one replica, transaction markers among the records."""
+        known = self._site.topics()
+        found = [topic for topic in topics if topic in known]
+        sizes = self._site.admin.sizes([self._site.full(topic) for topic in found])
+        at = [one for topic in found for one in self._site.at(topic)]
+        first, end = self._site.admin.beginning(at), self._site.admin.written_end(at)
+        return {
+            topic: TopicSize(sum(end[one] - first[one] for one in self._site.at(topic)), sizes[self._site.full(topic)])
+            for topic in found
+        }
+
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED) -> int:  # noqa: ARG002  # the contract's argument
+        """Tell the broker, which applies retention and compaction, what to keep; see `stream.kafka_retention`."""
+        hold(self._site, needed)
         return 0
+
+    def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
+        """See `Log.remove`. Local state that other machines have of a store is of no use any more, and stays."""
+        for group in groups:
+            live = ", ".join(self.members(group))
+            if live:
+                raise StreamError(f"group {group!r} has live members ({live}): stop them before it is removed")
+        names = dict.fromkeys([*topics, *(f"state.{store}" for store in stores)])
+        freed = sum(size.bytes for size in self.sizes(list(names)).values())
+        self._site.admin.delete_groups([self._site.full(group) for group in groups])
+        existing = self._site.topics()
+        self._site.admin.delete_topics([self._site.full(name) for name in names if name in existing])
+        self._site.forget()
+        for group in groups:
+            for store in stores:
+                self._site.forget_local_state(group, store)
+        return freed
 
     def check(self, topics: Sequence[Topic] = ()) -> list[Finding]:
         """(what, is it right, what was found and how to mend it), for `farmwatch doctor`; never raises StreamError.

@@ -299,6 +299,7 @@ class KafkaMember:
             self._supersede()
         elif isinstance(error, FENCING):
             consumer.forget_membership()
+        self._site.forget()  # perhaps a topic was removed
         if not producer.alive:
             log.warning("commit_in_doubt", member=self._said, error=f"{type(error).__name__}: {error}")
             self._producer = None

@@ -53,6 +53,11 @@ def instance_name(name: str) -> str:
     return re.sub(r"^\.|[^A-Za-z0-9.-]", lambda found: f"_{ord(found[0]):x}_", name)
 
 
+def name_of(instance: str) -> str:
+    """The name of which `instance_name` made `instance`."""
+    return re.sub(r"_([0-9a-f]+)_", lambda found: chr(int(found[1], 16)), instance)
+
+
 def connection_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> dict[str, Any]:
     """What every client needs."""
     return {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -61,12 +63,18 @@ class KafkaSite:
             raise UnknownTopic(f"topic {full!r} does not exist; create the topics with `farmwatch topics --create`")
         return self._partitions[full]
 
+    def forget(self) -> None:
+        """Look up anew which topics there are, and with how many partitions."""
+        self._partitions = {}
+
     def at(self, topic: str) -> list[TopicPartition]:
         """All partitions of a topic (short name). Raises UnknownTopic."""
         return [TopicPartition(self.full(topic), p) for p in range(self.partitions(topic))]
 
     def one(self, topic: str, partition: int) -> TopicPartition:
         """A partition of a topic (short name). Raises UnknownTopic, also where the topic has fewer partitions."""
+        if not 0 <= partition < self.partitions(topic):
+            self.forget()  # perhaps another process removed it and made it again
         if not 0 <= partition < self.partitions(topic):
             raise UnknownTopic(f"topic {self.full(topic)!r} has {self.partitions(topic)} partitions, no {partition}")
         return TopicPartition(self.full(topic), partition)
@@ -97,6 +105,15 @@ class KafkaSite:
         max_age_ms = self.settings.local_state_max_age_s * 1000
         path = folder / f"{changelog.partition}.sqlite"
         return LocalState(path, changelog_id, now_ms=self.clock(), max_age_ms=max_age_ms)
+
+    def forget_local_state(self, group: str, store: str) -> None:
+        """Delete the local state of a store, of every member of a group that ran on this machine."""
+        members = self._state_folder / kafka_settings.instance_name(self.full(group))
+        for folder in members.glob(f"*/{kafka_settings.instance_name(store)}"):
+            shutil.rmtree(folder, ignore_errors=True)
+            for empty in (folder.parent, members):
+                with contextlib.suppress(OSError):  # others are in it
+                    empty.rmdir()
 
     def temporary_state(self, folder: Path, changelog: TopicPartition) -> LocalState:
         """An empty state in `folder`, to be thrown away after use."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stream.errors import RecordTooLarge
+from collections.abc import Mapping, Sequence
+
+from stream.errors import RecordTooLarge, StreamError
 from stream.log import RECORD_CAP_BYTES, Output
 
 
@@ -13,3 +15,10 @@ def check_size(output: Output) -> None:
             f"a record of {len(output.value)} bytes for topic {output.topic!r} is above the cap of "
             f"{RECORD_CAP_BYTES} bytes"
         )
+
+
+def check_needed(needed: Mapping[str, Sequence[int]], partitions: Mapping[str, int]) -> None:
+    """Raises StreamError where the offsets that are needed of a topic are not one for each of its partitions."""
+    for topic, offsets in needed.items():
+        if len(offsets) != partitions.get(topic, len(offsets)):
+            raise StreamError(f"topic {topic!r} has {partitions[topic]} partitions, {len(offsets)} offsets are needed")

@@ -50,6 +50,16 @@ class At(NamedTuple):
     partition: int
 
 
+class TopicSize(NamedTuple):
+    """What a topic holds, all partitions together. The changelog of a store stands for the store's state."""
+
+    records: int  # offsets from beginning to end: what compaction removed and Kafka's transaction markers count too
+    bytes: int  # of one replica
+
+
+NONE_NEEDED: Mapping[str, Sequence[int]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A record as read. `value` is None for a tombstone."""
@@ -203,7 +213,16 @@ class Log(Protocol):
         """Committed offsets of a group, per partition."""
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets. Raises StreamError while the group has live members."""
+        """Set a group's committed offsets, also those of a group that nobody has joined yet.
+
+        Raises StreamError while the group has live members. Kafka moves offsets outside of the topic to its ends.
+        """
+
+    def members(self, group: str) -> list[str]:
+        """Names of a group's live members, sorted; none of a group that nobody has joined.
+
+        Who died without leaving counts until its lease ends (embedded: `lease_ms`, Kafka: the session timeout).
+        """
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order, outside of any group (audit)."""
@@ -215,8 +234,26 @@ class Log(Protocol):
         On Kafka entering it reads the partition's changelog.
         """
 
-    def expire(self, now_ms: int) -> int:
-        """Apply retention and compaction; returns the bytes freed (0 on Kafka, whose broker does it)."""
+    def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
+        """What these topics hold; those that do not exist are left out."""
+
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED) -> int:
+        """Apply retention and compaction; returns the bytes freed (0 on Kafka, whose broker does it).
+
+        `needed`: topic -> offset per partition. Records from there on stay, however old or many, until a later call
+        does not name them; compaction is not held up. On Kafka all of a topic that is named stays, from this call on.
+        Raises StreamError where the number of offsets is not that of the partitions; topics that are missing are
+        passed over.
+        """
+
+    def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
+        """Delete topics with their records, groups with their offsets, stores with state and changelog.
+
+        Returns the bytes freed, as far as known. What is missing is passed over, so a call that was broken off is made
+        again. A topic that is created again begins at offset 0, and no process that knew the old one sees its records:
+        a member that reads it gets UnknownTopic. Raises StreamError, and removes nothing, while a group has live
+        members.
+        """
 
     def close(self) -> None:
         """Release files and connections."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from stream.clock import Clock, wall_ms
 from stream.errors import Fenced, StreamError, TopicMismatch, UnknownTopic
-from stream.limits import check_size
-from stream.log import At, Kept, Message, Output, Topic
+from stream.limits import check_needed, check_size
+from stream.log import NONE_NEEDED, At, Kept, Message, Output, Topic, TopicSize
 from stream.memory_member import MemoryMember
 from stream.memory_state import MemoryState
 from stream.memory_topic import MemoryPartition
@@ -139,12 +139,17 @@ class MemoryLog:
                 raise StreamError(
                     f"topic {topic!r} has {len(self.partitions(topic))} partitions, {len(offsets)} offsets were given"
                 )
+            self._require_idle(group, "its offsets are reset")
             found = self._groups.setdefault(group, Group())
-            self._remove_expired(found)
-            if found.members:
-                names = ", ".join(sorted(found.members))
-                raise StreamError(f"group {group!r} has live members ({names}): stop them before its offsets are reset")
             found.offsets.update({At(topic, partition): offset for partition, offset in enumerate(offsets)})
+
+    def members(self, group: str) -> list[str]:
+        """Names of a group's live members."""
+        with self.changed:
+            if group not in self._groups:
+                return []
+            self._remove_expired(self._groups[group])
+            return sorted(self._groups[group].members)
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order."""
@@ -159,16 +164,41 @@ class MemoryLog:
             copied = self.state(store, partition).copy()
         yield copied
 
-    def expire(self, now_ms: int) -> int:
+    def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
+        """What these topics hold; those that do not exist are left out."""
+        with self.changed:
+            return {topic: self._size(topic) for topic in topics if topic in self._topics}
+
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED) -> int:
         """Apply retention and compaction; returns the bytes freed."""
         with self.changed:
+            check_needed(needed, self.topics())
             freed = 0
-            for topic, partitions in self._topics.values():
-                for partition in partitions:
+            for name, (topic, partitions) in self._topics.items():
+                for partition, stop in zip(partitions, needed.get(name) or [p.end for p in partitions], strict=True):
                     if topic.kept is Kept.COMPACT:
                         freed += partition.compact(now_ms)
                     else:
-                        freed += partition.shorten(now_ms, topic.retention_ms, topic.retention_bytes)
+                        freed += partition.shorten(now_ms, topic.retention_ms, topic.retention_bytes, stop)
+            return freed
+
+    def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
+        """See `Log.remove`."""
+        with self.changed:
+            for group in groups:
+                self._require_idle(group, "it is removed")
+            names = {*topics, *(f"state.{store}" for store in stores)} & self._topics.keys()
+            freed = sum(partition.size.bytes for name in names for partition in self._topics[name][1])
+            for name in names:
+                del self._topics[name]
+            for known in self._groups.values():
+                known.offsets = {at: offset for at, offset in known.offsets.items() if at.topic not in names}
+            for group in groups:
+                if group in self._groups:  # its epochs stay: none is given twice
+                    self._groups[group].offsets.clear()
+            for at in [at for at in self._states if at[0] in stores]:
+                freed += self._states.pop(at).size.bytes
+            self.changed.notify_all()
             return freed
 
     def close(self) -> None:
@@ -227,6 +257,16 @@ class MemoryLog:
         for partition in step.take:
             found.grant(partition, membership.name)
         return {p: epoch for p, (owner, epoch) in sorted(found.leases.items()) if owner == membership.name}
+
+    def _require_idle(self, group: str, doing: str) -> None:
+        names = ", ".join(self.members(group))
+        if names:
+            raise StreamError(f"group {group!r} has live members ({names}): stop them before {doing}")
+
+    def _size(self, topic: str) -> TopicSize:
+        sizes = [partition.size for partition in self._topics[topic][1]]
+        sizes += [state.size for (store, _), state in self._states.items() if f"state.{store}" == topic]
+        return TopicSize(sum(size.records for size in sizes), sum(size.bytes for size in sizes))
 
     def _remove_expired(self, group: Group) -> None:
         now_ms = self.clock()

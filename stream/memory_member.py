@@ -6,13 +6,14 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from stream.errors import Fenced, StreamError
+from stream.errors import Fenced, StreamError, UnknownTopic
 from stream.log import At, Commit, Message, StateReader
 from stream.pauses import Pauses
 from stream.shares import fair_part
 
 if TYPE_CHECKING:
     from stream.memory_log import Membership, MemoryLog
+    from stream.memory_topic import MemoryPartition
 
 _LOOK_S = 0.02  # a waiting poll looks this often at the clock, which tests may turn
 
@@ -33,6 +34,7 @@ class MemoryMember:
         self._group = group
         self._membership = membership
         self._topics = topics
+        self._made = {topic: log.partitions(topic) for topic in topics}
         self._store = store
         self._background = background
         self._partitions = max(topics.values())
@@ -84,7 +86,7 @@ class MemoryMember:
                 ):
                     raise self._not_owned(partition)
             for at in commit.offsets:
-                self._log.partition(at)
+                self._partition(at)
             self._log.check_outputs(commit.outputs)
             self._membership.expires_at = self._log.clock() + self._log.lease_ms
             for partition, changes in commit.state.items():
@@ -108,7 +110,7 @@ class MemoryMember:
         """Records between the committed offset and the end, per owned partition."""
         with self._log.changed:
             offsets = self._log.group(self._group).offsets
-            found = {at: self._log.partition(at) for at in self._owned()}
+            found = {at: self._partition(at) for at in self._owned()}
             return {at: part.end - max(part.first, offsets.get(at, 0)) for at, part in found.items()}
 
     def close(self) -> None:
@@ -141,6 +143,12 @@ class MemoryMember:
                 del self._positions[at]
         self._leases = leases
 
+    def _partition(self, at: At) -> MemoryPartition:
+        """Raises UnknownTopic, also where the topic was removed and made again."""
+        if self._made.get(at.topic) is not self._log.partitions(at.topic):
+            raise UnknownTopic(f"topic {at.topic!r} was removed, or is none of group {self._group!r}: join again")
+        return self._log.partition(at)
+
     def _owned(self) -> list[At]:
         return [At(topic, p) for p in self._leases for topic, partitions in self._topics.items() if p < partitions]
 
@@ -151,7 +159,7 @@ class MemoryMember:
         ready = []
         for at in self._owned():
             position = self._positions.setdefault(at, committed.get(at, 0))
-            if position < self._log.partition(at).end and at.partition in flowing:
+            if position < self._partition(at).end and at.partition in flowing:
                 ready.append(at)
         ready = [at for at in ready if at.topic not in self._background] or ready
         self._turn += 1
@@ -170,7 +178,7 @@ class MemoryMember:
 
     def _take(self, at: At, max_records: int, max_bytes: int, bytes_left: int, taken: list[Message]) -> int:
         """Move records of one partition to `taken`; returns their bytes."""
-        partition = self._log.partition(at)
+        partition = self._partition(at)
         records = partition.range(self._positions[at], partition.end, max_records)
         if not records:
             self._positions[at] = partition.end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
-from stream.log import Change
+from stream.log import Change, TopicSize
 
 
 class MemoryState:
@@ -58,6 +58,11 @@ class MemoryState:
     def next_due(self) -> int | None:
         """The earliest due_at, or None."""
         return self._due[0][0] if self._due else None
+
+    @property
+    def size(self) -> TopicSize:
+        """Keys, and bytes of keys and values."""
+        return TopicSize(len(self._rows), sum(len(key) + len(value) for key, (value, _) in self._rows.items()))
 
     def _remove(self, key: bytes) -> None:
         row = self._rows.pop(key, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from operator import attrgetter
 
-from stream.log import Message, Output
+from stream.log import Message, Output, TopicSize
 
 TOMBSTONE_MS = 86_400_000  # how long a reader has to see a removal
 _offset = attrgetter("offset")
@@ -42,15 +42,22 @@ class MemoryPartition:
         """First offset whose timestamp is >= time_ms, the end if none is."""
         return next((record.offset for record in self._records if record.timestamp_ms >= time_ms), self.end)
 
-    def shorten(self, now_ms: int, retention_ms: int | None, retention_bytes: int | None) -> int:
-        """Remove the oldest records while they are too old or the partition is too large; returns the bytes freed."""
+    @property
+    def size(self) -> TopicSize:
+        """Offsets from beginning to end, and bytes of the keys and values kept."""
+        return TopicSize(self.end - self.first, sum(map(_size, self._records)))
+
+    def shorten(self, now_ms: int, retention_ms: int | None, retention_bytes: int | None, stop: int) -> int:
+        """Remove the oldest records below `stop` while they are too old or the partition is too large.
+
+        Returns the bytes freed.
+        """
         before_ms = None if retention_ms is None else now_ms - retention_ms
-        size = sum(map(_size, self._records))
-        freed = 0
+        size, freed = self.size.bytes, 0
         for record in list(self._records):
             too_old = before_ms is not None and record.timestamp_ms < before_ms
             too_much = retention_bytes is not None and size - freed > retention_bytes
-            if not too_old and not too_much:
+            if record.offset >= stop or (not too_old and not too_much):
                 break
             freed += _size(record)
             del self._records[0]
@@ -59,14 +66,14 @@ class MemoryPartition:
     def compact(self, now_ms: int) -> int:
         """Keep the newest record of each key, and tombstones for a day; returns the bytes freed."""
         newest = {record.key: record.offset for record in self._records}
-        before = sum(map(_size, self._records))
+        before = self.size.bytes
         self._records = [
             record
             for record in self._records
             if newest[record.key] == record.offset
             and (record.value is not None or record.timestamp_ms >= now_ms - TOMBSTONE_MS)
         ]
-        return before - sum(map(_size, self._records))
+        return before - self.size.bytes
 
 
 def _size(record: Message) -> int:
