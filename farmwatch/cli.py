@@ -19,6 +19,7 @@ from farmwatch import (
     explain_command,
     frontier_command,
     import_command,
+    label_command,
     piping,
     rate_command,
     robots_command,
@@ -79,6 +80,7 @@ _add(app, import_command.import_archives, name="import", group=_CHANGING)
 _add(app, changing.train_detector, group=_CHANGING)
 _add(app, training_sites.train_sites, group=_CHANGING)
 _add(app, calibrating.calibrate, group=_CHANGING)
+_add(app, label_command.label, group=_CHANGING)
 _rulesets = App(name="rulesets", help="The rulesets that ship with farmwatch, and your own files.", group=_CHANGING)
 _add(_rulesets, ruleset_commands.list_rulesets, name="list")
 _add(_rulesets, ruleset_commands.show_ruleset, name="show")

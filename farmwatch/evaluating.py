@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from farmwatch.errors import FarmwatchError, UsageError
 from farmwatch.messages import message, put, put_json, put_table
-from farmwatch.options import JUST_CONFIGURED, AsJson, Configured
+from farmwatch.options import DEFAULTS, AsJson, Common, opened
+
+if TYPE_CHECKING:
+    from farmwatch.labelled import LabelledPage, LabelledPages
+    from farmwatch.labelling.fetches import LabelledFetches
+    from farmwatch.progress import Advance
 
 COMMAND = "farmwatch rulesets evaluate"
 
@@ -20,7 +27,12 @@ def evaluate_rulesets(
     ] = None,
     /,
     *,
-    labels: Annotated[Path, Parameter(help="Folder with <source>/gold.jsonl and <source>/html/<id>.html.zst.")],
+    labels: Annotated[
+        Path,
+        Parameter(
+            help="Folder with <source>/gold.jsonl and <source>/html/<id>.html.zst; or a file of `farmwatch label`."
+        ),
+    ],
     source: Annotated[
         list[str] | None, Parameter(help="Read only this source of the folder; may be repeated.", negative="")
     ] = None,
@@ -33,20 +45,18 @@ def evaluate_rulesets(
     card: Annotated[
         Path | None, Parameter(help="Markdown file whose tables are renewed, if nothing is skipped.")
     ] = None,
-    common: Configured = JUST_CONFIGURED,
+    common: Common = DEFAULTS,
 ) -> int:
     """What rulesets keep of labelled pages: precision and recall for articles, pass rates, and each rule's drops.
 
     The pages are measured once, as in a live run, and judged by every ruleset. A line of gold.jsonl is {id[, page_type,
     url, name, articleBody]}, `id` the SHA-256 of the HTML. Precision, recall and F1 count the pages with a page_type:
     `article` or not. Of a rule: drops = pages that fail it, marginal = and no rule before it, sole = and no other rule.
+    Of a file of `farmwatch label` the pages' features are taken from the log (--log), as the live run has them.
     What is damaged is reported and skipped: exit code 1; 3 where no page is left.
     """
-    import msgspec
-
     from farmwatch.evaluation_tables import document, remarks, report, tables_of
     from farmwatch.generated import renewed, section
-    from farmwatch.labelled import LabelledPages
     from farmwatch.progress import counting
     from filters.evaluation import Judged, evaluate
     from filters.judging import judge
@@ -58,14 +68,15 @@ def evaluate_rulesets(
         raise UsageError("--json goes with neither --markdown nor --card")
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
-    settings = msgspec.structs.replace(common.load().config.measure, workers=jobs)
     old = _read(card) if card else ""
     if card:
         section(old, COMMAND)
-    pages = LabelledPages(labels, source or ())
     judged: list[list[Judged]] = [[] for _ in loaded]
-    with counting(len(pages.labels), "pages") as advance:
-        for page in pages.measured(settings, advance):
+    with (
+        _labelled(labels, source or [], common, jobs) as (pages, measured),
+        counting(len(pages.labels), "pages") as bar,
+    ):
+        for page in measured(bar):
             for verdicts, ruleset in zip(judged, loaded, strict=True):
                 verdicts.append(Judged(page.label.page_type, page.label.source, judge(page.features, ruleset)))
     if not judged[0]:
@@ -88,6 +99,30 @@ def evaluate_rulesets(
     elif card:
         card.write_text(renewed(old, COMMAND, document(tables)), encoding="utf-8")
     return pages.exit
+
+
+@contextmanager
+def _labelled(
+    labels: Path, source: list[str], common: Common, jobs: int
+) -> Iterator[tuple[LabelledPages | LabelledFetches, Callable[[Advance], Iterator[LabelledPage]]]]:
+    """The labelled pages of a folder or a file, and how to go through them with their features."""
+    import msgspec
+
+    from farmwatch.hits import STDIN
+    from farmwatch.labelled import LabelledPages
+    from farmwatch.labelling.fetches import LabelledFetches
+
+    config = common.load().config
+    if not labels.is_file() and str(labels) not in STDIN:
+        pages = LabelledPages(labels, source)
+        settings = msgspec.structs.replace(config.measure, workers=jobs)
+        yield pages, lambda advance: pages.measured(settings, advance)
+        return
+    if source:
+        raise UsageError(f"--source is for a folder of labelled pages, and {labels} is a file")
+    fetches = LabelledFetches(labels)
+    with opened(config) as log:
+        yield fetches, lambda advance: fetches.measured(log, advance)
 
 
 def _read(card: Path) -> str:

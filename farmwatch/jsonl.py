@@ -75,6 +75,11 @@ class JsonLines(Generic[T]):
         if count < ALIKE_SHOWN:
             message(one_line(f"{place}: {said}"))
 
+    @property
+    def skipped(self) -> int:
+        """How many lines could not be used so far."""
+        return sum(count for count, _ in self._bad.values())
+
     def end(self) -> Exit:
         """Tell how many lines were skipped without a word; PROBLEM when any was skipped."""
         for count, first in self._bad.values():

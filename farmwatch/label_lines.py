@@ -4,7 +4,8 @@ A line of JSON is {label, text} for a text that is still to be scored, or {label
 prints it, with the label beside it. `site`, `genre` (or `domain`), `words` may stand in both; other names are passed
 over. In CSV the same names are columns, and two may be called otherwise. A label is human or llm; 0 and 1, false and
 true are taken as well, for columns such as "generated". A text that comes again is left out; where there are only
-scores, `id` tells texts apart.
+scores, `id` tells texts apart. Of lines of `farmwatch label`, which have a `fetch_id`, the last one of each page
+counts, and those with an empty label are passed over: nobody said who wrote the page.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class LabelLine(msgspec.Struct, kw_only=True):
     """A line as it stands in the file."""
 
     label: str | bool | int
+    fetch_id: str | None = None
+    page_type: str = ""
     id: str | int | float | None = None
     text: str | None = None
     score: float | None = None
@@ -75,11 +78,12 @@ class LabelFile:
         self._lines = JsonLines([file], LabelLine, "calibrate")
         self._seen: dict[bytes, tuple[bool, str]] = {}  # digest of a text -> its label and place
         self._copies = 0
+        self._unsaid = 0  # judged pages of which nobody said who wrote them
 
     def __iter__(self) -> Iterator[LabelledText]:
         """Raises FarmwatchError for a file that cannot be read, and for a CSV without the columns that are needed."""
         name = self._file.name.removesuffix(".zst")
-        for place, line in self._csv() if name.endswith(".csv") else self._lines:
+        for place, line in self._standing(self._csv() if name.endswith(".csv") else iter(self._lines)):
             try:
                 found = _labelled(place, line)
                 new = self._is_new(line, found)
@@ -88,6 +92,20 @@ class LabelFile:
             else:
                 if new:
                     yield found
+
+    def _standing(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
+        """All lines but judgements that were replaced or taken back, and those without a label; judgements last."""
+        judged: dict[str, tuple[str, LabelLine]] = {}
+        for place, line in lines:
+            if line.fetch_id is None or line.detector is not None:
+                yield place, line
+            else:
+                judged[line.fetch_id] = place, line
+        for place, line in judged.values():
+            if line.label != "":
+                yield place, line
+            else:
+                self._unsaid += bool(line.page_type)
 
     def _is_new(self, line: LabelLine, found: LabelledText) -> bool:
         """False for a copy, which would count as another independent text and is not.
@@ -119,6 +137,8 @@ class LabelFile:
         """Tell how many copies were left out; PROBLEM when a line was skipped."""
         if self._copies:
             message(f"{counted(self._copies, 'line')} left out: copies of texts that came before count once")
+        if self._unsaid:
+            message(f"{counted(self._unsaid, 'page')} left out: judged, but nobody said who wrote it")
         return self._lines.end()
 
     def _csv(self) -> Iterator[tuple[str, LabelLine]]:

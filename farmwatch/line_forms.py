@@ -44,8 +44,8 @@ def of_another_stage(line: bytes, command: str) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     found = next((form for form, known in _FORMS.items() if known.names <= names), None)
-    wanted = READS[command]
-    if found is None or found == wanted:
+    wanted = READS.get(command, "")  # other commands read what no pipe carries
+    if found is None or not wanted or found == wanted:
         return ""
     made_by = _FORMS[wanted].made_by
     how = f", which `{made_by}` makes" if made_by else ""

@@ -1,0 +1,142 @@
+"""A sample of pages to judge, and the judgements: both JSON, an object a line.
+
+What a person says of a page is one of four things (`ANSWERS`): no article, an article, or an article of which they can
+also tell who wrote it. A judgement carries the text that was read, so that it is worth something after the log's
+retention took the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from farmwatch.errors import FarmwatchError
+from farmwatch.jsonl import JsonLines
+from filters.judging import ARTICLE
+
+OTHER = "other"  # page_type of what is no article
+LLM, HUMAN = "llm", "human"  # labels, as `farmwatch calibrate` reads them
+
+
+class Answer(NamedTuple):
+    """What a key says of a page."""
+
+    page_type: str
+    label: str  # "" = not said
+    words: str
+
+
+ANSWERS = {
+    "a": Answer(ARTICLE, "", "article"),
+    "n": Answer(OTHER, "", "not an article"),
+    "l": Answer(ARTICLE, LLM, "article, written by a language model"),
+    "h": Answer(ARTICLE, HUMAN, "article, written by a human"),
+}
+"""Key -> answer."""
+
+
+class FailedRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule that a page fails; what else a sample says of it is passed over."""
+
+    name: str
+
+
+class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a sample, as `farmwatch compare` writes it. `fetched_at` in milliseconds UTC."""
+
+    fetch_id: str
+    url: str
+    site: str
+    text: str | None = None  # None = it was in the log no longer
+    page_id: str = ""
+    text_digest: str = ""
+    run_a: str = ""
+    run_b: str = ""
+    verdict_a: str = ""
+    verdict_b: str = ""
+    failed_a: list[FailedRule] = []
+    failed_b: list[FailedRule] = []
+    fetched_at: int = 0
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a labels file. Of a fetch id the last line counts; one without `page_type` takes back what was said.
+
+    `farmwatch rulesets evaluate` reads `page_type`, `farmwatch calibrate` reads `label` and `text`.
+    """
+
+    fetch_id: str
+    url: str = ""
+    site: str = ""
+    page_id: str = ""
+    page_type: str = ""  # article | other
+    label: str = ""  # llm | human; "" = not said
+    by: str = ""
+    labelled_at: int = 0  # ms UTC
+    text_digest: str = ""
+    text: str = ""
+
+
+def judgement(page: SamplePage, answer: Answer, by: str, at: int) -> Judgement:
+    """What `by` says of a page at `at` (ms UTC)."""
+    return Judgement(
+        fetch_id=page.fetch_id,
+        url=page.url,
+        site=page.site,
+        page_id=page.page_id,
+        page_type=answer.page_type,
+        label=answer.label,
+        by=by,
+        labelled_at=at,
+        text_digest=page.text_digest,
+        text=page.text or "",
+    )
+
+
+def taken_back(page: SamplePage, by: str, at: int) -> Judgement:
+    """The line that takes back what was said of a page."""
+    return Judgement(fetch_id=page.fetch_id, by=by, labelled_at=at)
+
+
+class Said(Protocol):
+    """A judgement, or the part of it that one needs."""
+
+    @property
+    def fetch_id(self) -> str:
+        """Of the page."""
+
+    @property
+    def page_type(self) -> str:
+        """What the page is; "" takes back what was said before."""
+
+
+S = TypeVar("S", bound=Said)
+
+
+def standing(judgements: Iterable[S]) -> Iterator[S]:
+    """What counts: the last judgement of each page, in the order of those, but for what was taken back."""
+    last: dict[str, S] = {}
+    for one in judgements:
+        last.pop(one.fetch_id, None)
+        last[one.fetch_id] = one
+    return (one for one in last.values() if one.page_type)
+
+
+class Sample:
+    """The pages of a sample file in its order, each once; what is wrong with a line goes to stderr with its number."""
+
+    def __init__(self, file: Path) -> None:
+        """Read it. Raises FarmwatchError for a file that cannot be read, and for one without a page."""
+        lines = JsonLines([file], SamplePage, "label")
+        pages: dict[str, SamplePage] = {}
+        for place, page in lines:
+            if page.fetch_id and pages.setdefault(page.fetch_id, page) is page:
+                continue
+            lines.bad(place, "its page stands in the sample already" if page.fetch_id else "fetch_id is empty")
+        self.exit = lines.end()  # PROBLEM where a line was skipped
+        self.pages = list(pages.values())
+        if not pages:
+            raise FarmwatchError(f"{file}: no page to label: take a sample that `farmwatch compare` wrote")
