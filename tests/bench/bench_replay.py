@@ -1,0 +1,295 @@
+"""A bounded replay from `features`: JUDGE and TALLY over stored records, beside the bare reading of the same records.
+
+The records are features of real labelled pages where the test data is there (FARMWATCH_TEST_DATA), else of generated
+texts; they repeat under other sites of 20 pages, of which 50 are on their way at once. Nine articles of ten have a
+score. Reading alone is a member's poll and the decoding: what a replay could never be faster than.
+
+Run: python -m tests.bench.bench_replay [RECORDS] [embedded|kafka]
+"""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import random
+import resource
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import xxhash
+
+from filters.epoch import feature_epoch
+from filters.judge_stage import JudgeStage, asked_store
+from filters.judging import ARTICLE, judge_and_text
+from filters.known_scores import KnownScores
+from filters.measurer import Measurer
+from filters.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from scoring.settings import TallySettings
+from scoring.site_verdict import SprtParams
+from scoring.tally_stage import TallyStage
+from stream.batch import decoded
+from stream.embedded_log import EmbeddedLog
+from stream.log import Kept, Log, Output, Topic, partition_of
+from stream.loop import LoopSettings, StageLoop
+from stream.metrics import Metrics
+from stream.records import Features, Hit, Score, encode
+from stream.runs import names_of
+from stream.stage import Stage
+from stream.topics import FEATURES, HITS, SCORES, all_topics
+from tests.conftest import data_root
+from tests.webs import labelled_pages
+
+PARTITIONS = 24
+SAMPLE = 300  # pages that are measured
+SITE_PAGES, SITES_AT_ONCE = 20, 50
+RUN = "bench"
+NAMES = names_of(RUN)
+DETECTOR = "fake/1"
+SETTINGS = LoopSettings()
+_POLL_S = 0.05
+
+
+class Spent(NamedTuple):
+    """What a phase took. Seconds and bytes."""
+
+    records: int
+    wall_s: float
+    cpu_s: float
+    peaks: tuple[int, int]  # resident at 10% and at the end
+
+    def line(self, what: str) -> str:
+        """For people."""
+        early, late = (peak / 2**20 for peak in self.peaks)
+        rate, of_cpu = self.records / self.wall_s, self.records / self.cpu_s
+        return (
+            f"  {what:12} {rate:8,.0f}/s wall, {of_cpu:8,.0f}/s of CPU; peak {early:.0f} MiB at 10%, {late:.0f} at 100%"
+        )
+
+
+def base_features() -> tuple[list[Features], str]:
+    """Features that repeat, and what they are of."""
+    measurer = Measurer(MeasureSettings())
+    if (data_root() / "data").is_dir():
+        web = labelled_pages(data_root(), every=7)
+        pages = [(host, path, page.body) for host, paths in web.hosts.items() for path, page in paths.items()]
+        what = "real"
+    else:
+        rng = random.Random(1)
+        pages = [("a.example", f"/page-{number}", _generated(rng)) for number in range(SAMPLE)]
+        what = "generated"
+    taken = itertools.islice(pages, SAMPLE)
+    return [measurer.measure(f"http://{host}{path}", body, host, encoding="utf-8") for host, path, body in taken], what
+
+
+def _generated(rng: random.Random) -> bytes:
+    words = [f"{start}{end}" for start in ("riv", "vill", "mark", "wint", "st") for end in ("er", "age", "et", "one")]
+    text = "".join(f"<p>{' '.join(rng.choices(words, k=90)).capitalize()}.</p>" for _ in range(10))
+    return f"<html><body><article><h1>The river</h1>{text}</article></body></html>".encode()
+
+
+def many(features: list[Features], records: int) -> Iterator[Features]:
+    """`records` features of different pages, those of SITES_AT_ONCE sites in turn."""
+    block, rng = SITE_PAGES * SITES_AT_ONCE, random.Random(2)
+    for number in range(records):
+        site = f"s{number // block * SITES_AT_ONCE + number % SITES_AT_ONCE}.example"
+        name = f"{number:032x}"
+        one = rng.choice(features)
+        yield msgspec.structs.replace(one, site=site, id=name, page_id=name, fetched_at=number)
+
+
+def open_log(kind: str, where: str) -> Log:
+    """The log of this kind: `where` is its folder, or broker and prefix."""
+    if kind == "embedded":
+        return EmbeddedLog(Path(where))
+    from stream.kafka_log import KafkaLog
+
+    address, prefix, folder = where.split(" ")
+    return KafkaLog(address, prefix=prefix, state_folder=Path(folder))
+
+
+def fill(kind: str, where: str, records: int, answer: Any) -> None:
+    """Append features, hits and scores; answers (what the features are of, bytes of all features)."""
+    log = open_log(kind, where)
+    own = [Topic(NAMES.verdicts, PARTITIONS), Topic(NAMES.sites, PARTITIONS, Kept.COMPACT)]
+    stores = [Topic(f"state.{s}", PARTITIONS, Kept.COMPACT) for s in (NAMES.tally_store, asked_store(RUN))]
+    log.create([*all_topics(PARTITIONS, feature_epoch(MeasureSettings())), *own, *stores])
+    base, what = base_features()
+    ruleset = load_ruleset("default")
+    articles = {f.text_digest for f in base if judge_and_text(f, ruleset)[0].verdict == ARTICLE}
+    size = 0
+    outputs: list[Output] = []
+    for number, features in enumerate(many(base, records)):
+        place, key = partition_of(features.site, PARTITIONS), features.site.encode()
+        outputs.append(Output(FEATURES, place, key, encode(features)))
+        size += len(outputs[-1].value or b"")
+        if number % SITE_PAGES == 0:
+            hit = Hit(id=features.id, site=features.site, url=features.url, query_id=f"q{number % 100}", rank=1)
+            outputs.append(Output(HITS, place, key, encode(hit)))
+        if features.text_digest in articles and number % 10:
+            outputs.append(_score(features, place))
+        if len(outputs) >= 500:
+            log.append(outputs)
+            outputs = []
+    log.append(outputs)
+    log.close()
+    answer.send((what, size, len(articles) / len(base)))
+
+
+def _score(features: Features, place: int) -> Output:
+    digest = features.text_digest
+    number = xxhash.xxh3_64_intdigest(digest.encode()) % 1000 / 1000
+    score = Score(
+        id=f"{digest}:{DETECTOR}",
+        site=features.site,
+        page_id=features.page_id,
+        fetch_id=features.id,
+        text_digest=digest,
+        detector=DETECTOR,
+        score=number,
+        flag=number > 0.6,
+        fetched_at=features.fetched_at,
+    )
+    return Output(SCORES, place, f"{features.site} {score.id}".encode(), encode(score))
+
+
+def read_alone(kind: str, where: str, records: int, answer: Any) -> None:
+    """A member's polls and the decoding, nothing else."""
+
+    class Reading(Stage):
+        name = "reading"
+        inputs = {FEATURES: Features}  # noqa: RUF012 - as the stages have it
+
+    log = open_log(kind, where)
+    member, stage = log.join("reading", [FEATURES], member="bench"), Reading()
+
+    def step() -> int:
+        messages = member.poll(_POLL_S, SETTINGS.max_records, SETTINGS.max_bytes)
+        decoded(stage, messages)
+        return len(messages)
+
+    answer.send(measured(step, records))
+    member.close()
+    log.close()
+
+
+def judge_phase(kind: str, where: str, records: int, answer: Any) -> None:
+    """JUDGE from the first to the last record, after the index of scores was read."""
+    log = open_log(kind, where)
+    started = time.perf_counter()
+    known = KnownScores(DETECTOR, lambda p: (m.key for m in log.read(SCORES, p) if m.value is not None))
+    known.load(range(PARTITIONS))
+    index = f"index of {len(known):,} scores read in {time.perf_counter() - started:.1f} s"
+    stage = JudgeStage(load_ruleset("default"), run=RUN, known=known)
+    answer.send((staged(log, stage, NAMES.judge_group, records), index))
+    log.close()
+
+
+def tally_phase(kind: str, where: str, records: int, answer: Any) -> None:
+    """TALLY over hits, verdicts and scores; counted are all of them."""
+    log = open_log(kind, where)
+    settings = TallySettings(sprt=SprtParams())
+    stage = TallyStage(DETECTOR, settings, RUN, names=NAMES, decides=False)
+    total = sum(sum(log.end(topic)) for topic in stage.inputs) if kind == "embedded" else records
+    answer.send(staged(log, stage, NAMES.tally_group, total))
+    log.close()
+
+
+def staged(log: Log, stage: Stage, group: str, records: int) -> Spent:
+    """A stage's loop over all that is there."""
+    stage.poll_s = _POLL_S
+    member = log.join(group, list(stage.inputs), member="bench", store=stage.store, background=stage.background)
+    metrics, stop = Metrics(), threading.Event()
+    loop = StageLoop(stage, member, metrics=metrics, settings=SETTINGS)
+    done = metrics.of("log_records")
+
+    def seen() -> float:
+        samples = (s for family in done.collect() for s in family.samples if s.name.endswith("_total"))
+        return sum(s.value for s in samples if s.labels["direction"] == "in")
+
+    before = 0.0
+
+    def step() -> int:
+        nonlocal before
+        loop.cycle(stop)
+        now = seen()
+        read, before = now - before, now
+        return int(read)
+
+    spent = measured(step, records)
+    member.close()
+    return spent
+
+
+def measured(step: Callable[[], int], records: int) -> Spent:
+    """Steps until nothing more comes; time begins with the first record."""
+    while not (done := step()):
+        pass
+    wall, cpu = time.perf_counter(), time.process_time()
+    begun, early = done, 0
+    last = wall, cpu
+    idle = 0
+    while idle < 5:
+        more = step()
+        done += more
+        idle = 0 if more else idle + 1
+        if more:
+            last = time.perf_counter(), time.process_time()
+        if not early and done >= records / 10:
+            early = _peak()
+    return Spent(done - begun, last[0] - wall, last[1] - cpu, (early, _peak()))
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def apart(work: Callable[..., None], *args: Any) -> Any:
+    """What `work` answers in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=work, args=(*args, there))
+    process.start()
+    there.close()
+    try:
+        return here.recv()
+    finally:
+        process.join()
+
+
+def main(argv: Iterable[str]) -> None:
+    """Print pages a second of both phases, what of it is reading, and the memory."""
+    given = list(argv)
+    records = int(next((a for a in given if a.isdigit()), 100_000))
+    kind = "kafka" if "kafka" in given else "embedded"
+    with tempfile.TemporaryDirectory() as folder:
+        where = folder
+        if kind == "kafka":
+            from tests.stream.kafka_broker import broker
+
+            where = f"{broker()} bench{uuid.uuid4().hex[:8]}. {folder}"
+        what, size, kept = apart(fill, kind, where, records)
+        print(
+            f"{records:,} features of {what} pages, {size / records / 1024:.1f} KiB each, {kept:.0%} articles; {kind}"
+        )
+        bare = apart(read_alone, kind, where, records)
+        print(bare.line("bare reading"), flush=True)
+        judged, index = apart(judge_phase, kind, where, records)
+        print(judged.line("JUDGE"), f"({index})", flush=True)
+        tallied = apart(tally_phase, kind, where, records)
+        print(tallied.line("TALLY"), f"({tallied.records:,} records)")
+    pages, wall, cpu = records, judged.wall_s + tallied.wall_s, judged.cpu_s + tallied.cpu_s
+    print(f"  both phases  {pages / wall:8,.0f} pages/s wall, {pages / cpu:8,.0f} of CPU")
+    share = bare.cpu_s / judged.cpu_s
+    print(f"  of JUDGE's CPU {share:.0%} is reading; JUDGE takes {1 / share:.1f} times the bare reading")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
