@@ -142,3 +142,16 @@ def test_state_needs_a_store(world: World) -> None:
         member.state(0)
     with pytest.raises(StreamError):
         member.commit(Commit(state={0: [Change(b"k", b"v")]}))
+
+
+def test_reads_of_a_batch_agree_and_a_commit_shows_at_once(world: World) -> None:
+    """State that was read before the own commit, or before another member's, reads as committed right after it."""
+    member = joined(world)
+    member.commit(Commit(state={0: [Change(b"a", b"1")]}))
+    state = member.state(0)
+    assert (state.get(b"a"), state.scan(b"", 9)) == (b"1", [(b"a", b"1")])
+    member.commit(Commit(state={0: [Change(b"b", b"2", 5)]}))
+    assert (state.get(b"b"), state.next_due(), len(state.scan(b"", 9))) == (b"2", 5, 2)
+    member.rewind()
+    member.poll(0, 1, 1)
+    assert (member.state(0).get(b"b"), member.state(1).get(b"b")) == (b"2", None)
