@@ -28,6 +28,7 @@ from farmwatch.settings import CanarySettings
 from scoring.canary import HUMAN_TRUTH, CanaryName, is_label
 from stream.records import Page
 from stream.stage import Context
+from stream.topics import SITES
 
 FOUND_BY = "canary"
 SITES_CAP = 500  # canary sites of a file
@@ -129,11 +130,13 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
     ]
 
 
-def canary_sender(config: Config) -> Callable[[Mapping[int, Context]], None]:
+def canary_sender(
+    config: Config, rows: str = SITES, sent_before: Callable[[int], int] = lambda _: -1
+) -> Callable[[Mapping[int, Context]], None]:
     """What TALLY calls at each tick to send the configured canaries and take old ones away. Raises BadCanaries.
 
     The file is read again for each round: pages may have been added to it. Without a file the canaries of before, if
-    there were any, are taken away all the same.
+    there were any, are taken away all the same. `rows` and `sent_before` are as `CanaryRounds` has them.
     """
     read_canaries(config.canary)
 
@@ -143,7 +146,7 @@ def canary_sender(config: Config) -> Callable[[Mapping[int, Context]], None]:
 
     keep_ms = int(config.rate.canary_days * _DAY_MS) + _KEPT_ON_MS
     sent = pages_of if config.canary.file else None
-    return CanaryRounds(sent, config.canary.every_s, keep_ms, config.log.partitions).tick
+    return CanaryRounds(sent, config.canary.every_s, keep_ms, config.log.partitions, rows, sent_before).tick
 
 
 _decoder = msgspec.json.Decoder(CanaryLine)

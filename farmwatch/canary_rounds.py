@@ -4,7 +4,7 @@ A round has a number: how many intervals have passed since 1970. Each partition'
 whose pages were sent there (not its number, which means another time where the interval is changed), and the pages of
 the canary sites that fall into it are appended in the transaction that writes this time. So whatever crashes, restarts
 or moves to another process, no page is sent twice and none of a round that was begun is lost; a round in which nobody
-ran is left out.
+ran is left out. Another run that becomes live has a state of its own: it asks what those before it have sent.
 
 Names of canary sites are new each round, and a daemon runs for months: a site's row and tally are taken away again
 `keep_ms` after it was sent, whether canaries are still being sent or not.
@@ -13,6 +13,7 @@ Names of canary sites are new each round, and a daemon runs for months: a site's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 import structlog
 
@@ -28,15 +29,38 @@ _TRY_AGAIN_MS = 300_000  # after a round whose pages could not be made
 
 _log = structlog.get_logger()
 
+
+class Keys(Protocol):
+    """What is looked up in a state."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, or None."""
+
+
 PagesOf = Callable[[int, int], Iterable[Page]]  # (round, now in ms) -> the pages of the round, sites together
 
 
 class CanaryRounds:
     """What TALLY does for canaries at each tick. `pages_of` may raise what it likes: the round is then tried again."""
 
-    def __init__(self, pages_of: PagesOf | None, every_s: int, keep_ms: int, partitions: int) -> None:
-        """Send `pages_of(round, now_ms)` every `every_s` seconds to a log of so many partitions; None: none."""
+    def __init__(
+        self,
+        pages_of: PagesOf | None,
+        every_s: int,
+        keep_ms: int,
+        partitions: int,
+        rows: str = topics.SITES,
+        sent_before: Callable[[int], int] = lambda _: -1,
+    ) -> None:
+        """Send `pages_of(round, now_ms)` every `every_s` seconds to a log of so many partitions; None: none.
+
+        `rows` is the topic of the sites' rows. `sent_before` says of a partition when the last round began whose pages
+        other runs have sent there, -1 = none; it is asked once a partition, and may be slow.
+        """
         self._pages_of = pages_of
+        self._rows = rows
+        self._ask = sent_before
+        self._before: dict[int, int] = {}
         self._every_ms = every_s * 1000
         self._keep_ms = keep_ms
         self._partitions = partitions
@@ -48,7 +72,7 @@ class CanaryRounds:
             self._take_away(ctx)
         if self._pages_of is None:
             return
-        late = [ctx for ctx in contexts.values() if self._number(ctx) * self._every_ms > _sent_last(ctx)]
+        late = [ctx for ctx in contexts.values() if self._is_late(ctx)]
         if not late or late[0].now_ms < self._not_before:
             return
         number = max(map(self._number, late))
@@ -60,6 +84,14 @@ class CanaryRounds:
             return
         for ctx in late:
             self._send(ctx, number, pages)
+
+    def _is_late(self, ctx: Context) -> bool:
+        begun = self._number(ctx) * self._every_ms
+        if begun <= sent_last(ctx.state):
+            return False
+        if ctx.partition not in self._before:
+            self._before[ctx.partition] = self._ask(ctx.partition)
+        return begun > self._before[ctx.partition]
 
     def _send(self, ctx: Context, number: int, pages: Iterable[Page]) -> None:
         sites = set()
@@ -78,13 +110,13 @@ class CanaryRounds:
                 site = key.removeprefix(_SITE_KEY)
                 ctx.state.delete(key)
                 ctx.state.delete(site)
-                ctx.tombstone(topics.SITES, site.decode())
+                ctx.tombstone(self._rows, site.decode())
 
     def _number(self, ctx: Context) -> int:
         return ctx.now_ms // self._every_ms
 
 
-def _sent_last(ctx: Context) -> int:
-    """When the last round began that was sent to the partition, ms; -1 = none."""
-    value = ctx.state.get(_ROUND_KEY)
+def sent_last(state: Keys) -> int:
+    """When the last round began that was sent to a partition, ms, by its state; -1 = none."""
+    value = state.get(_ROUND_KEY)
     return -1 if value is None else int(value)

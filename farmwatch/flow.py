@@ -1,6 +1,7 @@
 """Which group reads which topics: the way of the data as a table, and how far each group is behind.
 
-The table stands here so that looking at a log needs none of the stages; a test compares it with them.
+The table stands here so that looking at a log needs none of the stages; a test compares it with them. MEASURE, JUDGE
+and TALLY carry on the run that is live, whose groups and topics may have names of their own.
 """
 
 from __future__ import annotations
@@ -8,16 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from farmwatch.runs.named import names_of_live
+from stream.control import Control
 from stream.log import Log
-from stream.topics import DECISIONS, FEATURES, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, VERDICTS
+from stream.runs import LIVE, RunNames, names_of
+from stream.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
-READS: Mapping[str, tuple[str, ...]] = {
-    "crawl": (HITS, DECISIONS),
-    "measure": (PAGES,),
-    "judge": (FEATURES,),
-    "score": (SCORE_REQUESTS, REPLAY_REQUESTS),
-    "tally": (HITS, VERDICTS, SCORES),
-}
+Reads = Mapping[str, tuple[str, ...]]  # group -> topics
+
+
+def reads_of_run(names: RunNames) -> Reads:
+    """What the groups of a run read."""
+    return {
+        names.measure_group: (PAGES,),
+        names.judge_group: (names.features,),
+        names.tally_group: (HITS, names.verdicts, SCORES),
+    }
+
+
+def reads_of_live(names: RunNames) -> Reads:
+    """What all groups read while the run of these names is live, in the order of the data."""
+    measure, judge, tally = reads_of_run(names).items()
+    score = ("score", (SCORE_REQUESTS, REPLAY_REQUESTS))
+    return dict((("crawl", (HITS, DECISIONS)), measure, judge, score, tally))
+
+
+READS: Reads = reads_of_live(names_of(LIVE, is_live=True))  # with the run that a log begins with
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +54,19 @@ class TopicState:
 
 
 def topic_states(log: Log) -> list[TopicState]:
-    """Every topic of the log, by name."""
+    """Every topic of the log, by name, with the lag of the groups at work: those of the run that is live."""
     states = []
+    reads = reads_of_live(names_of_live(Control(log)))
     for name, partitions in sorted(log.topics().items()):
         beginning, end = log.beginning(name), log.end(name)
-        lag = {group: _behind(log, group, name, beginning, end) for group, topics in READS.items() if name in topics}
+        lag = {group: _behind(log, group, name, beginning, end) for group, topics in reads.items() if name in topics}
         states.append(TopicState(name, partitions, beginning, end, lag))
     return states
 
 
-def lag_of(log: Log, group: str) -> int:
-    """Records that a group has not dealt with, over all its topics."""
-    return sum(_behind(log, group, topic, log.beginning(topic), log.end(topic)) for topic in READS[group])
+def lag_of(log: Log, group: str, reads: Reads = READS) -> int:
+    """Records that a group has not dealt with, over all its topics. Raises UnknownTopic."""
+    return sum(_behind(log, group, topic, log.beginning(topic), log.end(topic)) for topic in reads[group])
 
 
 def _behind(log: Log, group: str, topic: str, beginning: list[int], end: list[int]) -> int:

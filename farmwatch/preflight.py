@@ -17,7 +17,7 @@ import structlog
 
 from farmwatch.canaries import read_canaries
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError
+from farmwatch.errors import ConfigError, FarmwatchError
 from farmwatch.messages import counted, message, one_line
 from farmwatch.role_names import Role
 from farmwatch.roles import (
@@ -28,10 +28,13 @@ from farmwatch.roles import (
     open_configured,
     tally_identity,
 )
+from farmwatch.runs.live import differences, live_or_begun
 from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.canary import is_canary
+from scoring.errors import BadThresholds, NoSiteTest
 from stream.errors import StreamError
 from stream.records import SiteState
+from stream.runs import Run
 
 if TYPE_CHECKING:
     from filters.ruleset import Ruleset
@@ -101,35 +104,55 @@ def never_said(config: Config) -> str:
 
 
 def check_log(config: Config, roles: Sequence[Role]) -> None:
-    """Open the log and lay it out, as each role does. Where JUDGE will run, say what other rulesets have judged.
+    """Open the log and lay it out, as each role does; begin the live run where JUDGE or TALLY will be the first ever.
+
+    Where they will run, say what is configured otherwise than the live run has it, and what other rulesets have judged.
 
     Raises StreamError (a URL of no form, TopicMismatch, no Kafka client), and FarmwatchError for a folder that cannot
-    be written. A broker that is away is no fault of the configuration: the roles wait for it.
+    be written, or a live run that cannot go on. A broker that is away is no fault of the configuration: the roles wait
+    for it.
     """
     _require_writable(config)
     try:
         with closing(open_configured(config)) as log:
             create_topics(log, config)
-            if Role.JUDGE in roles:
+            if Role.JUDGE in roles or Role.TALLY in roles:
+                live = live_or_begun(log, config)
+                if Role.TALLY in roles:
+                    require_site_method(config, live.run)
+                for difference in differences(live, config):
+                    message(one_line(difference))
                 with suppress(StreamError):  # it is there to be told, and stops nothing
-                    _tell_other_rulesets(read_sites(log), load_configured_ruleset(config))
+                    _tell_other_rulesets(read_sites(log), live.ruleset)
     except StreamError as error:
         if not (error.retriable and config.log.url.startswith("kafka:")):
             raise
         _log.warning("broker_away", url=config.log.url, error=str(error)[:300])
 
 
-def _tell_other_rulesets(rows: Sequence[SiteState], configured: Ruleset) -> None:
+def require_site_method(config: Config, run: Run) -> None:
+    """Raises ConfigError where the site method of [tally] has no numbers for the detector of a run."""
+    try:
+        configured_site_method(config, run.detector)
+    except (BadThresholds, NoSiteTest) as error:
+        raise ConfigError(
+            one_line(
+                f"the run {run.name} rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
+            )
+        ) from error
+
+
+def _tell_other_rulesets(rows: Sequence[SiteState], in_force: Ruleset) -> None:
     """One line of the sites whose rows are of another ruleset: they are not judged anew by themselves."""
     judged = (row for row in rows if row.ruleset and not is_canary(row.site))
-    others = Counter(ruleset_of(row) for row in judged if row.digest != configured.digest)
+    others = Counter(ruleset_of(row) for row in judged if row.digest != in_force.digest)
     if not others:
         return
     sites = ", ".join(f"{counted(count, 'site')} by {ruleset}" for ruleset, count in others.most_common())
     message(
         one_line(
             f"judged before: {sites}; each keeps its row until a page of it is judged by"
-            f" {short_ruleset(configured.name, configured.digest)}"
+            f" {short_ruleset(in_force.name, in_force.digest)}"
         )
     )
 

@@ -21,7 +21,7 @@ from farmwatch.role_names import Role, metrics_port
 from farmwatch.upkeep import Upkeep
 from farmwatch.zeros import export_zeros
 from filters.epoch import feature_epoch
-from stream.log import Log, Member
+from stream.log import Kept, Log, Member, Topic
 from stream.loop import StageLoop
 from stream.metrics import Metrics
 from stream.opening import open_log
@@ -30,6 +30,7 @@ from stream.topics import all_topics
 from stream.watching import Health
 
 if TYPE_CHECKING:
+    from farmwatch.runs.run_rules import RunRules
     from filters.ruleset import Ruleset
     from scoring.detector import Detector
     from scoring.site_method import SiteMethod
@@ -97,22 +98,27 @@ def tally_identity(config: Config) -> str:
     return detector_identities(msgspec.structs.replace(config.score, detectors=[name]))[0]
 
 
-def site_test_of(config: Config) -> SprtParams | None:
-    """The site test of the threshold set behind `tally_identity`, where it has one; no models need be there for it.
+def site_test_of(config: Config, identity: str = "") -> SprtParams | None:
+    """The site test of the threshold set behind a detector, by default `tally_identity`, where it has one.
 
-    Raises BadThresholds where the configured set is not the one that the identity names, and as `tally_identity`.
+    No models need be there for it. Raises BadThresholds where the configured set is not the one that the identity
+    names, and as `tally_identity`.
     """
     from scoring.detector import threshold_set_of
 
-    chosen = threshold_set_of(config.score, tally_identity(config))
+    chosen = threshold_set_of(config.score, identity or tally_identity(config))
     return None if chosen is None else chosen.site_test
 
 
-def configured_site_method(config: Config) -> SiteMethod:
-    """The site method of [tally], with its numbers. Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`."""
+def configured_site_method(config: Config, identity: str = "") -> SiteMethod:
+    """The site method of [tally], with its numbers, for scores of a detector, by default `tally_identity`.
+
+    Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`.
+    """
     from scoring.method_choice import site_method
 
-    return site_method(config.tally, tally_identity(config), site_test_of(config))
+    identity = identity or tally_identity(config)
+    return site_method(config.tally, identity, site_test_of(config, identity))
 
 
 def configured_warnings(config: Config) -> dict[str, str]:
@@ -148,22 +154,17 @@ def load_configured_ruleset(config: Config) -> Ruleset:
     return load_ruleset(config.judge.ruleset)
 
 
-def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
-    """The stage of a role; what it starts (threads, processes) ends with its `close`. Raises as its settings do."""
+def build_stage(
+    role: Role, config: Config, metrics: Metrics, live: RunRules | None = None, log: Log | None = None
+) -> Stage:
+    """The stage of a role; what it starts (threads, processes) ends with its `close`. Raises as its settings do.
+
+    MEASURE, JUDGE and TALLY carry on the run `live`, which they need; TALLY needs the log, for what runs before it did.
+    """
     if role is Role.CRAWL:
         from crawler.crawl_stage import CrawlStage
 
         return CrawlStage(config.crawl, metrics, partitions=config.log.partitions)
-    if role is Role.MEASURE:
-        from filters.measure_stage import MeasureStage
-
-        return MeasureStage(config.measure, metrics=metrics)
-    if role is Role.JUDGE:
-        from filters.judge_stage import JudgeStage
-
-        stage = JudgeStage(load_configured_ruleset(config))
-        metrics.set("ruleset_info", 1, ruleset=stage.ruleset.name, digest=stage.ruleset.digest)
-        return stage
     if role is Role.SCORE:
         from scoring.detector import detector_identities, load_detectors, refuse_uncalibrated
         from scoring.score_stage import ScoreStage
@@ -175,11 +176,25 @@ def build_stage(role: Role, config: Config, metrics: Metrics) -> Stage:
             remembered_texts=config.score.remembered_texts,
             metrics=metrics,
         )
+    assert live is not None
+    run, names = live.run.name, live.names
+    if role is Role.MEASURE:
+        from filters.measure_stage import MeasureStage
+
+        return MeasureStage(config.measure, names=names, metrics=metrics)
+    if role is Role.JUDGE:
+        from filters.judge_stage import JudgeStage
+
+        return JudgeStage(live.ruleset, run=run, names=names)
+    assert log is not None
     from farmwatch.canaries import canary_sender
+    from farmwatch.runs.live import canaries_sent_before
     from scoring.tally_stage import TallyStage
 
-    identity = tally_identity(config)
-    return TallyStage(identity, config.tally, site_test=site_test_of(config), canaries=canary_sender(config))
+    identity = live.run.detector or tally_identity(config)
+    test = site_test_of(config, identity)
+    canaries = canary_sender(config, names.sites, partial(canaries_sent_before, log, run))
+    return TallyStage(identity, config.tally, run, site_test=test, canaries=canaries, names=names)
 
 
 def run_role(
@@ -193,34 +208,23 @@ def run_role(
 ) -> None:
     """Run one role in this process until `stop`, then drain. `member` is its name in the group of the role.
 
+    MEASURE, JUDGE and TALLY carry on whichever run is live, one after the other.
     `metrics` are those to count in; `watched` may put something in front of the member, to look on.
     Raises StreamError when the log cannot be opened or laid out, ConfigError when the metrics port is taken, and what
     the stage's settings raise.
     """
     metrics = metrics or Metrics()
     metrics.set("build_info", 1, version=_version())
-    starting = Health(True, False, "starting")
-    loop: StageLoop | None = None
+    process = _Process(role, config, member, metrics, watched)
     endpoints = Endpoints(
-        metrics.registry,
-        lambda: loop.health() if loop is not None else starting,
-        config.metrics.host,
-        metrics_port(config.metrics.port, role),
+        metrics.registry, process.health, config.metrics.host, metrics_port(config.metrics.port, role)
     )
     endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
     try:
         log = open_configured(config)
         try:
             create_topics(log, config)
-            stage = build_stage(role, config, metrics)
-            export_zeros(stage, metrics)
-            names = list(stage.inputs)
-            joined = log.join(stage.name, names, member=member, store=stage.store, background=stage.background)
-            loop = StageLoop(stage, watched(joined), metrics=metrics, settings=config.loop)
-            if role is Role.TALLY:
-                _run_with_upkeep(loop, log, config, metrics, stop)
-            else:
-                loop.run(stop)
+            process.run(log, stop)
         finally:
             log.close()
     finally:
@@ -228,17 +232,69 @@ def run_role(
     _log.info("role_ended", member=member)
 
 
-def _run_with_upkeep(loop: StageLoop, log: Log, config: Config, metrics: Metrics, stop: threading.Event) -> None:
-    ended = threading.Event()
-    method = configured_site_method(config)
-    upkeep = Upkeep(log, config, metrics, tally_identity(config), (method.name, method.digest))
-    thread = threading.Thread(target=upkeep.run, args=(ended,), name="upkeep", daemon=True)
-    thread.start()
-    try:
-        loop.run(stop)
-    finally:
-        ended.set()
-        thread.join(_UPKEEP_END_S)
+class _Process:
+    """A role on a log: one stage until the end, or one for each run that is live in turn."""
+
+    def __init__(
+        self, role: Role, config: Config, member: str, metrics: Metrics, watched: Callable[[Member], Member]
+    ) -> None:
+        self._role = role
+        self._config = config
+        self._member = member
+        self._metrics = metrics
+        self._watched = watched
+        self._loop: StageLoop | None = None
+
+    def health(self) -> Health:
+        """Of the loop at work."""
+        return Health(True, False, "starting") if self._loop is None else self._loop.health()
+
+    def run(self, log: Log, stop: threading.Event) -> None:
+        """Work until `stop`."""
+        role, metrics = self._role, self._metrics
+        if role not in (Role.MEASURE, Role.JUDGE, Role.TALLY):
+            stage = build_stage(role, self._config, metrics)
+            self._begin(log, stage, stage.name).run(stop)
+            return
+        from farmwatch.runs.following import follow
+        from farmwatch.runs.live import first_rules
+
+        live = first_rules(role, log, self._config)
+        follow(role, log, live, metrics, stop, partial(self._carry_on, log))
+
+    def _carry_on(self, log: Log, live: RunRules, ended: threading.Event) -> None:
+        """Work for a run until `ended`."""
+        self._loop = None  # of the run before: not ready while this one begins
+        stage, names = build_stage(self._role, self._config, self._metrics, live, log), live.names
+        if self._role is Role.JUDGE:
+            self._metrics.clear("ruleset_info")
+            self._metrics.set("ruleset_info", 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
+            self._begin(log, stage, names.judge_group).run(ended)
+        elif self._role is Role.TALLY:
+            self._run_with_upkeep(self._begin(log, stage, names.tally_group), log, live, ended)
+        else:
+            if stage.store is not None:  # of another epoch than the run began with, it may not be there
+                log.create([Topic(f"state.{stage.store}", self._config.log.partitions, Kept.COMPACT)])
+            self._begin(log, stage, names.measure_group).run(ended)
+
+    def _begin(self, log: Log, stage: Stage, group: str) -> StageLoop:
+        export_zeros(stage, self._metrics)
+        inputs = list(stage.inputs)
+        joined = log.join(group, inputs, member=self._member, store=stage.store, background=stage.background)
+        self._loop = StageLoop(stage, self._watched(joined), metrics=self._metrics, settings=self._config.loop)
+        return self._loop
+
+    def _run_with_upkeep(self, loop: StageLoop, log: Log, live: RunRules, ended: threading.Event) -> None:
+        upkeep_ended = threading.Event()
+        method = configured_site_method(self._config, live.run.detector)
+        upkeep = Upkeep(log, self._config, self._metrics, live, (method.name, method.digest))
+        thread = threading.Thread(target=upkeep.run, args=(upkeep_ended,), name="upkeep", daemon=True)
+        thread.start()
+        try:
+            loop.run(ended)
+        finally:
+            upkeep_ended.set()
+            thread.join(_UPKEEP_END_S)
 
 
 def _version() -> str:

@@ -1,7 +1,8 @@
-"""The newest row of every site, read from the topic `sites` and followed cheaply."""
+"""The newest row of every site, read from the `sites` of a run and followed cheaply."""
 
 from __future__ import annotations
 
+from farmwatch.runs.named import names_to_read
 from stream import records
 from stream.log import Log
 from stream.records import SiteState
@@ -40,11 +41,15 @@ class SiteTable:
         return [self._rows[site] for site in sorted(self._rows)]
 
 
-def read_sites(log: Log) -> list[SiteState]:
-    """All site rows now, by name of the site; none where no topic was created yet."""
-    if SITES not in log.topics():
+def read_sites(log: Log, run: str = "") -> list[SiteState]:
+    """All site rows of a run now, by name of the site; by default of the live run. None where it has no topic yet.
+
+    Raises NotFound for a run that is not there.
+    """
+    topic = names_to_read(log, run).sites
+    if topic not in log.topics():
         return []
-    table = SiteTable(log)
+    table = SiteTable(log, topic)
     table.refresh()
     return table.rows()
 

@@ -17,14 +17,16 @@ import structlog
 from crawler.crawl_stage import frontier_left
 from farmwatch.canary_errors import recent_canaries
 from farmwatch.config import Config
-from farmwatch.flow import READS, lag_of
+from farmwatch.flow import lag_of, reads_of_live
 from farmwatch.rate_keeping import SeriesKeeper
 from farmwatch.rating import RateLine, rate_lines
+from farmwatch.runs.retention import needed
+from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import VERDICTS, SiteTable
-from filters.ruleset import Ruleset, load_ruleset
 from scoring.rate_series import interval_start
 from scoring.site_rates import has_verdict
 from stream import heartbeat
+from stream.control import Control
 from stream.log import Log
 from stream.metrics import Metrics
 from stream.records import SiteState
@@ -41,21 +43,21 @@ class Upkeep:
         log: Log,
         config: Config,
         metrics: Metrics,
-        detector: str,
+        live: RunRules,
         method: tuple[str, str],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take what the jobs need: detector (identity) and site method (name, digest) in use; `clock` is in seconds."""
-        self._detector = detector
+        """Take what the jobs need: the run that is live, and its site method (name, digest); `clock` is in seconds."""
+        self._live = live
         self._method = method
         self._log = log
         self._config = config
         self._metrics = metrics
         self._clock = clock
-        self._table = SiteTable(log)
+        self._table = SiteTable(log, live.names.sites)
+        self._reads = reads_of_live(live.names)
         self._rate = "none yet"
         self._series = SeriesKeeper(log, config.rate)
-        self._ruleset: Ruleset | None = None  # loaded once: JUDGE too keeps the one with which it started
         up = config.up
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
             ("heartbeat", up.heartbeat_s, self.beat),
@@ -89,8 +91,9 @@ class Upkeep:
         heartbeat.beat(self._log, self._config.log.partitions, int(self._clock() * 1000))
 
     def expire(self) -> None:
-        """Apply retention and compaction."""
-        freed = self._log.expire(int(self._clock() * 1000))
+        """Apply retention and compaction, but for what runs have still to read."""
+        now_ms = int(self._clock() * 1000)
+        freed = self._log.expire(now_ms, needed(self._log, Control(self._log), now_ms))
         if freed:
             _log.info("expired", bytes=freed)
 
@@ -103,26 +106,27 @@ class Upkeep:
         if self._config.log.url.startswith("sqlite:"):
             frontier = frontier_left(self._log, self._config.log.partitions)
             said = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
-        waiting = {group: lag_of(self._log, group) for group in READS}
+        waiting = {group: lag_of(self._log, group, self._reads) for group in self._reads}
+        said["run"] = self._live.run.name
         said["waiting"] = ",".join(f"{group}:{count}" for group, count in waiting.items() if count) or "none"
         said["rate"] = self._rate
         _log.info("status", **said)
 
     def keep(self) -> None:
         """Append the points of the series at the start of an interval, see `scoring.rate_series`. Raises BadRuleset."""
-        self._series.keep(self._rows(self._in_force()), self._clock())
+        self._series.keep(self._rows(), self._clock())
 
     def look(self) -> None:
-        """Set the gauges of sites, rate and canaries from the topic `sites`, for what is in force.
+        """Set the gauges of sites, rate and canaries from the live run's rows, for what is in force.
 
-        In force are the ruleset, the detector and the site method of this run; nothing of others is counted.
+        In force are the ruleset, the detector and the site method of that run; nothing of others is counted.
 
         Their labels have no digest: sites judged by an earlier ruleset of the same name are left out, or the lines of
         two digests would overwrite each other. Sites without a verdict count with the ruleset in force, which has its
         series also before it has judged any. Raises BadRuleset.
         """
-        ruleset = self._in_force()
-        rows = self._rows(ruleset)
+        ruleset = self._live.ruleset
+        rows = self._rows()
         self._metrics.clear("sites")
         self._metrics.clear("farm_rate")
         for split in ("", "source"):
@@ -133,7 +137,7 @@ class Upkeep:
                         count = int(getattr(line, verdict))
                         self._metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
                 self._set_rate(line, ruleset.name, "all" if not split else _label(line.group))
-        self._look_at_canaries([row for row in rows if row.ruleset and row.run == "live"])
+        self._look_at_canaries([row for row in rows if row.ruleset])
 
     def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
         self._metrics.clear("canary_sites")
@@ -148,19 +152,15 @@ class Upkeep:
             self._metrics.set("canary_share", share.point, kind=kind)
         self._metrics.set("canary_timestamp_seconds", found.last_at / 1000)
 
-    def _in_force(self) -> Ruleset:
-        if self._ruleset is None:
-            self._ruleset = load_ruleset(self._config.judge.ruleset)
-        return self._ruleset
-
-    def _rows(self, ruleset: Ruleset) -> list[SiteState]:
+    def _rows(self) -> list[SiteState]:
         """The rows of the detector, the ruleset and the site method in force, and those that are not judged yet."""
+        ruleset = self._live.ruleset
         in_force = {(ruleset.name, ruleset.digest), ("", "")}
         self._table.refresh()
         return [
             row
             for row in self._table.rows()
-            if row.detector == self._detector
+            if row.detector == self._live.run.detector
             and (row.ruleset, row.digest) in in_force
             and (not has_verdict(row) or (row.method, row.method_digest) == self._method)
         ]

@@ -34,6 +34,8 @@ _SCORES = (
 SPECS: tuple[Spec, ...] = (
     Spec("gauge", "build_info", "Version of this process; always 1.", ("version",)),
     Spec("gauge", "ruleset_info", "Ruleset in use; always 1.", ("ruleset", "digest")),
+    Spec("gauge", "live_run_info", "The run that this process carries on; always 1.", ("run",)),
+    Spec("counter", "cutovers", "Times that this process has gone over to another run."),
     Spec("counter", "search_results", "Search results that CRAWL read, by outcome.", ("source", "outcome")),
     Spec("counter", "search_queries", "Queries of `farmwatch search` dealt with, by outcome.", ("source", "outcome")),
     Spec("counter", "search_hits", "Results that `farmwatch search` got: appended or skipped.", ("source", "outcome")),
@@ -132,6 +134,10 @@ SPECS: tuple[Spec, ...] = (
         ("kind",),
     ),
     Spec("gauge", "canary_timestamp_seconds", "When the row of a canary site changed last; 0 before any has."),
+    Spec("counter", "replay_records", "Records that a replay has dealt with, by phase.", ("run", "phase")),
+    Spec("gauge", "replay_records_expected", "Records that a phase of a replay has in all.", ("run", "phase")),
+    Spec("gauge", "replay_eta_seconds", "Time that a replay still takes at its present pace.", ("run",)),
+    Spec("counter", "replay_yield_seconds", "Time that a replay waited because live was behind.", ("run",)),
     Spec("histogram", "page_to_verdict_seconds", "Time from a heartbeat's start to TALLY.", ("run",), _SECONDS),
     Spec("gauge", "heartbeat_timestamp_seconds", "Start of the last heartbeat that passed a stage.", ("stage",)),
 )

@@ -20,6 +20,7 @@ from farmwatch.config import Config, load
 from farmwatch.flow import lag_of
 from farmwatch.rate_history import read_points
 from farmwatch.rating import RateLine, rate_lines
+from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import read_sites
 from farmwatch.upkeep import Upkeep
 from filters.epoch import feature_epoch
@@ -37,6 +38,7 @@ from stream.loop import StageLoop
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
 from stream.records import Hit, Page, Record, encode
+from stream.runs import Run
 from stream.stage import Stage
 from stream.topics import HITS, PAGES, all_topics
 
@@ -237,7 +239,9 @@ def test_memory_of_old_rounds_goes(world: World) -> None:
 def test_gauges_and_series_tell_of_it(world: World) -> None:
     """The overview shows canaries and the corrected rate of real sites; a point of the series is kept."""
     method = site_method(world.config.tally, world.detector.identity)
-    in_force = (world.detector.identity, (method.name, method.digest))
+    ruleset = load_ruleset(world.config.judge.ruleset)
+    run = Run(name="live", ruleset=ruleset.name, digest=ruleset.digest, detector=world.detector.identity, epoch="e")
+    in_force = (RunRules(run, ruleset.source), (method.name, method.digest))
     upkeep = Upkeep(world.log, world.config, world.metrics, *in_force, lambda: world.now_s)
     upkeep.look()
     page = generate_latest(world.metrics.registry).decode()

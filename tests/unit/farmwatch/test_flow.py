@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import pytest
+
 from crawler.crawl_stage import CrawlStage
-from farmwatch.flow import READS, lag_of, topic_states
+from farmwatch.flow import READS, lag_of, reads_of_live, topic_states
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
+from filters.ruleset import load_ruleset
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
+from stream.control import exclusive
 from stream.log import Output, Topic
 from stream.memory_log import MemoryLog
+from stream.runs import LIVE, Alias, Run, RunNames, features_of, names_of
 from stream.topics import FEATURES, all_topics
 
 
-def test_the_table_is_what_the_stages_read() -> None:
-    """READS names each stage's group and its inputs."""
-    stages = (CrawlStage, MeasureStage, JudgeStage, ScoreStage, TallyStage)
-    assert {stage.name: set(stage.inputs) for stage in stages} == {
-        group: set(topics) for group, topics in READS.items()
+@pytest.mark.parametrize("names", [names_of(LIVE), names_of("r1", is_live=True), names_of("r2", features_of("r1"))])
+def test_the_table_is_what_the_stages_read(names: RunNames) -> None:
+    """What the table says that each group reads is what the stages of that run read; the first run's are READS."""
+    rules = load_ruleset("default")
+    found = {
+        "crawl": set(CrawlStage.inputs),
+        names.measure_group: set(MeasureStage.inputs),
+        names.judge_group: set(JudgeStage(rules, names=names).inputs),
+        "score": set(ScoreStage.inputs),
+        names.tally_group: set(TallyStage("x/1", names=names).inputs),
     }
+    assert found == {group: set(topics) for group, topics in reads_of_live(names).items()}
+    assert (reads_of_live(names) == READS) == (names == names_of(LIVE))
+
+
+def test_topics_show_the_lag_of_the_run_that_is_live() -> None:
+    """After a cutover the groups of the new run have a lag on the topics that it reads, and the old one's are gone."""
+    log = MemoryLog()
+    run = Run(name="r1", ruleset="default", digest="d", detector="x/1", epoch="e")
+    log.create([*all_topics(2, "e"), Topic(run.names().verdicts, 2)])
+    log.append([Output(topic, 1, b"k", b"v") for topic in (FEATURES, "verdicts.r1", "verdicts")])
+    assert {state.name: state.lag for state in topic_states(log)}["verdicts.r1"] == {}
+    with exclusive(log) as writer:
+        writer.put(run, Alias(run="r1", before=LIVE, number=1))
+    lags = {state.name: state.lag for state in topic_states(log)}
+    assert (lags[FEATURES], lags["verdicts.r1"], lags["verdicts"]) == ({"judge.r1": 1}, {"tally.r1": 1}, {})
 
 
 def test_lag_counts_what_a_group_has_not_committed() -> None:

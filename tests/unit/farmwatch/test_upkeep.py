@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 from prometheus_client import generate_latest
@@ -10,20 +10,25 @@ from structlog.testing import capture_logs
 
 from farmwatch.config import Config, load
 from farmwatch.rate_history import read_points
+from farmwatch.runs.run_rules import RunRules
 from farmwatch.upkeep import Upkeep
 from filters.ruleset import load_ruleset
 from scoring.canary import CanaryName
 from stream.errors import LogUnavailable
 from stream.heartbeat import is_heartbeat
-from stream.log import Output
+from stream.log import NONE_NEEDED, Output
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
 from stream.records import SiteState, encode
+from stream.runs import Run
 from stream.topics import HITS, SITES, all_topics
 
 CONFIG: Config = load(None, ["log.partitions=2"], {}).config
 METHOD = ("sprt", "0123abcd")
 IN_FORCE = load_ruleset(CONFIG.judge.ruleset)
+LIVE = RunRules(
+    Run(name="live", ruleset=IN_FORCE.name, digest=IN_FORCE.digest, detector="x/1", epoch="e"), IN_FORCE.source
+)
 
 
 class _Clock:
@@ -42,7 +47,7 @@ class _Log(MemoryLog):
         self.expired: list[int] = []
         self.broken = False
 
-    def expire(self, now_ms: int) -> int:
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED) -> int:
         if self.broken:
             raise LogUnavailable("the disk is away")
         self.expired.append(now_ms)
@@ -90,7 +95,7 @@ def _heartbeats(log: MemoryLog) -> int:
 def test_each_job_runs_at_its_interval(log: _Log) -> None:
     """A heartbeat at once and every minute; retention after its own interval."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock)
     upkeep.round()
     upkeep.round()
     assert _heartbeats(log) == 1
@@ -105,7 +110,7 @@ def test_each_job_runs_at_its_interval(log: _Log) -> None:
 def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
     """Retention fails, the heartbeat of the same round is sent, and retention is tried again."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock)
     log.broken = True
     clock.now += CONFIG.up.retention_s
     upkeep.round()
@@ -119,7 +124,7 @@ def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
 def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
     """Gauges follow the topic: a changed verdict moves, other detectors' sites do not count, sources stay bounded."""
     metrics = Metrics()
-    upkeep = Upkeep(log, CONFIG, metrics, "x/1", METHOD, _Clock())
+    upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock())
     log.append([_row("a", "undecided"), _row("b", "human"), _row("c", "llm", "y/1"), _row("d", "llm", source="We!rd")])
     upkeep.look()
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="undecided"}') == 1
@@ -140,7 +145,7 @@ def test_the_overview_shows_the_ruleset_in_force_only(log: _Log, old: str) -> No
     log.append([_row(f"old{n}", "llm", digest=old) for n in range(5)])
     log.append([_row("new", "human"), _row("b", "llm"), _row("c", "llm", ruleset="notes", digest="1" * 16)])
     log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
-    Upkeep(log, CONFIG, metrics, "x/1", METHOD, _Clock()).look()
+    Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock()).look()
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 1
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 1
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
@@ -154,7 +159,7 @@ def test_sites_of_another_method_are_not_in_the_overview(log: _Log, other: tuple
     metrics = Metrics()
     log.append([_row(f"old{n}", "llm", method=other) for n in range(5)])
     log.append([_row("new", "human"), _row("unjudged", "unclassifiable", ruleset="", digest="", method=other)])
-    upkeep = Upkeep(log, CONFIG, metrics, "x/1", METHOD, _Clock())
+    upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock())
     upkeep.look()
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 0
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 1
@@ -169,7 +174,7 @@ def test_the_ruleset_in_force_has_its_series_before_it_judges(log: _Log, rows: i
     """After a change of the ruleset, and in an empty log: zeros of the ruleset in force, and no series without one."""
     metrics = Metrics()
     log.append([_row(f"old{number}", "llm", digest="0" * 16) for number in range(rows)])
-    upkeep = Upkeep(log, CONFIG, metrics, "x/1", METHOD, _Clock())
+    upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock())
     upkeep.look()
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 0
     log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
@@ -189,7 +194,7 @@ def _value(metrics: Metrics, name: str) -> float | None:
 def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
     """One line at its interval: the crawl, what waits for whom, and the rate of the last look."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock)
     log.append([_row("a", "llm"), _row("b", "human")])
     with capture_logs() as before:
         upkeep.round()
@@ -206,7 +211,7 @@ def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
 def test_series_are_kept_at_each_full_interval(log: _Log) -> None:
     """Not at the start but when the next hour begins, and then once an hour: sites of the ruleset in force only."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), "x/1", METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock)
     log.append([_row("a", "llm"), _row("old", "human", digest="0" * 16), _row("b", "human", "y/1")])
     upkeep.round()
     assert list(read_points(log)) == []
@@ -221,7 +226,7 @@ def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
     """Sites by truth and verdict, shares, and the time of the last one; none of it before any came through."""
     metrics = Metrics()
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, metrics, "x/1", METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, clock)
     log.append([_row("a", "llm")])
     upkeep.look()
     assert "canary_sites{" not in generate_latest(metrics.registry).decode()

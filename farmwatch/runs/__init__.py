@@ -1,0 +1,1 @@
+"""Runs: the same records under another ruleset or detector: planned, carried out, watched, removed; what is live."""

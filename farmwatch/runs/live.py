@@ -1,0 +1,161 @@
+"""Which run is live, and by which ruleset and detector: what `control` says, not what the configuration says.
+
+The first live stage writes the run `live` there, with the text of its ruleset. From then on a changed file or setting
+changes nothing by itself: it is told at start, and a replay and a cutover bring it in (docs/cutover.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import msgspec
+
+from farmwatch import roles
+from farmwatch.canary_rounds import sent_last
+from farmwatch.config import Config
+from farmwatch.errors import FarmwatchError
+from farmwatch.role_names import Role
+from farmwatch.runs.named import FIRST, ever_live
+from farmwatch.runs.run_rules import RunRules, live_now, rules_of
+from farmwatch.runs.who import operator
+from filters.epoch import feature_epoch
+from filters.ruleset import Ruleset
+from scoring.detector import detector_identities
+from scoring.errors import ScoringError
+from stream.clock import Clock, wall_ms
+from stream.control import Control, exclusive
+from stream.errors import Fenced, UnknownTopic
+from stream.log import Log
+from stream.runs import LIVE, Alias, Run, State
+
+_ATTEMPTS = 3  # others that change `control` at the same time, as all roles do at their first start
+
+
+def live_or_begun(log: Log, config: Config, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:
+    """The live run; where no live stage has ever begun, it is written as the configuration has it.
+
+    A process that cannot know the detector (its files are where SCORE runs) leaves it open, for one that can.
+    Raises BadRuleset, Fenced, LogUnavailable.
+    """
+    control = Control(log)
+    for _ in range(_ATTEMPTS):
+        live = control.live
+        detector = live.detector if live is not None else ""
+        detector = detector or _configured_detector(config)
+        if live is not None and live.detector == detector:
+            return rules_of(control, live)
+        with suppress(Fenced), exclusive(log) as writer:
+            control.refresh()
+            if control.live is None:
+                ruleset = roles.load_configured_ruleset(config)
+                run = _first(config, ruleset, detector, by or operator(), clock())
+                writer.put(run, Alias(at=run.created_at), rulesets=[(ruleset.digest, ruleset.source)])
+            elif not control.live.detector:
+                writer.put(msgspec.structs.replace(control.live, detector=detector))
+        control.refresh()
+    if control.live is None:
+        raise Fenced("others change the runs of this log all the time: try again")
+    return rules_of(control, control.live)
+
+
+def first_rules(role: Role, log: Log, config: Config) -> RunRules:
+    """What a live role begins with: the live run, which JUDGE and TALLY begin where none was. Raises as they do."""
+    if role is not Role.MEASURE:
+        return live_or_begun(log, config)
+    return live_now(Control(log)) or RunRules(FIRST)
+
+
+def in_force(log: Log, config: Config) -> RunRules:
+    """The live run as a command that only looks sees it: as configured where no live stage has ever begun.
+
+    Raises BadRuleset, LogUnavailable.
+    """
+    live = live_now(Control(log))
+    if live is not None:
+        return live
+    ruleset = roles.load_configured_ruleset(config)
+    return RunRules(_first(config, ruleset, _configured_detector(config), "", 0), ruleset.source)
+
+
+def differences(live: RunRules, config: Config) -> Iterator[str]:
+    """What is configured otherwise than the live run has it, and so is not in force: a sentence each, with what to do.
+
+    Raises BadRuleset where a ruleset does not load.
+    """
+    run, ruleset, configured = live.run, live.ruleset, roles.load_configured_ruleset(config)
+    anew = f"--ruleset {config.judge.ruleset}"
+    if ruleset.digest != run.digest:
+        yield (
+            f"the live run {run.name} began with the ruleset {run.ruleset} {run.digest}; this version of farmwatch"
+            f" reads it as {ruleset.digest}, and judges by that from now on. To judge all by one: {_how(live, anew)}"
+        )
+    if configured.digest not in (run.digest, ruleset.digest):
+        yield (
+            f"judge.ruleset is {configured.name} {configured.digest}, and the live run {run.name} goes on with"
+            f" {ruleset.name} {ruleset.digest}. To change over: {_how(live, anew)}"
+        )
+    detector = _configured_detector(config)
+    if run.detector and detector and detector != run.detector:
+        if run.detector in _scored(config):
+            goes_on = f"goes on with {run.detector}"
+        else:
+            goes_on = f"has {run.detector}, which SCORE as configured no longer gives: new articles stay unscored in it"
+        yield (
+            f"tally.detector is {detector}, and the live run {run.name} {goes_on}. To change over:"
+            f" {_how(live, f'--detector {detector}')}"
+        )
+    epoch = feature_epoch(config.measure)
+    if epoch != run.epoch:
+        yield (
+            f"[measure] gives features of the epoch {epoch}, and the live run {run.name} began with {run.epoch}: pages"
+            f" are compared with those of the same epoch only. To measure all by one: {_how(live, anew)}"
+        )
+
+
+def canaries_sent_before(log: Log, run: str, partition: int) -> int:
+    """When the last round of canaries began that another run than `run` has sent to a partition, ms; -1 = none.
+
+    On a broker this reads the changelogs of those runs, where there are any.
+    """
+    control = Control(log)
+    last = -1
+    for name in ever_live(control) - {run}:
+        if (other := control.runs.get(name)) is None:
+            continue
+        with suppress(UnknownTopic), log.read_state(other.names().tally_store, partition) as state:
+            last = max(last, sent_last(state))
+    return last
+
+
+def _how(live: RunRules, option: str) -> str:
+    return f"`farmwatch replay {option} --name NEW`, `farmwatch compare {live.run.name} NEW`, `farmwatch cutover NEW`"
+
+
+def _first(config: Config, ruleset: Ruleset, detector: str, by: str, at: int) -> Run:
+    return Run(
+        name=LIVE,
+        ruleset=ruleset.name,
+        digest=ruleset.digest,
+        detector=detector,
+        epoch=feature_epoch(config.measure),
+        state=State.RUNNING,
+        created_at=at,
+        created_by=by,
+        why="the first start of a live stage",
+    )
+
+
+def _configured_detector(config: Config) -> str:
+    """Identity; "" where this machine does not have what it is made of."""
+    try:
+        return roles.tally_identity(config)
+    except (FarmwatchError, ScoringError):
+        return ""
+
+
+def _scored(config: Config) -> list[str]:
+    try:
+        return detector_identities(config.score)
+    except ScoringError:
+        return []

@@ -1,0 +1,60 @@
+"""What retention must leave: the records that a run has still to read.
+
+Held are the records that the live run has not read, those that a replay has not read up to its stop, and, for
+BACK_DAYS after a cutover, those that the run before has not read, so that going back leaves nothing out. A run that was
+live longer ago holds nothing: what it has not read would grow for ever. Compacted topics are left out, since they lose
+no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from farmwatch.flow import reads_of_run
+from farmwatch.runs.named import ever_live
+from stream.control import Control
+from stream.log import Log
+from stream.runs import Alias, Run, State
+from stream.topics import SCORES
+
+BACK_DAYS = 30
+_DAY_MS = 86_400_000
+
+Committed = Callable[[str, str], Sequence[int | None]]  # (group, topic) -> offsets
+
+
+def needed(log: Log, control: Control, now_ms: int) -> dict[str, list[int]]:
+    """Topic -> offset per partition from which on records are to stay, see `Log.expire`."""
+    holding = list(holding_runs(control.runs, control.alias, ever_live(control), now_ms))
+    return needed_by(holding, log.topics(), log.committed)
+
+
+def holding_runs(runs: Mapping[str, Run], alias: Alias, were_live: Collection[str], now_ms: int) -> Iterator[Run]:
+    """The runs that have still to read something; `were_live` names those that are live or were."""
+    for name, run in runs.items():
+        if run.state in (State.CANCELLED, State.REMOVED):
+            continue
+        if name == alias.run:
+            yield run
+        elif name == alias.before:
+            if now_ms < alias.at + BACK_DAYS * _DAY_MS:
+                yield run
+        elif name not in were_live and run.state == State.RUNNING:
+            yield run
+
+
+def needed_by(runs: Sequence[Run], partitions: Mapping[str, int], committed: Committed) -> dict[str, list[int]]:
+    """The least offset of each topic and partition that one of the runs has not read. Topics not there are left out."""
+    found: dict[str, list[int]] = {}
+    for run in runs:
+        for group, topics in reads_of_run(run.names()).items():
+            for topic in topics:
+                if topic == SCORES or topic not in partitions:
+                    continue
+                none = [0] * partitions[topic]
+                start = run.start.get(topic, none)
+                read = [
+                    begun if done is None else done for begun, done in zip(start, committed(group, topic), strict=True)
+                ]
+                found[topic] = [min(pair) for pair in zip(found.get(topic, read), read, strict=True)]
+    return found

@@ -1,0 +1,42 @@
+"""A run with the rules that it judges by, as `control` has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from farmwatch.errors import NotFound
+from filters.ruleset import Ruleset, parse_ruleset
+from stream.control import Control
+from stream.runs import Run, RunNames
+
+
+@dataclass(frozen=True)
+class RunRules:
+    """A run and the text of its ruleset, as `control` has them."""
+
+    run: Run
+    text: str = ""  # "" = it is not there
+
+    @cached_property
+    def ruleset(self) -> Ruleset:
+        """The ruleset as this farmwatch reads it. Raises BadRuleset, NotFound."""
+        run = self.run
+        if not self.text:
+            raise NotFound(f"run {run.name}: its ruleset {run.ruleset} {run.digest} is not in the log")
+        return parse_ruleset(self.text, run.ruleset, f"the ruleset of the run {run.name}")
+
+    @property
+    def names(self) -> RunNames:
+        """Where the run reads and writes while it is live."""
+        return self.run.names(is_live=True)
+
+
+def rules_of(control: Control, run: Run) -> RunRules:
+    """A run of `control` with its ruleset."""
+    return RunRules(run, control.rulesets.get(run.digest, ""))
+
+
+def live_now(control: Control) -> RunRules | None:
+    """The live run; None while no live stage has ever begun."""
+    return None if control.live is None else rules_of(control, control.live)
