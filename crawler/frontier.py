@@ -135,11 +135,11 @@ class Frontier:
         if self._rules.wants_tdm(row, rules):
             return Job(Kind.TDMREP, row.site, row.origin + TDM_PATH, row.delay_s, rules)
         for _ in range(STEP):
-            head = self._store.head(row.site)
-            if self._store.wants_sitemap(row) and (not head or head[0][0] is not Priority.HIT):
+            head = self._store.head(row)
+            if self._store.wants_sitemap(row) and (head is None or head[0] is not Priority.HIT):
                 job = self._sitemaps.next_job(row, rules)
-            elif head:
-                job = self._page_job(row, head[0][1], rules)
+            elif head is not None:
+                job = self._page_job(row, head[1], rules)
             else:
                 return None
             if job is not None:

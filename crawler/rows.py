@@ -78,6 +78,10 @@ class Totals(Row):
     urls: list[int] = []  # by status
 
 
+Place = tuple[int, int, bytes]
+"""A place in the queue: priority, number, and the page that waits there."""
+
+
 class SiteRow(Row):
     """All that is known of a site; times in milliseconds UTC. Politeness lives here, so a restart forgets nothing."""
 
@@ -107,6 +111,7 @@ class SiteRow(Row):
     sitemaps_at: int = 0  # when the sitemaps are read anew; 0 = never
     urls: list[int] = []  # by status
     schemes: int = 0  # of its URLs: 1 http, 2 https, 3 both
+    heads: list[Place] = []  # the first of its queue, in order; so that not every claim has to look for them
 
     def reopen(self) -> None:
         """Take a stop back."""

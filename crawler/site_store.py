@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
+
 from crawler.rows import (
     MAY_PASS,
     NO_SUMS,
     TOTALS_KEY,
+    Place,
     Priority,
     SiteRow,
     Stop,
@@ -27,6 +30,7 @@ from crawler.settings import CrawlSettings
 from crawler.statuses import Status, refetch_s
 from stream.state import KeyedState
 
+_HEADS = 8  # places of a queue that stand in its site's row
 STEP = 100  # URLs of a site dealt with without a request in one step; the rest follows at once
 _MAY_REOPEN = MAY_PASS | {Stop.DECIDED}
 
@@ -144,10 +148,17 @@ class SiteStore:
 
     # The queue
 
-    def head(self, site: str, limit: int = 1) -> list[tuple[Priority, bytes]]:
-        """The next pages of a site's queue, with the priority that they wait under."""
-        prefix = queue_prefix(site)
-        return [(Priority(key[len(prefix)]), page) for key, page in self.state.scan(prefix, limit)]
+    def head(self, row: SiteRow) -> tuple[Priority, bytes] | None:
+        """The next page of a site's queue, with the priority that it waits under."""
+        if row.queued and not row.heads:
+            row.heads = self.places(row.site, _HEADS)
+        return (Priority(row.heads[0][0]), row.heads[0][2]) if row.heads else None
+
+    def places(self, site: str, limit: int) -> list[Place]:
+        """The first places of a site's queue."""
+        return [
+            (key[-9], int.from_bytes(key[-8:], "big"), page) for key, page in self.state.scan(queue_prefix(site), limit)
+        ]
 
     def queue(self, row: SiteRow, page: bytes, found: UrlRow, place: Priority | None = None) -> None:
         """Put a URL at the end of the queue of its priority, or of `place`, and store it."""
@@ -155,6 +166,10 @@ class SiteStore:
         found.place = found.priority if place is None else place
         found.number = row.next_number
         row.next_number += 1
+        entry = (int(found.place), found.number, page)
+        if len(row.heads) == row.queued or (row.heads and entry < row.heads[-1]):  # else others stand between
+            bisect.insort(row.heads, entry)
+            del row.heads[_HEADS:]
         self._count_queued(row, found.place, 1)
         self.state.put(queue_key(row.site, found.place, found.number), page)
         self.put_url(row, page, found)
@@ -164,6 +179,7 @@ class SiteStore:
         assert found.place is not None, "only what is queued leaves the queue"
         self.state.delete(queue_key(row.site, found.place, found.number))
         self._count_queued(row, found.place, -1)
+        row.heads = [place for place in row.heads if place[:2] != (found.place, found.number)]
         found.place = None
 
     def _count_queued(self, row: SiteRow, place: Priority, change: int) -> None:

@@ -32,9 +32,9 @@ class Stopping:
         What hits asked for is recorded as refused, and what was only discovered is forgotten. A visit that would not
         have been the first leaves no record: the page has one.
         """
-        for place, page in self._store.head(row.site, STEP):
+        for place, _, page in self._store.places(row.site, STEP):
             found = self._store.queued_url(row.site, page)
-            if place is Priority.AGAIN:
+            if place == Priority.AGAIN:
                 self._store.unqueue(row, found)
                 self._store.schedule(row, page, found, self._store.now_ms)
             elif found.hits:

@@ -108,6 +108,7 @@ class Machine(Site):
             counts = Counter(url.status for url in urls.values())
             assert [counts[status] for status in Status] == (site.urls or [0] * len(Status))
             places = {(key[-9], int.from_bytes(key[-8:], "big"), page) for key, page in self.queue_of(site)}
+            assert site.heads == sorted(places)[: len(site.heads)]
             assert places == {(url.place, url.number, page) for page, url in urls.items() if url.place is not None}
             by_place = Counter(place for place, _, _ in places)
             assert (site.queued, site.again) == (len(places), by_place[Priority.AGAIN])
