@@ -1,0 +1,204 @@
+"""A comparison in the terminal: sober tables, differences in points, and the sample with its reasons and texts."""
+
+from __future__ import annotations
+
+from farmwatch.comparing.comparer import condition, value_text
+from farmwatch.comparing.comparison import SITE_KINDS, Change, Comparison, FailedRule, Flip, points
+from farmwatch.messages import counted, one_line, put, put_table, put_wrapped
+from stream.records import RuleOutcome
+
+_TEXT_SHOWN = 2000  # characters
+_KINDS = {"in": "became articles", "out": "were thrown out"}
+
+
+def show(found: Comparison, by: str, *, texts: bool) -> None:
+    """Print it; `by` is "", source or rank; `texts` prints those of the sample."""
+    _head(found)
+    _changes(found)
+    _denominators(found)
+    _pages(found)
+    _sites(found)
+    _rules(found)
+    if by:
+        _groups(found, by)
+    _sample(found, texts=texts)
+
+
+def _head(found: Comparison) -> None:
+    for name, side in (("A", found.a), ("B", found.b)):
+        put_wrapped(
+            one_line(
+                f"{name}: run {side.run} ({side.state}), ruleset {side.ruleset} {side.digest}, detector"
+                f" {side.detector or '-'}, site method {side.site_method or '-'}"
+            ),
+            "   ",
+        )
+    if found.identical:
+        put_wrapped("identical: one ruleset, one detector, and not one page or site has another verdict")
+    for note in found.notes:
+        put_wrapped(f"note: {one_line(note)}", "  ")
+
+
+def _changes(found: Comparison) -> None:
+    put("")
+    interval = f"{found.confidence:.0%} interval"
+    put_table(
+        ("share", "A", "B", "points", interval, "sites", "moved"),
+        [(change.title, *_cells(change), str(change.sites), str(change.moved)) for change in found.changes],
+        title=f"Shares, paired by site ({found.resamples} resamples, seed {found.seed})",
+        less=("moved", "sites"),
+    )
+    for change in found.changes:
+        if change.remark:
+            put_wrapped(f"{change.title}: {change.remark}", "  ")
+    for name, side in (("A", found.a), ("B", found.b)):
+        put_wrapped(f"{name} as `rate` has it: {one_line(side.estimate.text)}", "  ")
+
+
+def _cells(change: Change) -> tuple[str, str, str, str]:
+    if change.difference is None or change.low is None or change.high is None:
+        return _percent(change.a), _percent(change.b), "-", "-"
+    interval = f"{points(change.low)} to {points(change.high)}"
+    return _percent(change.a), _percent(change.b), points(change.difference), interval
+
+
+def _denominators(found: Comparison) -> None:
+    a, b = found.a, found.b
+    counts = (
+        ("sites", a.sites, b.sites),
+        ("classifiable sites", a.classifiable, b.classifiable),
+        ("  llm", a.llm, b.llm),
+        ("  human", a.human, b.human),
+        ("  undecided", a.undecided, b.undecided),
+        ("unclassifiable sites", a.unclassifiable, b.unclassifiable),
+        ("pages", a.pages, b.pages),
+        ("articles", a.articles, b.articles),
+        ("  scored", a.scored, b.scored),
+        ("  abstained", a.abstained, b.abstained),
+        ("  unscored so far", a.unscored, b.unscored),
+    )
+    put("")
+    put_table(
+        ("count", "A", "B", "B - A"),
+        [(name, str(one), str(other), f"{other - one:+d}" if other != one else "0") for name, one, other in counts],
+        title="What is counted",
+    )
+
+
+def _pages(found: Comparison) -> None:
+    pages = found.pages
+    put("")
+    put_table(
+        ("fetches", "article in B", "dropped in B"),
+        [
+            ("article in A", str(pages.both_articles), str(pages.a_only_article)),
+            ("dropped in A", str(pages.b_only_article), str(pages.both_dropped)),
+        ],
+        title=f"Verdicts of the {counted(pages.common, 'fetch').replace('fetchs', 'fetches')} that both judged"
+        f" (only in A: {pages.only_in_a}, only in B: {pages.only_in_b})",
+    )
+
+
+def _sites(found: Comparison) -> None:
+    (both, a_only), (b_only, neither) = found.sites.llm_table
+    put("")
+    put_table(
+        ("sites", *(f"{kind} in B" for kind in SITE_KINDS)),
+        [
+            (f"{kind} in A", *map(str, row))
+            for kind, row in zip(SITE_KINDS, found.sites.counts, strict=True)
+            if kind != "absent" or any(row)
+        ],
+        title="Verdicts of sites",
+    )
+    put_wrapped(
+        f"classifiable in both: {both} llm in both, {a_only} in A only, {b_only} in B only, {neither} in neither", "  "
+    )
+
+
+def _rules(found: Comparison) -> None:
+    pages = found.pages
+    put("")
+    put_wrapped(
+        f"{pages.b_only_article} fetches became articles, {pages.a_only_article} were thrown out; by the rule that"
+        " failed first (in brackets: the only one that failed)",
+    )
+    rows = [
+        (
+            rule.rule,
+            rule.threshold_a or "not there",
+            rule.threshold_b or "not there",
+            f"{rule.let_in_first} ({rule.let_in_only})",
+            f"{rule.thrown_first} ({rule.thrown_only})",
+        )
+        for rule in found.rules
+        if rule.let_in_any or rule.thrown_any or rule.threshold_a != rule.threshold_b
+    ]
+    if rows:
+        put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules")
+    for name, other, rules in (("A", "B", found.only_in_a), ("B", "A", found.only_in_b)):
+        if rules:
+            put_wrapped(f"in force in {name} and not in {other}: {', '.join(rules)}", "  ")
+
+
+def _groups(found: Comparison, by: str) -> None:
+    groups = [group for group in found.groups if group.by == by]
+    for place, title in ((0, "LLM sites of classifiable ones"), (1, "Articles of pages")):
+        put("")
+        put_table(
+            (by, "A", "B", "points", f"{found.confidence:.0%} interval", "sites A", "sites B", "unscored A, B"),
+            [
+                (
+                    group.group,
+                    *_cells(group.changes[place]),
+                    str(group.sites_a),
+                    str(group.sites_b),
+                    f"{group.unscored_a}, {group.unscored_b}",
+                )
+                for group in groups
+            ],
+            title=f"{title}, by {by}",
+            less=("sites A", "unscored A, B"),
+        )
+
+
+def _sample(found: Comparison, *, texts: bool) -> None:
+    flips = sum(stratum.flips for stratum in found.strata)
+    if not flips:
+        return
+    put("")
+    put_wrapped(f"{len(found.sample)} of {counted(flips, 'flip')}, seed {found.seed}; the kinds take turns:")
+    for stratum in found.strata:
+        put_wrapped(
+            f"  {stratum.flips} {_KINDS[stratum.kind]}, first failed {one_line(stratum.rule)}: {stratum.sampled} shown",
+            "    ",
+        )
+    for flip in found.sample:
+        put("")
+        _flip(flip, texts=texts)
+
+
+def _flip(flip: Flip, *, texts: bool) -> None:
+    put_wrapped(f"{flip.kind:<3} {one_line(flip.url)}", "    ")
+    for name, verdict, failed in (("A", flip.verdict_a, flip.failed_a), ("B", flip.verdict_b, flip.failed_b)):
+        why = "; ".join(map(_reason, failed))
+        put_wrapped(f"    {name}: {one_line(verdict)}{f': {why}' if why else ''}", "       ")
+    if not texts:
+        return
+    if flip.text is None:
+        put("    its text is no longer in the log")
+        return
+    for line in flip.text[:_TEXT_SHOWN].split("\n"):
+        put_wrapped(f"    {one_line(line)}", "    ")
+    if len(flip.text) > _TEXT_SHOWN:
+        put(f"    [{_TEXT_SHOWN} of {len(flip.text)} characters; --json and --save have all]")
+
+
+def _reason(rule: FailedRule) -> str:
+    needed = condition(RuleOutcome(rule.name, rule.value, rule.op, rule.threshold, ""))
+    value = "unknown" if rule.value is None else value_text(rule.value)
+    return one_line(f"{rule.name} {value}, needs {needed}")
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

@@ -1,0 +1,144 @@
+"""The newest rows of a run's sites: of each only what is compared, and only those that may be counted together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from sys import intern
+from typing import NamedTuple
+
+import msgspec
+
+from scoring.canary import is_canary
+from scoring.site_verdict import UNCLASSIFIABLE
+from stream.log import Log
+from stream.records import Record, SiteState, decode
+
+_Raw = msgspec.Raw  # skipped over, not read
+
+
+class SiteRow(NamedTuple):
+    """What a run says of a site."""
+
+    verdict: str
+    pages: int
+    articles: int
+    scored: int
+    abstained: int
+    flagged: int
+    sources: tuple[str, ...]
+    best_rank: int
+
+    @property
+    def unscored(self) -> int:
+        """Articles without a score so far."""
+        return max(0, self.articles - self.scored - self.abstained)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRows:
+    """Rows of one ruleset, detector and site method; canaries whole and apart."""
+
+    rows: dict[str, SiteRow]
+    canaries: list[SiteState]
+    left_out: int  # rows of other rulesets, detectors and site methods
+    detector: str
+    site_method: str
+
+
+class _Method(NamedTuple):
+    detector: str
+    name: str
+    digest: str
+
+
+class _Row(Record, frozen=True, kw_only=True):
+    """The fields of a `SiteState` that are needed here, in its order; the rest costs nothing to skip."""
+
+    verdict: str = UNCLASSIFIABLE
+    detector: str = ""
+    digest: str = ""
+    ruleset: str = ""
+    pages: int = 0
+    articles: int = 0
+    scored: int = 0
+    abstained: int = 0
+    flagged: int = 0
+    pages_used: _Raw = _Raw(b"")
+    llr: _Raw = _Raw(b"")
+    dropped_by: _Raw = _Raw(b"")
+    sources: tuple[str, ...] = ()
+    queries: _Raw = _Raw(b"")
+    best_rank: int = 0
+    hits: _Raw = _Raw(b"")
+    updated_at: _Raw = _Raw(b"")
+    run: _Raw = _Raw(b"")
+    method: str = "sprt"
+    mixed: _Raw = _Raw(b"")
+    decided_at: _Raw = _Raw(b"")
+    days: _Raw = _Raw(b"")
+    method_digest: str = ""
+
+    @property
+    def has_verdict(self) -> bool:
+        """As `scoring.site_rates.has_verdict`."""
+        return bool(self.ruleset) or self.verdict != UNCLASSIFIABLE
+
+
+def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows:
+    """The sites of a run that are judged by the ruleset of this digest and scored by this detector.
+
+    Where `detector` is "" it is the one of most sites. Of several site methods that of most sites counts: one changes
+    by a setting, and rows change over one by one. Sites without a page count with any method. Raises as `Log.read`.
+    """
+    rows: dict[str, tuple[_Method, bool, SiteRow]] = {}
+    canaries: dict[str, SiteState] = {}
+    others: set[str] = set()
+    for partition in range(log.topics().get(topic, 0)):
+        for message in log.read(topic, partition):
+            site = message.key.decode()
+            if is_canary(site):
+                if message.value:
+                    canaries[site] = decode(SiteState, message.value)
+                continue
+            rows.pop(site, None)
+            others.discard(site)
+            if not message.value:
+                continue
+            row = decode(_Row, message.value)
+            if row.has_verdict and row.digest != digest:
+                others.add(site)
+                continue
+            method = _Method(row.detector, row.method, row.method_digest)
+            rows[intern(site)] = method, row.has_verdict, _compact(row)
+    found = Counter(method for method, judged, _ in rows.values() if judged and detector in ("", method.detector))
+    chosen = found.most_common(1)[0][0] if found else _Method(detector, "", "")
+    kept = {
+        site: row
+        for site, (method, judged, row) in rows.items()
+        if method == chosen or (not judged and chosen.detector in ("", method.detector))
+    }
+    return SiteRows(
+        rows=kept,
+        canaries=[row for row in canaries.values() if (row.digest, *_method(row)) == (digest, *chosen)],
+        left_out=len(others) + len(rows) - len(kept),
+        detector=chosen.detector,
+        site_method=f"{chosen.name} {chosen.digest}".strip(),
+    )
+
+
+def _method(row: SiteState) -> _Method:
+    return _Method(row.detector, row.method, row.method_digest)
+
+
+def _compact(row: _Row) -> SiteRow:
+    return SiteRow(
+        verdict=intern(row.verdict),
+        pages=row.pages,
+        articles=min(row.articles, row.pages),
+        scored=row.scored,
+        abstained=row.abstained,
+        flagged=min(row.flagged, row.scored),
+        sources=tuple(map(intern, row.sources)),
+        best_rank=row.best_rank,
+    )
