@@ -13,7 +13,9 @@ from farmwatch import (
     canary_command,
     changing,
     checking,
+    compare_command,
     crawl_command,
+    cutover_command,
     detector_commands,
     evaluating,
     explain_command,
@@ -22,9 +24,11 @@ from farmwatch import (
     label_command,
     piping,
     rate_command,
+    replay_command,
     robots_command,
     ruleset_commands,
     running,
+    runs_command,
     search_command,
     training_sites,
     watching,
@@ -33,6 +37,7 @@ from farmwatch import (
 _DAEMON = Group.create_ordered("Daemon")
 _WATCHING = Group.create_ordered("Watching")
 _CHANGING = Group.create_ordered("Changing")
+_RUNS = Group.create_ordered("Runs: replay, compare, cut over")
 _CHECKING = Group.create_ordered("Checking")
 _PIPES = Group.create_ordered("Pipes: one JSON object a line in and out, no log")
 
@@ -88,6 +93,16 @@ _add(_rulesets, ruleset_commands.check_rulesets, name="check")
 _add(_rulesets, ruleset_commands.diff_rulesets, name="diff")
 _add(_rulesets, evaluating.evaluate_rulesets, name="evaluate")
 app.command(_rulesets)
+
+_add(app, replay_command.replay, group=_RUNS)
+_add(app, compare_command.compare, group=_RUNS)
+_add(app, cutover_command.cutover, group=_RUNS)
+_runs = App(name="runs", help="The runs of the log: which there are, how far, which one is live.", group=_RUNS)
+_runs.default(runs_command.list_runs)
+_add(_runs, runs_command.show_run, name="show")
+_add(_runs, runs_command.cancel_run, name="cancel")
+_add(_runs, runs_command.remove_run, name="rm")
+app.command(_runs)
 
 _add(app, checking.doctor, group=_CHECKING)
 _add(app, checking.audit, group=_CHECKING)

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
-from farmwatch.role_names import Role
 
 _FOLDER = "members"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
@@ -32,8 +31,8 @@ def names_folder(config: Config) -> Path:
 
 
 @contextmanager
-def claimed_name(folder: Path, roles: Sequence[Role], host: str | None = None) -> Iterator[str]:
-    """Hold a name for these roles, `<host>-<n>`, until the block or the process ends.
+def claimed_name(folder: Path, roles: Sequence[str], host: str | None = None) -> Iterator[str]:
+    """Hold a name for these roles (or replays, by other words), `<host>-<n>`, until the block or the process ends.
 
     A lock per role and number: where each role is a service of its own, they do not push each other to other numbers
     when they start in another order. Raises FarmwatchError where no file can be made or locked in `folder`.
@@ -52,11 +51,11 @@ def claimed_name(folder: Path, roles: Sequence[Role], host: str | None = None) -
         yield name
 
 
-def _smallest_free(place: Path, machine: str, roles: Sequence[Role]) -> tuple[str, ExitStack]:
+def _smallest_free(place: Path, machine: str, roles: Sequence[str]) -> tuple[str, ExitStack]:
     for number in count(1):
         name = f"{machine}-{number}"
         with ExitStack() as locks:
-            if all(_locked(place / f"{role.value}-{name}.lock", locks) for role in roles):
+            if all(_locked(place / f"{role}-{name}.lock", locks) for role in roles):
                 return name, locks.pop_all()
     raise AssertionError("numbers do not end")
 

@@ -1,0 +1,207 @@
+"""The command `replay`: stored records under another ruleset or detector, as a run beside the live one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.errors import Exit
+from farmwatch.messages import message, one_line, put, put_json
+from farmwatch.options import DEFAULTS, AsJson, Common, opened
+
+if TYPE_CHECKING:
+    from farmwatch.config import Config
+    from farmwatch.runs.engine import Ending
+    from farmwatch.runs.planning import Plan
+    from stream.log import Log
+    from stream.runs import Run
+
+_NICE = 10  # of the process and of those that it starts: live goes first
+
+
+def replay(
+    *,
+    ruleset: Annotated[
+        str | None, Parameter(help="A shipped ruleset by name, or a file (.toml). Default: that of the live run.")
+    ] = None,
+    detector: Annotated[
+        str | None, Parameter(help="A detector by name, or its whole identity. Default: that of the live run.")
+    ] = None,
+    begin: Annotated[
+        str | None,
+        Parameter(name="--from", help="earliest (default), a time (UTC), or a run whose window is taken over."),
+    ] = None,
+    end: Annotated[
+        str | None, Parameter(name="--to", help="now (default), a time (UTC), or follow: go on with what comes.")
+    ] = None,
+    name: Annotated[
+        str | None,
+        Parameter(help="Name of the run; one that is there is gone on with. Default: made of the ruleset."),
+    ] = None,
+    why: Annotated[str, Parameter(help="Why, in a sentence; kept with the run.")] = "",
+    full_speed: Annotated[
+        bool, Parameter(negative="", help="Do not wait while live is behind, and keep the priority of the process.")
+    ] = False,
+    metrics_port: Annotated[int, Parameter(help="Port of this process's /metrics; 0 = any free one.")] = 0,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Judge stored records by another ruleset or for another detector, beside live, which is left as it is.
+
+    Begins at `features` where only rules or detector changed, and at `pages` where the features that are kept are not
+    of the epoch that this configuration measures; says which, and why. Scores that are there are used; texts without
+    one are requested at low priority and count as unscored.
+
+    Ctrl-C, SIGTERM and a kill leave a run that the same command goes on with. Run again when it is done, it takes in
+    the scores that came since. Several runs, and several processes of one run, may work at once.
+
+    A day is its beginning for --from and its end for --to.
+
+    Exit code 0 when it is done or was stopped by SIGTERM, 1 when the run was cancelled or removed, 130 after Ctrl-C.
+    """
+    from farmwatch.messages import start_logging
+    from farmwatch.roles import create_topics
+    from farmwatch.runs.beginning import begin as begin_run
+    from farmwatch.runs.planning import Asked, plan
+    from stream.control import Control
+
+    config = common.load().config
+    start_logging(role="replay")
+    if not full_speed:
+        os.nice(_NICE)
+    with opened(config) as log:
+        if log.topics():
+            create_topics(log, config)
+        planned = plan(log, Control(log), config, Asked(ruleset, detector, begin, end, name, why))
+        run = begin_run(log, planned)
+        _announce(planned, run, config)
+        ending, signals = _carry_out(log, config, run, planned, full_speed, metrics_port)
+        return _conclude(log, config, run, ending, signals, json)
+
+
+def _announce(planned: Plan, run: Run, config: Config) -> None:
+    from farmwatch.runs.planning import run_window
+    from farmwatch.site_table import short_ruleset
+
+    what = "begun" if planned.is_new else "gone on with"
+    message(
+        one_line(
+            f"run {run.name} {what}: ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}, window"
+            f" {run_window(run)}"
+        )
+    )
+    message(one_line(f"from {run.source}, because {run.why_source}"))
+    for warning in _warnings(run, config):
+        message(f"warning: {warning}")
+
+
+def _warnings(run: Run, config: Config) -> list[str]:
+    """What will keep articles of the run unscored."""
+    from scoring.detector import detector_identities
+    from scoring.errors import ScoringError
+
+    try:
+        scored = detector_identities(config.score)
+    except ScoringError:  # they may be where SCORE runs
+        return []
+    if run.detector in scored:
+        return []
+    return [
+        one_line(
+            f"score.detectors ({', '.join(scored)}) has not {run.detector}: texts that it has not scored yet stay"
+            " unscored. Add it, and restart SCORE"
+        )
+    ]
+
+
+def _carry_out(
+    log: Log, config: Config, run: Run, planned: Plan, full_speed: bool, metrics_port: int
+) -> tuple[Ending, list[int]]:
+    from farmwatch.endpoints import Endpoints
+    from farmwatch.member_names import claimed_name, names_folder
+    from farmwatch.runs.engine import Replay
+    from farmwatch.runs.telling import Teller
+    from stream.metrics import Metrics
+
+    stop = threading.Event()
+    signals = _stop_on_signals(stop)
+    metrics = Metrics()
+    metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
+    with ExitStack() as held:
+        member = held.enter_context(claimed_name(names_folder(config), [f"replay.{run.name}"]))
+        teller = Teller(run.name)
+        held.callback(teller.end_line)
+
+        def said(text: str) -> None:
+            teller.end_line()
+            message(f"{run.name}: {text}")
+
+        replay = Replay(
+            log,
+            config,
+            run,
+            planned.ruleset,
+            f"replay-{member}",
+            metrics=metrics,
+            stop=stop,
+            full_speed=full_speed,
+            told=teller.tell,
+            said=said,
+        )
+        endpoints = Endpoints(metrics.registry, replay.health, config.metrics.host, metrics_port)
+        endpoints.start()
+        held.callback(endpoints.close)
+        message(f"metrics: http://{config.metrics.host}:{endpoints.port}/metrics")
+        return replay.carry_out(), signals
+
+
+def _conclude(log: Log, config: Config, run: Run, ending: Ending, signals: list[int], as_json: bool) -> int:
+    import signal
+    import time
+
+    from farmwatch.runs.engine import Ending
+    from farmwatch.runs.summary import as_builtins, lines_of, summary_of
+    from stream.control import Control
+
+    control = Control(log)
+    row = control.runs.get(run.name, run)
+    if ending is Ending.REMOVED:
+        message(f"the run {run.name} was removed: this process ends")
+        return Exit.PROBLEM
+    if ending is Ending.LIVE:
+        message(f"the run {run.name} is live now: the daemon carries it on, and this process ends")
+    elif ending is Ending.CANCELLED:
+        message(f"the run {run.name} was cancelled; `farmwatch replay --name {run.name}` would go on with it")
+    elif ending is Ending.STOPPED:
+        message(f"stopped; `farmwatch replay --name {run.name}` goes on with it")
+    summary = summary_of(log, control, config, row, int(time.time() * 1000))
+    if as_json:
+        put_json(as_builtins(summary))
+    elif ending is Ending.DONE:
+        for line in lines_of(summary):
+            put(line)
+    if ending is Ending.CANCELLED:
+        return Exit.PROBLEM
+    return Exit.INTERRUPTED if ending is Ending.STOPPED and signal.SIGINT in signals else Exit.OK
+
+
+def _stop_on_signals(stop: threading.Event) -> list[int]:
+    """SIGTERM and SIGINT set `stop`; the second one ends the process at once. Returns the list that they enter."""
+    import signal
+
+    came: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        came.append(number)
+        if len(came) > 1:
+            os._exit(Exit.INTERRUPTED)  # what is committed is whole, and the rest is done when it is gone on with
+        os.write(2, b"\ndraining; once more ends it at once\n")  # not print: it may be what was interrupted
+        stop.set()
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, handle)
+    return came

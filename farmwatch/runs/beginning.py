@@ -1,0 +1,109 @@
+"""A run's row: begun, gone on with, ended, cancelled. Topics and first offsets stand before the row does.
+
+So whoever finds the row finds all that the run needs, and a process that died before it was written has left nothing
+but topics that the next attempt finds there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from farmwatch.errors import NotFound, UsageError
+from farmwatch.runs.named import run_named
+from farmwatch.runs.phases import MEASURE, is_done, phases_of, progress_of
+from farmwatch.runs.planning import Plan
+from farmwatch.runs.rows import Change, change
+from filters.judge_stage import asked_store
+from stream.clock import Clock, wall_ms
+from stream.control import Control
+from stream.log import Kept, Log, Topic
+from stream.runs import Run, State, memory_store
+from stream.topics import FEATURES, SCORES, SITES, VERDICTS, all_topics
+
+
+def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
+    """Write the row of a new run, or that of one that goes on; returns it as it stands now.
+
+    A run that goes on takes in the scores that came since. Raises UsageError where another process has begun, removed
+    or put live a run of the name meanwhile; Fenced, LogUnavailable.
+    """
+
+    def decide(control: Control) -> Change:
+        name = plan.run.name
+        if control.alias.run == name:
+            raise UsageError(f"the run {name} has become live meanwhile")
+        if plan.is_new:
+            if name in control.runs:
+                raise UsageError(f"another process has begun a run {name} meanwhile: take another --name")
+            log.create(topics_of(plan.run, log.topics()[FEATURES]))
+            for phase in phases_of(plan.run):
+                for topic in set(phase.topics) & plan.run.start.keys():
+                    log.reset(phase.group, topic, plan.run.start[topic])
+            row = msgspec.structs.replace(plan.run, began_at=clock())
+            return Change(row, [(plan.ruleset.digest, plan.ruleset.source)])
+        run = run_named(control, name)
+        stop = {**run.stop, SCORES: log.end(SCORES)} if not run.follows else {}
+        row = msgspec.structs.replace(run, stop=stop, state=State.RUNNING, began_at=clock(), ended_at=0)
+        return Change(msgspec.structs.replace(row, began_done=progress_of(log, row).done))
+
+    row = change(log, decide)
+    assert row is not None
+    return row
+
+
+def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
+    """Mark a run as done if it is; returns the row as it stands. Raises NotFound where it was removed."""
+    found: list[Run] = []
+
+    def decide(control: Control) -> Change | None:
+        run = run_named(control, name)
+        found[:] = [run]
+        if run.state != State.RUNNING or run.follows or not is_done(log, run):
+            return None
+        return Change(msgspec.structs.replace(run, state=State.DONE, ended_at=clock()))
+
+    return change(log, decide) or found[0]
+
+
+def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
+    """Mark a run as cancelled: processes at work on it end within seconds.
+
+    Raises NotFound, and UsageError where there is nothing to cancel.
+    """
+
+    def decide(control: Control) -> Change:
+        run = run_named(control, name)
+        if control.alias.run == name:
+            raise UsageError(f"the run {name} is live: `farmwatch cutover` puts another one in its place")
+        if run.state != State.RUNNING:
+            raise UsageError(f"the run {name} is {run.state}: there is nothing to cancel")
+        return Change(msgspec.structs.replace(run, state=State.CANCELLED, ended_at=clock()))
+
+    row = change(log, decide)
+    if row is None:
+        raise NotFound(f"there is no run {name}")
+    return row
+
+
+def topics_of(run: Run, partitions: int) -> list[Topic]:
+    """Topics of a run's own, kept as those of the live run are; changelogs of its stores included."""
+    names = run.names()
+    like = {topic.name: topic for topic in all_topics(partitions, run.epoch)}
+    made = [(VERDICTS, names.verdicts), (SITES, names.sites)]
+    if run.remeasures:
+        made.append((FEATURES, names.features))
+    topics = [_renamed(like[kind], name) for kind, name in made]
+    return [*topics, *(Topic(f"state.{store}", partitions, Kept.COMPACT) for store in stores_of(run))]
+
+
+def stores_of(run: Run) -> Sequence[str]:
+    """Keyed state of a run's own."""
+    stores = [run.names().tally_store, asked_store(run.name)]
+    measures = any(phase.name == MEASURE for phase in phases_of(run))
+    return [*stores, memory_store(run.features, run.epoch)] if measures else stores
+
+
+def _renamed(topic: Topic, name: str) -> Topic:
+    return Topic(name, topic.partitions, topic.kept, topic.retention_ms, topic.retention_bytes)

@@ -1,0 +1,264 @@
+"""Carries a run out: phase after phase as ordinary stage loops, watched beside by one thread.
+
+All that must outlast the process stands in the log: offsets of the run's groups, their state, the row in `control`. So
+a process that was killed is followed by one that does the same again, and several at once share the partitions.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import structlog
+
+from farmwatch.config import Config
+from farmwatch.errors import UsageError
+from farmwatch.runs.beginning import finish
+from farmwatch.runs.bounded import BoundedMember
+from farmwatch.runs.named import names_of_live
+from farmwatch.runs.offsets import NO_STOPS, Stops, reached
+from farmwatch.runs.phases import MEASURE, Phase, Progress, phases_of, progress_of
+from farmwatch.runs.stages import loop_settings, stage_of
+from farmwatch.runs.yielding import Gate, LiveLag
+from filters.epoch import feature_epoch
+from filters.ruleset import Ruleset
+from stream.control import Control
+from stream.errors import StreamError
+from stream.log import Log
+from stream.loop import StageLoop
+from stream.metrics import Metrics
+from stream.runs import Run, State
+from stream.watching import Health
+
+_log = structlog.get_logger()
+_LOOK_S = 0.2  # between looks of the watching thread: whether it is told to stop
+_CONTROL_S = 1.0  # and at `control`, the lag of live and the progress
+_RATE_S = 30.0  # time over which rate and ETA are taken
+
+
+class Ending(enum.Enum):
+    """Why a replay ended."""
+
+    DONE = "done"
+    STOPPED = "stopped"  # by a signal; it can be gone on with
+    CANCELLED = "cancelled"
+    LIVE = "live"  # the run became live: the live stages carry it on
+    REMOVED = "removed"
+
+
+class Standing:
+    """How a replay stands, as its view shows it."""
+
+    def __init__(self, progress: Progress, rate: float | None, eta_s: float | None, waits_for: str) -> None:
+        """`rate` in records of the phase a second, None where it is not known yet; `waits_for` "" = for nobody."""
+        self.progress = progress
+        self.rate = rate
+        self.eta_s = eta_s
+        self.waits_for = waits_for
+
+
+class Pace:
+    """Rate and ETA from looks at the progress."""
+
+    def __init__(self) -> None:
+        """Nothing is known before two looks."""
+        self._looks: list[tuple[float, str, int, float]] = []
+
+    def look(self, now_s: float, progress: Progress) -> tuple[float | None, float | None]:
+        """(records of the phase a second, seconds left) over the last half minute; None where it is not known."""
+        current = progress.current
+        self._looks.append((now_s, current.phase, current.done, progress.effort))
+        self._looks = [look for look in self._looks if now_s - look[0] <= _RATE_S]
+        first_s, _, _, effort = self._looks[0]
+        of_phase = [look for look in self._looks if look[1] == current.phase]
+        spent = progress.effort - effort
+        eta_s = progress.effort_left * (now_s - first_s) / spent if spent > 0 else None
+        passed_s = now_s - of_phase[0][0]
+        return ((current.done - of_phase[0][2]) / passed_s if passed_s > 0 else None), eta_s
+
+
+class Replay:
+    """One process at work on one run."""
+
+    def __init__(
+        self,
+        log: Log,
+        config: Config,
+        run: Run,
+        ruleset: Ruleset,
+        member: str,
+        *,
+        metrics: Metrics,
+        stop: threading.Event,
+        full_speed: bool = False,
+        told: Callable[[Standing], None] = lambda _: None,
+        said: Callable[[str], None] = lambda _: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`member` is this process's name in the groups; `told` hears how it stands, `said` what happens in words."""
+        self._log = log
+        self._config = config
+        self._run = run
+        self._ruleset = ruleset
+        self._member = member
+        self._metrics = metrics
+        self._stop = stop
+        self._told = told
+        self._said = said
+        self._monotonic = monotonic
+        self._live = None if full_speed else LiveLag(log, monotonic)
+        self._loops: Sequence[StageLoop] = ()
+        self._ending: Ending | None = None
+        self._phase_ends = threading.Event()
+        self._pace = Pace()
+
+    def carry_out(self) -> Ending:
+        """Work until the run is done, or the process is told to end. Raises as the stages and `StageLoop.run` do."""
+        with self._watched():
+            while self._ending is None:
+                for phase in phases_of(self._run):
+                    if self._ending is None:
+                        self._carry_out(phase)
+                if self._ending is None and not self._run.follows:
+                    self._run = finish(self._log, self._run.name)
+                    if self._run.state == State.DONE:
+                        self._ending = Ending.DONE
+                elif self._ending is None:
+                    self._follow()
+        self._tell()
+        return self._ending or Ending.STOPPED
+
+    def health(self) -> Health:
+        """For /healthz and /readyz; from any thread."""
+        found = [loop.health() for loop in self._loops]
+        bad = next((health for health in found if not health.ok), None)
+        if bad is not None:
+            return bad
+        return Health(True, bool(found) and all(health.ready for health in found), "ok" if found else "between phases")
+
+    def _carry_out(self, phase: Phase) -> None:
+        stops = phase.stops(self._log, self._run)
+        if reached(self._log, phase.group, stops):
+            return
+        if phase.name == MEASURE:
+            self._refuse_other_epoch()
+        self._phase_ends = threading.Event()
+        if self._ending is None:
+            self._loops = [self._loop(phase, stops, self._phase_ends)]
+            self._loops[0].run(self._phase_ends)
+
+    def _follow(self) -> None:
+        """All phases side by side, without an end."""
+        self._said("caught up; it follows until it is cancelled, stopped or put live")
+        self._phase_ends = ends = threading.Event()
+        self._loops = loops = [self._loop(phase, NO_STOPS, ends) for phase in phases_of(self._run)]
+        failed: list[BaseException] = []
+
+        def work(loop: StageLoop) -> None:
+            try:
+                loop.run(ends)
+            except BaseException as error:  # noqa: BLE001 - told to the thread that waits, which raises it
+                failed.append(error)
+                ends.set()
+
+        threads = [threading.Thread(target=work, args=(loop,)) for loop in loops]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failed:
+            raise failed[0]
+
+    def _loop(self, phase: Phase, stops: Stops, ends: threading.Event) -> StageLoop:
+        stage = stage_of(phase, self._log, self._config, self._run, self._ruleset, self._metrics)
+        try:
+            joined = self._log.join(
+                phase.group, list(stage.inputs), member=self._member, store=stage.store, background=stage.background
+            )
+        except BaseException:
+            stage.close()
+            raise
+        member = BoundedMember(
+            joined,
+            self._log,
+            phase.group,
+            phase.topics,
+            stops,
+            gate=None if self._live is None else Gate(self._live, waited=self._waited, monotonic=self._monotonic),
+            at_end=ends.set,
+            advanced=lambda records: self._metrics.count(
+                "replay_records", records, run=self._run.name, phase=phase.name
+            ),
+            monotonic=self._monotonic,
+        )
+        return StageLoop(stage, member, metrics=self._metrics, settings=loop_settings(self._config))
+
+    def _refuse_other_epoch(self) -> None:
+        epoch = feature_epoch(self._config.measure)
+        if epoch != self._run.epoch:
+            raise UsageError(
+                f"the run {self._run.name} measures pages in the feature epoch {self._run.epoch}, this configuration is"
+                f" {epoch}: go on with the settings and versions that it began with, or begin another run"
+            )
+
+    def _waited(self, wait_s: float) -> None:
+        self._metrics.count("replay_yield_seconds", wait_s, run=self._run.name)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        ended = threading.Event()
+        thread = threading.Thread(target=self._watch, args=(ended,), name="replay-watch", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _watch(self, ended: threading.Event) -> None:
+        """Beside the loops: is it told to end, is live behind, how far is it?"""
+        control = Control(self._log)
+        looked_s = float("-inf")
+        while not ended.wait(_LOOK_S):
+            if self._stop.is_set():
+                self._end(Ending.STOPPED)
+            now_s = self._monotonic()
+            if now_s - looked_s < _CONTROL_S:
+                continue
+            looked_s = now_s
+            try:
+                control.refresh()
+                self._look_at_row(control)
+                if self._live is not None:
+                    self._live.look(names_of_live(control))
+                self._tell()
+            except StreamError as error:
+                _log.warning("replay_watch_failed", error=f"{type(error).__name__}: {error}"[:300])
+
+    def _look_at_row(self, control: Control) -> None:
+        row = control.runs.get(self._run.name)
+        if row is None or row.state == State.REMOVED:
+            self._end(Ending.REMOVED)
+        elif row.state == State.CANCELLED:
+            self._end(Ending.CANCELLED)
+        elif control.alias.run == self._run.name:
+            self._end(Ending.LIVE)
+
+    def _end(self, ending: Ending) -> None:
+        if self._ending is None:
+            self._ending = ending
+        self._phase_ends.set()
+
+    def _tell(self) -> None:
+        run = self._run
+        progress = progress_of(self._log, run)
+        rate, eta_s = self._pace.look(self._monotonic(), progress)
+        for advance in progress.advances:
+            self._metrics.set("replay_records_expected", advance.total, run=run.name, phase=advance.phase)
+        if eta_s is not None:
+            self._metrics.set("replay_eta_seconds", eta_s, run=run.name)
+        waits_for = "" if self._live is None else self._live.text
+        self._told(Standing(progress, rate, eta_s, waits_for))

@@ -1,0 +1,62 @@
+"""How far groups have come on topics: sums and comparisons over committed offsets."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from stream.heartbeat import is_heartbeat
+from stream.log import Log, Message
+
+Stops = Mapping[str, Sequence[int]]  # topic -> offsets per partition
+NO_STOPS: Stops = {}
+_STEPS = (1, 16, 256)  # offsets looked at for a record, before all are: markers and compaction leave gaps
+
+
+def done_by(log: Log, group: str, topic: str) -> list[int]:
+    """The next offsets of a group, per partition; what retention took away counts as dealt with."""
+    return [
+        max(first, committed or 0)
+        for first, committed in zip(log.beginning(topic), log.committed(group, topic), strict=True)
+    ]
+
+
+def reached(log: Log, group: str, stops: Stops) -> bool:
+    """Whether a group is at its stops, whoever brought it there. Raises as `Log.committed`."""
+    return all(
+        done >= stop
+        for topic, ends in stops.items()
+        for done, stop in zip(done_by(log, group, topic), ends, strict=True)
+    )
+
+
+def lag_on(log: Log, group: str, topic: str) -> int:
+    """Records of a topic that a group has not dealt with; on Kafka transaction markers count."""
+    return between(done_by(log, group, topic), log.end(topic))
+
+
+def between(start: Iterable[int], stop: Iterable[int]) -> int:
+    """Offsets from start to stop, over all partitions."""
+    return sum(max(0, last - first) for first, last in zip(start, stop, strict=True))
+
+
+def first_record(log: Log, topic: str, partition: int, start: int, stop: int) -> Message | None:
+    """The first record from `start` on, below `stop`; heartbeats are none."""
+    for step in (*_STEPS, stop - start):
+        found = next(filter(_is_record, log.read(topic, partition, start, min(start + step, stop))), None)
+        if found is not None or start + step >= stop:
+            return found
+    return None
+
+
+def last_record(log: Log, topic: str, partition: int, start: int, stop: int) -> Message | None:
+    """The last record below `stop`, of those from `start` on and not further back than some hundred offsets."""
+    for step in _STEPS:
+        found = deque(filter(_is_record, log.read(topic, partition, max(start, stop - step), stop)), maxlen=1)
+        if found or stop - step <= start:
+            return found[0] if found else None
+    return None
+
+
+def _is_record(message: Message) -> bool:
+    return message.value is not None and not is_heartbeat(message)

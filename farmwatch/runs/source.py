@@ -1,0 +1,101 @@
+"""Where a run begins: at features, or at pages, because the features that are kept mean something else.
+
+A rule change reads features: no HTML, no extraction. Features of another epoch (another extractor, other chunks) mean
+something else than this configuration measures, so nothing that is judged by them would hold for the live run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from farmwatch.errors import NotFound
+from farmwatch.runs.offsets import between, first_record, last_record
+from farmwatch.runs.window import Window, is_empty, kept, offsets_of
+from stream.log import Log, Message
+from stream.records import Features, decode
+from stream.runs import Run, State
+from stream.topics import FEATURES, PAGES
+
+_SPREAD = 16  # records looked at between the first and the last of each partition
+
+
+class NothingToReplay(NotFound):
+    """The window has no record. The operator takes another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The topic that a run begins with, its window there, and why that one."""
+
+    topic: str
+    start: list[int]
+    stop: list[int]
+    why: str
+
+    @property
+    def remeasures(self) -> bool:
+        """Whether pages are measured anew."""
+        return self.topic == PAGES
+
+
+def choose_source(log: Log, window: Window, epoch: str, candidates: Sequence[str]) -> Source:
+    """The first of `candidates`, topics of features, whose window is of the feature epoch `epoch`; else pages.
+
+    Epochs are looked up in samples: first and last record of each partition, and some in between.
+    Raises NothingToReplay, OutsideRetention.
+    """
+    said = []
+    there = log.topics()
+    for topic in [topic for topic in candidates if topic in there]:
+        start, stop = offsets_of(log, topic, window)
+        epochs = {_epoch(message) for message in samples(log, topic, start, stop)}
+        if not epochs:
+            said.append(f"{topic} has none in the window")
+        elif epochs == {epoch}:
+            return Source(
+                topic, start, stop, f"{topic} is of the feature epoch {epoch}, as this configuration measures"
+            )
+        elif len(epochs) == 1:
+            said.append(f"{topic} is of the feature epoch {epochs.pop()}, this configuration measures {epoch}")
+        else:
+            said.append(f"{topic} has several feature epochs in the window ({', '.join(sorted(epochs))})")
+    why = "; ".join(said) or "there are no features"
+    start, stop = offsets_of(log, PAGES, window) if PAGES in there else ([], [])
+    if is_empty(start, stop):
+        spans = "; ".join(kept(log, topic).text for topic in (*dict.fromkeys(candidates), PAGES))
+        raise NothingToReplay(f"nothing to replay in the window {window.text}: {spans}")
+    return Source(PAGES, start, stop, why)
+
+
+def candidates(window: Window, live: Run | None) -> list[str]:
+    """Topics of features that may serve, best first: that of the run whose window it is, that of the live run."""
+    features = FEATURES if live is None else live.features
+    of = window.of
+    measured = of is not None and (of.state == State.DONE or not of.remeasures)
+    return list(dict.fromkeys((of.features if of is not None and measured else features, features)))
+
+
+def samples(log: Log, topic: str, start: Sequence[int], stop: Sequence[int]) -> Iterator[Message]:
+    """The first and the last record of each partition in the window, and some in even steps between."""
+    for partition, (first, last) in enumerate(zip(start, stop, strict=True)):
+        if first < last:
+            head = first_record(log, topic, partition, first, last)
+            tail = last_record(log, topic, partition, first, last)
+            yield from (message for message in (head, tail) if message is not None)
+    total = between(start, stop)
+    for step in range(1, _SPREAD + 1):
+        place = total * step // (_SPREAD + 1)
+        for partition, (first, last) in enumerate(zip(start, stop, strict=True)):
+            if place < last - first:
+                found = first_record(log, topic, partition, first + place, last)
+                if found is not None:
+                    yield found
+                break
+            place -= max(0, last - first)
+
+
+def _epoch(message: Message) -> str:
+    """Of a features record: its header says it, and else the record itself."""
+    said = message.headers.get("feature_epoch")
+    return said if said is not None else decode(Features, message.value or b"").epoch

@@ -1,0 +1,58 @@
+"""The stage of each phase, built for a run that is not live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from farmwatch.config import Config
+from farmwatch.runs.phases import JUDGE, MEASURE, Phase
+from filters.ruleset import Ruleset
+from stream.log import Log
+from stream.loop import LoopSettings
+from stream.metrics import Metrics
+from stream.runs import Run
+from stream.stage import Stage
+from stream.topics import SCORES
+
+_RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however much it holds
+_BATCH_BYTES = 24 * 1024 * 1024
+
+
+def stage_of(phase: Phase, log: Log, config: Config, run: Run, ruleset: Ruleset, metrics: Metrics) -> Stage:
+    """The stage of a phase; what it starts ends with its `close`. Raises as its settings do."""
+    names = run.names()
+    if phase.name == MEASURE:
+        from filters.measure_stage import MeasureStage
+
+        return MeasureStage(config.measure, run=run.name, names=names, replays=True, metrics=metrics)
+    stage: Stage
+    if phase.name == JUDGE:
+        from filters.judge_stage import JudgeStage
+        from filters.known_scores import KnownScores
+
+        known = KnownScores(run.detector, lambda partition: score_keys(log, partition))
+        stage = JudgeStage(ruleset, run=run.name, names=names, known=known)
+    else:
+        from scoring.detector import threshold_set_of
+        from scoring.tally_stage import TallyStage
+
+        chosen = threshold_set_of(config.score, run.detector)
+        site_test = None if chosen is None else chosen.site_test
+        stage = TallyStage(run.detector, config.tally, run=run.name, site_test=site_test, names=names, decides=False)
+    stage.max_records = _RECORDS
+    return stage
+
+
+def score_keys(log: Log, partition: int) -> Iterator[bytes]:
+    """Keys of the scores in a partition."""
+    return (message.key for message in log.read(SCORES, partition, log.beginning(SCORES)[partition]) if message.value)
+
+
+def loop_settings(config: Config) -> LoopSettings:
+    """Those of [loop], with larger batches: nobody waits for a single record of a replay."""
+    loop = config.loop
+    return msgspec.structs.replace(
+        loop, max_records=max(loop.max_records, _RECORDS), max_bytes=max(loop.max_bytes, _BATCH_BYTES)
+    )

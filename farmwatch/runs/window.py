@@ -1,0 +1,182 @@
+"""The window of a run: what was asked for in words, as times, and as offsets of a topic; and what a topic still has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from farmwatch.errors import FarmwatchError, UsageError
+from farmwatch.messages import one_line
+from farmwatch.runs.offsets import between, first_record, last_record
+from farmwatch.spans import moment
+from stream.log import Log
+from stream.runs import Run, State
+
+EARLIEST, NOW, FOLLOW = "earliest", "now", "follow"
+
+
+class OutsideRetention(FarmwatchError):
+    """Records that a window asks for were deleted. The operator takes a window within what the message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which records are asked for: those appended from `from_at` on and before `to_at`, ms UTC.
+
+    `of` is the run whose window it is, whose offsets are taken over where they can be.
+    """
+
+    from_at: int = 0  # 0 = the earliest that is kept
+    to_at: int = 0  # 0 = it follows
+    of: Run | None = None
+    to_end: bool = False  # `to_at` is now: up to the ends of the topics
+
+    @property
+    def follows(self) -> bool:
+        """Whether it has no end."""
+        return self.to_at == 0
+
+    @property
+    def text(self) -> str:
+        """The window in words."""
+        return window_text(self.from_at, self.to_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a topic has: when its first and last record were appended (ms, 0 = there is none), what retention took."""
+
+    topic: str
+    first_at: int
+    last_at: int
+    removed: bool  # records at its beginning are gone
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        if not self.last_at:
+            return f"{self.topic} has none"
+        return f"{self.topic} has records from {moment(self.first_at)} to {moment(self.last_at)}"
+
+
+def window_text(from_at: int, to_at: int) -> str:
+    """A window in words."""
+    begin = moment(from_at) if from_at else EARLIEST
+    return f"{begin} .. {moment(to_at) if to_at else FOLLOW}"
+
+
+def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_ms: int) -> Window:
+    """The window of `--from` and `--to`; None: earliest, and now, or the end of the run that --from names.
+
+    Raises UsageError.
+    """
+    of = runs.get(from_ or "")
+    if of is not None and of.state == State.REMOVED:
+        of = None
+    from_at = of.from_at if of is not None else _begin(from_ or EARLIEST, runs)
+    if of is not None and (to is None or (of.follows and to == FOLLOW)):
+        return Window(from_at, of.to_at or now_ms, of, to_end=not of.to_at)
+    to_at = _end(to or NOW, now_ms)
+    if to_at and from_at >= to_at:
+        raise UsageError(f"--from {moment(from_at)} is not before --to {moment(to_at)}")
+    return Window(from_at, to_at, of, to_end=to_at == now_ms)
+
+
+def kept(log: Log, topic: str) -> Kept:
+    """What a topic has."""
+    if topic not in log.topics():
+        return Kept(topic, 0, 0, removed=False)
+    beginning, end = log.beginning(topic), log.end(topic)
+    first, last = [], []
+    for partition, (start, stop) in enumerate(zip(beginning, end, strict=True)):
+        head = first_record(log, topic, partition, start, stop) if start < stop else None
+        tail = last_record(log, topic, partition, start, stop) if head is not None else None
+        first += [] if head is None else [head.timestamp_ms]
+        last += [] if tail is None else [tail.timestamp_ms]
+    return Kept(topic, min(first, default=0), max(last, default=0), removed=any(beginning))
+
+
+def offsets_of(log: Log, topic: str, window: Window) -> tuple[list[int], list[int]]:
+    """First offsets and stops of a window on a topic; where it follows, the stops are the present ends.
+
+    The offsets of the run whose window it is, where that run began with the same topic. Raises OutsideRetention where
+    records of the window were deleted.
+    """
+    beginning, of = log.beginning(topic), window.of
+    if of is not None and topic in of.start:
+        start = list(of.start[topic])
+        if any(first > begun for first, begun in zip(beginning, start, strict=True)):
+            raise OutsideRetention(
+                f"--from {of.name}: records that the run {of.name} read were deleted since: {kept(log, topic).text};"
+                f" take --from {EARLIEST}, or a time"
+            )
+    elif window.from_at:
+        start = log.offset_at(topic, window.from_at)
+        _refuse_deleted(kept(log, topic), window.from_at)
+    else:
+        start = beginning
+    return start, [max(first, last) for first, last in zip(start, stops_of(log, topic, window), strict=True)]
+
+
+def stops_of(log: Log, topic: str, window: Window) -> list[int]:
+    """Where a window ends on a topic; the present ends where it follows."""
+    of = window.of
+    if of is not None and of.to_at == window.to_at and topic in of.stop:
+        return list(of.stop[topic])
+    return log.end(topic) if window.follows or window.to_end else log.offset_at(topic, window.to_at)
+
+
+def _refuse_deleted(span: Kept, from_at: int) -> None:
+    if span.removed and span.first_at > from_at:
+        raise OutsideRetention(
+            f"--from {moment(from_at)}: {span.text}, and what was before is deleted; take --from {EARLIEST}, or a time"
+            " within"
+        )
+
+
+def is_empty(start: list[int], stop: list[int]) -> bool:
+    """No offset lies in it."""
+    return between(start, stop) == 0
+
+
+def read_time(text: str, option: str, *, end: bool = False, also: str = "") -> int:
+    """`2026-05-01`, `2026-05-01T12:30` in ms, UTC unless it says otherwise; a day at its beginning, or its `end`.
+
+    Raises UsageError; `also` says what else may be given.
+    """
+    given = text.strip()
+    try:
+        day = date.fromisoformat(given) + timedelta(days=1 if end else 0)
+        return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        at = datetime.fromisoformat(given)
+        return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{option} {one_line(text)[:60]!r}: expected a time (UTC) such as 2026-05-01 or 2026-05-01T12:30{also}"
+        ) from None
+
+
+def _begin(text: str, runs: Mapping[str, Run]) -> int:
+    if text == EARLIEST:
+        return 0
+    known = ", ".join(sorted(run.name for run in runs.values() if run.state != State.REMOVED)) or "none yet"
+    return read_time(text, "--from", also=f", {EARLIEST}, or the name of a run ({known})")
+
+
+def _end(text: str, now_ms: int) -> int:
+    if text == NOW:
+        return now_ms
+    if text == FOLLOW:
+        return 0
+    at = read_time(text, "--to", end=True, also=f", {NOW}, or {FOLLOW}")
+    return min(at, now_ms) if len(text.strip()) == len("2026-05-01") else _not_to_come(at, now_ms)
+
+
+def _not_to_come(at: int, now_ms: int) -> int:
+    if at > now_ms:
+        raise UsageError(f"--to {moment(at)}: that is still to come; take --to {NOW}, or --to {FOLLOW}")
+    return at

@@ -1,0 +1,266 @@
+"""A log as a live farmwatch leaves it, made quickly: generated features, judged, scored and tallied by the live stages.
+
+And the live side at hand, to go on while a replay works.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import xxhash
+
+from farmwatch.config import Config, load
+from farmwatch.runs.beginning import begin
+from farmwatch.runs.engine import Ending, Replay
+from farmwatch.runs.planning import Asked, plan
+from filters.epoch import feature_epoch
+from filters.judge_stage import JudgeStage
+from filters.ruleset import Ruleset, parse_ruleset
+from scoring.score_stage import score_key
+from scoring.tally_stage import TallyStage
+from stream.control import Control
+from stream.heartbeat import HEADER, KEY, is_heartbeat
+from stream.log import Log, Output, partition_of
+from stream.loop import StageLoop
+from stream.metrics import Metrics
+from stream.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
+from stream.runs import Alias, Run, names_of
+from stream.stage import Stage
+from stream.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+
+PARTITIONS = 3
+DETECTOR = "fake/1"
+OTHER_DETECTOR = "fake/2"
+_WORDS = [
+    "the",
+    "river",
+    "rose",
+    "over",
+    "night",
+    "and",
+    "nobody",
+    "slept",
+    "until",
+    "noon",
+    "when",
+    "it",
+    "had",
+    "gone",
+    "down",
+    "again",
+]
+EPOCH = "e" * 12
+
+
+def rules(least: int) -> Ruleset:
+    """Pages of so many tokens are articles."""
+    return parse_ruleset(rules_text(least), f"rules-{least}")
+
+
+def rules_text(least: int) -> str:
+    """The file of `rules`."""
+    return f'[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = {least}\n'
+
+
+def config_of(url: str, *flags: str) -> Config:
+    """A configuration without files and environment."""
+    given = [f"log.url={url}", f"log.partitions={PARTITIONS}", "loop.lag_every_s=0.2", "metrics.port=0", *flags]
+    return load(None, given, {}).config
+
+
+def features_of_pages(sites: int, pages: int, epoch: str, seed: int = 1) -> list[Features]:
+    """Features of `pages` pages of each site, fetched in turns; a tenth of the texts stand under two addresses."""
+    chance = random.Random(seed)
+    found = []
+    for number in range(sites * pages):
+        site = f"s{number % sites}.example"
+        tokens = chance.randrange(1, 100)
+        text = " ".join(chance.choice(_WORDS) for _ in range(tokens)) if number % 10 else f"the same of {site}"
+        found.append(
+            Features(
+                id=f"f{number}",
+                site=site,
+                page_id=f"p{number // 2 if number % 20 == 0 else number}",
+                url=f"https://{site}/{number}",
+                epoch=epoch,
+                text=text,
+                text_digest=xxhash.xxh3_128_hexdigest(text.encode()),
+                measures={"tokens": float(tokens)},
+                fetched_at=1000 + number,
+            )
+        )
+    return found
+
+
+def output(topic: str, record: Record, key: str = "", **headers: str) -> Output:
+    """A record on its topic, in the partition of its site."""
+    return Output(topic, partition_of(record.site, PARTITIONS), (key or record.site).encode(), encode(record), headers)
+
+
+class LiveWorld:
+    """A log with a live run by `rules(least)`, fully caught up; its crawl is over unless `feed` adds to it."""
+
+    def __init__(self, log: Log, config: Config, *, least: int = 20, epoch: str | None = None) -> None:
+        """Create the topics and the row of the live run."""
+        self.log = log
+        self.config = config
+        self.ruleset = rules(least)
+        self.metrics = Metrics()
+        self.epoch = epoch or feature_epoch(config.measure)
+        log.create(all_topics(PARTITIONS, feature_epoch(config.measure)))
+        row = Run(
+            name="live", ruleset=self.ruleset.name, digest=self.ruleset.digest, detector=DETECTOR, epoch=self.epoch
+        )
+        log.append(
+            [
+                Output("control", 0, b"run/live", msgspec.msgpack.encode(row)),
+                Output("control", 0, b"alias/live", msgspec.msgpack.encode(Alias())),
+                Output("control", 0, f"ruleset/{row.digest}".encode(), self.ruleset.source.encode()),
+            ]
+        )
+        self._scored: dict[str, list[int]] = {}
+
+    def feed(self, features: Sequence[Features], *, header: bool = True) -> None:
+        """Hits and features of these pages, and a heartbeat behind them in each partition."""
+        outputs = []
+        for record in features:
+            hit = Hit(id=f"h{record.id}", site=record.site, url=record.url, query_id="q", rank=1 + len(record.id))
+            outputs.append(output(HITS, hit))
+            headers = {"feature_epoch": record.epoch} if header else {}
+            outputs.append(output(FEATURES, record, **headers))
+        beats = [Output(FEATURES, partition, KEY, b"", {HEADER: "1"}) for partition in range(PARTITIONS)]
+        self.log.append([*outputs, *beats])
+
+    def carry_on(self, share_scored: float = 1.0) -> None:
+        """Let the live stages work to the ends of their topics; a share of the texts gets a score."""
+        self.run_stage(JudgeStage(self.ruleset), "judge")
+        self.score(share_scored)
+        self.run_stage(TallyStage(DETECTOR, self.config.tally), "tally")
+
+    def score(self, share: float = 1.0, topics: Sequence[str] = (SCORE_REQUESTS, REPLAY_REQUESTS)) -> int:
+        """Score this share of the requests that came since the last time; returns how many there were."""
+        outputs, asked = [], 0
+        for topic in topics:
+            start = self._scored.setdefault(topic, [0] * PARTITIONS)
+            for partition in range(PARTITIONS):
+                for message in self.log.read(topic, partition, start[partition]):
+                    start[partition] = message.offset + 1
+                    if is_heartbeat(message):
+                        continue
+                    asked += 1
+                    request = decode(ScoreRequest, message.value or b"")
+                    if int(request.text_digest[:8], 16) / 2**32 < share:
+                        for detector in (DETECTOR, OTHER_DETECTOR):
+                            made = score_of(request, detector)
+                            outputs.append(output(SCORES, made, score_key(made)))
+        self.log.append(outputs)
+        return asked
+
+    def run_stage(self, stage: Stage, group: str) -> None:
+        """Run a stage of the live side until nothing is left."""
+        stage.poll_s = 0.01
+        member = self.log.join(group, list(stage.inputs), member="m", store=stage.store, background=stage.background)
+        loop, stop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop), threading.Event()
+        quiet = 0
+        while quiet < 4:
+            quiet = 0 if loop.cycle(stop) else quiet + 1
+        stop.set()
+        loop.run(stop)
+
+    def begin(self, **asked: Any) -> tuple[Run, Ruleset]:
+        """Plan and begin a run."""
+        planned = plan(self.log, Control(self.log), self.config, Asked(**asked))
+        return begin(self.log, planned), planned.ruleset
+
+    def replay(self, *, stop: threading.Event | None = None, metrics: Metrics | None = None, **asked: Any) -> Ending:
+        """A whole replay in this thread."""
+        run, ruleset = self.begin(**asked)
+        return self.carry_out(run, ruleset, stop=stop, metrics=metrics)
+
+    def carry_out(
+        self,
+        run: Run,
+        ruleset: Ruleset,
+        *,
+        stop: threading.Event | None = None,
+        metrics: Metrics | None = None,
+        member: str = "m",
+        **more: Any,
+    ) -> Ending:
+        """Carry a run out in this thread."""
+        return Replay(
+            self.log,
+            self.config,
+            run,
+            ruleset,
+            member,
+            metrics=metrics or Metrics(),
+            stop=stop or threading.Event(),
+            **{"full_speed": True, **more},
+        ).carry_out()
+
+    def row(self, run: str) -> Run:
+        """The row of a run."""
+        return Control(self.log).runs[run]
+
+    def outcome(self, run: str = "live") -> tuple[list[Verdict], dict[str, SiteState]]:
+        """Every verdict of a run in the order of the log, and the newest row of each site; nothing of clock and run."""
+        return verdicts_of(self.log, run), rows_of(self.log, run)
+
+    def live_traces(self) -> dict[str, Any]:
+        """What a replay must leave as it is: ends of the live topics, offsets of the live groups."""
+        ends = {topic: self.log.end(topic) for topic in (HITS, FEATURES, VERDICTS, SITES, SCORE_REQUESTS, "decisions")}
+        offsets = {
+            (group, topic): self.log.committed(group, topic)
+            for group, topic in (("judge", FEATURES), ("tally", HITS), ("tally", VERDICTS), ("tally", SCORES))
+        }
+        return {"ends": ends, "offsets": offsets}
+
+
+def score_of(request: ScoreRequest, detector: str = DETECTOR) -> Score:
+    """What the stand-in for a detector says of a text: by its digest."""
+    flag = int(request.text_digest[-2:], 16) % 3 == 0
+    return Score(
+        id=f"{request.text_digest}:{detector}",
+        site=request.site,
+        page_id=request.page_id,
+        fetch_id=request.id,
+        text_digest=request.text_digest,
+        detector=detector,
+        score=1.0 if flag else 0.0,
+        flag=flag,
+    )
+
+
+def verdicts_of(log: Log, run: str) -> list[Verdict]:
+    """Every verdict of a run, without clock and run."""
+    topic = names_of(run).verdicts
+    return [
+        msgspec.structs.replace(decode(Verdict, message.value or b""), judged_at=0, run="")
+        for partition in range(log.topics()[topic])
+        for message in log.read(topic, partition)
+        if not is_heartbeat(message)
+    ]
+
+
+def rows_of(log: Log, run: str) -> dict[str, SiteState]:
+    """The newest row of each site, without clock and run."""
+    topic = names_of(run).sites
+    found = {}
+    for partition in range(log.topics()[topic]):
+        for message in log.read(topic, partition):
+            row = decode(SiteState, message.value or b"")
+            found[row.site] = msgspec.structs.replace(row, updated_at=0, run="")
+    return found
+
+
+def write_rules(folder: Path, least: int) -> str:
+    """A file with `rules(least)`; returns its path."""
+    file = folder / f"rules-{least}.toml"
+    file.write_text(rules_text(least))
+    return str(file)
