@@ -31,6 +31,7 @@ class Kind(IntEnum):
 
 
 _KIND_MASK = 7
+_PARAGRAPH = int(Kind.PARAGRAPH)  # an enum's members compare slowly
 JOINED = 8
 """Flag on a row's kind: the row goes on in the line of the row before it."""
 
@@ -66,19 +67,27 @@ def unpack(table: bytes) -> list[Block]:
 
 def measured(table: bytes, definition: Definition) -> list[tuple[int, int]]:
     """(kind, characters) of every block of a packed table under a definition; kinds without flags."""
-    rows = _ROW.iter_unpack(table)
+    return list(zip(*columns(table, definition), strict=True))
+
+
+def columns(table: bytes, definition: Definition) -> tuple[list[int], list[int]]:
+    """The kinds of all blocks as in `measured`, and the characters. Raises struct.error where a row is cut off."""
+    numbers = struct.unpack(f"<{len(table) // _ROW.size * 4}I", table)
+    flagged_kinds, chars = numbers[0::4], numbers[1::4]
     if definition is Definition.PARAGRAPH:
-        return [(kind & _KIND_MASK, chars) for kind, chars, _, _ in rows]
-    runs: list[tuple[int, int]] = []
+        return [kind & _KIND_MASK for kind in flagged_kinds], list(chars)
+    kinds: list[int] = []
+    lengths: list[int] = []
     last_kind = -1
-    for flagged, chars, _, _ in rows:
+    for flagged, length in zip(flagged_kinds, chars, strict=True):
         kind = flagged & _KIND_MASK
-        if kind == last_kind and (kind == Kind.PARAGRAPH or flagged & JOINED):
-            runs[-1] = (kind, runs[-1][1] + chars)
+        if kind == last_kind and (kind == _PARAGRAPH or flagged & JOINED):
+            lengths[-1] += length
         else:
-            runs.append((kind, chars))
+            kinds.append(kind)
+            lengths.append(length)
             last_kind = kind
-    return runs
+    return kinds, lengths
 
 
 def link_code_share(rows: Iterable[Block]) -> float | None:

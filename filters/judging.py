@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import xxhash
 
-from filters.rule_kinds import PASSES, Facts, Rule
-from filters.rules import RULES
+from filters.rule_kinds import Facts
 from filters.ruleset import Ruleset
 from stream.records import Features, RuleOutcome, Verdict
 
@@ -30,12 +29,17 @@ def judge_and_text(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run
     facts = Facts(features, ruleset.blocks, ruleset.reads)
     outcomes: list[RuleOutcome] = []
     failed: list[str] = []
-    for rule in ruleset.rules:
-        outcome = _outcome(rule, facts)
-        outcomes.append(outcome)
-        unknown = outcome.outcome == UNKNOWN and rule.drop_unknown and rule.threshold is not None
-        if outcome.outcome == FAIL or unknown:
-            failed.append(rule.name)
+    for name, rule, measure, op, threshold, passes, drops_unknown in ruleset.checks:
+        value = measure(facts, rule)
+        if value is None or threshold is None:
+            outcome, drops = UNKNOWN, drops_unknown
+        elif passes(value, threshold):
+            outcome, drops = PASS, False
+        else:
+            outcome, drops = FAIL, True
+        outcomes.append(RuleOutcome(name, value, op, threshold, outcome))
+        if drops:
+            failed.append(name)
     if failed:
         text, digest = "", features.text_digest if ruleset.scores == "main" else ""
     else:
@@ -69,13 +73,3 @@ def scored_text(features: Features, ruleset: Ruleset) -> tuple[str, str]:
 
     text = clean(features.text).text
     return text, xxhash.xxh3_128_hexdigest(text.encode("utf-8", "replace"))
-
-
-def _outcome(rule: Rule, facts: Facts) -> RuleOutcome:
-    kind = RULES[rule.name]
-    value = kind.measure(facts, rule)
-    if value is None or rule.threshold is None:
-        outcome = UNKNOWN
-    else:
-        outcome = PASS if PASSES[kind.op](value, rule.threshold) else FAIL
-    return RuleOutcome(rule.name, value, kind.op, rule.threshold, outcome)

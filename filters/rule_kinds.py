@@ -7,9 +7,9 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from filters.blocks import Definition, measured
+from filters.blocks import Definition, columns
 from filters.quality_names import MEASURES
 from filters.toml_values import as_toml
 from filters.url_patterns import UrlPattern
@@ -43,6 +43,7 @@ class Rule:
     block_chars: int = 0
     min_probability: float = 0.0
     patterns: tuple[tuple[str, UrlPattern], ...] = ()
+    any_pattern: UrlPattern | None = field(default=None, compare=False)  # found where one of them is; None = not known
 
 
 class Facts:
@@ -56,14 +57,23 @@ class Facts:
         self._reads = reads
 
     @cached_property
-    def blocks(self) -> list[tuple[int, int]]:
-        """(kind, characters) of every block."""
-        return measured(self.features.blocks, self._definition)
+    def _blocks(self) -> tuple[list[int], list[int]]:
+        return columns(self.features.blocks, self._definition)
+
+    @property
+    def block_kinds(self) -> list[int]:
+        """Kind of every block."""
+        return self._blocks[0]
+
+    @property
+    def block_chars(self) -> list[int]:
+        """Characters of every block."""
+        return self._blocks[1]
 
     @cached_property
     def chars(self) -> int:
         """Characters of all blocks."""
-        return sum(chars for _, chars in self.blocks)
+        return sum(self.block_chars)
 
     @cached_property
     def quality(self) -> list[float | None]:
@@ -71,6 +81,18 @@ class Facts:
         values = self.features.quality.get(self._reads, [])
         missing = len(MEASURES) - len(values)
         return [*values, *[None] * missing] if missing > 0 else values
+
+
+class Check(NamedTuple):
+    """A rule made ready to be run on page after page."""
+
+    name: str
+    rule: Rule
+    measure: Callable[[Facts, Rule], Value]
+    op: str
+    threshold: Threshold
+    passes: Callable[[Any, Any], bool]
+    drops_unknown: bool  # a page whose measure is unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +115,11 @@ class RuleKind:
     whole: bool = False
     items: frozenset[str] = frozenset()
     fields: frozenset[str] = field(default_factory=frozenset)
+
+    def check(self, rule: Rule) -> Check:
+        """A rule of this kind, made ready."""
+        drops = rule.drop_unknown and rule.threshold is not None
+        return Check(rule.name, rule, self.measure, self.op, rule.threshold, PASSES[self.op], drops)
 
     @property
     def doc(self) -> str:

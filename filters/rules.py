@@ -21,6 +21,7 @@ is "c4") that may change a verdict or the text that is scored; part of a ruleset
 FLAT_PATHS = frozenset({"fallback", "plain"})
 """Extraction paths of flat text: lists and tables were dissolved, so none is known."""
 
+_LISTED = (int(Kind.ITEM), int(Kind.CELL))
 _SHARE = 1.0
 _SIMHASH_BITS = 64
 
@@ -34,20 +35,20 @@ def _extracted(facts: Facts, _: Rule) -> Value:
 
 
 def _longest_block(facts: Facts, _: Rule) -> Value:
-    return max((chars for _, chars in facts.blocks), default=None)
+    return max(facts.block_chars, default=None)
 
 
 def _large_block_share(facts: Facts, rule: Rule) -> Value:
     large = rule.block_chars
-    return sum(chars for _, chars in facts.blocks if chars >= large) / facts.chars if facts.chars else None
+    return sum([chars for chars in facts.block_chars if chars >= large]) / facts.chars if facts.chars else None
 
 
 def _list_table_share(facts: Facts, rule: Rule) -> Value:
     if not facts.chars or facts.features.extract_path in FLAT_PATHS:
         return None
     small = rule.block_chars
-    listed = sum(chars for kind, chars in facts.blocks if chars <= small and (kind == Kind.ITEM or kind == Kind.CELL))
-    return listed / facts.chars
+    blocks = zip(facts.block_kinds, facts.block_chars, strict=True)
+    return sum([chars for kind, chars in blocks if chars <= small and kind in _LISTED]) / facts.chars
 
 
 def _language(facts: Facts, rule: Rule) -> Value:
@@ -61,6 +62,8 @@ def _url_kind(facts: Facts, rule: Rule) -> Value:
     path = facts.measures.get("url_path")
     if not isinstance(path, str) or not path:
         return None
+    if rule.any_pattern is not None and rule.any_pattern.find(path) is None:
+        return OTHER
     return next((kind for kind, pattern in rule.patterns if pattern.find(path) is not None), OTHER)
 
 

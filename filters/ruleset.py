@@ -19,7 +19,7 @@ import xxhash
 
 from filters.blocks import Definition
 from filters.errors import BadRuleset
-from filters.rule_kinds import Rule
+from filters.rule_kinds import Check, Rule
 from filters.rules import RULES, RULES_VERSION
 from filters.ruleset_file import MOST_BYTES, TOO_LARGE, near, read_content
 
@@ -44,6 +44,11 @@ class Ruleset:
     def in_force(self) -> int:
         """Rules with a threshold."""
         return sum(rule.threshold is not None for rule in self.rules)
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """The rules, made ready to be run on page after page."""
+        return tuple(RULES[rule.name].check(rule) for rule in self.rules)
 
     @cached_property
     def fields(self) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from filters.rule_kinds import MOST, Rule, RuleKind, number_refusal
 from filters.rules import RULES
 from filters.toml_lines import line_of, line_of_error, line_of_item, too_deep
 from filters.toml_values import as_toml
-from filters.url_patterns import OTHER, BadPattern, UrlPattern, compile_pattern
+from filters.url_patterns import OTHER, BadPattern, UrlPattern, any_of, compile_pattern
 
 MOST_BYTES = 64 * 1024
 """Of a ruleset's file; the largest that ships has a twentieth of it."""
@@ -124,13 +124,15 @@ class _Reader:
         threshold = self._threshold(kind, table, *at)
         if "block_chars" in kind.fields and "block_chars" not in table:
             self._note("block_chars is missing", *at)
+        patterns = self._patterns(table, threshold, *at) if "patterns" in kind.fields else ()
         return Rule(
             name=name,
             threshold=threshold,
             drop_unknown=self._choice(table, "on_unknown", _POLICIES, _POLICIES[0], *at) == "drop",
             block_chars=int(self._number(table, "block_chars", 1, MOST, *at, whole=True)),
             min_probability=float(self._number(table, "min_probability", 0, 1, *at)),
-            patterns=self._patterns(table, threshold, *at) if "patterns" in kind.fields else (),
+            patterns=patterns,
+            any_pattern=any_of([pattern for _, pattern in patterns]),
         )
 
     def _threshold(self, kind: RuleKind, table: Mapping[str, Any], *at: str) -> Any:

@@ -7,6 +7,7 @@ times a), and one page would stop a stage for good. RE2 has no lookaround and no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ OTHER = "other"
 """The kind of a URL in which no pattern is found."""
 
 _LONG = 60  # characters of an error that are shown
-_ANY_URL = b"/\x01"  # what no pattern looks for
+_ANY_URL = "/\x01"  # what no pattern looks for
 _SYNTAX = {
     "invalid perl operator": "lookahead, lookbehind and the like are not part of RE2's syntax",
     "invalid escape sequence": "RE2 has no such escape, and no backreferences",
@@ -45,20 +46,37 @@ class UrlPattern:
 
 def compile_pattern(text: str) -> UrlPattern:
     """Compile a pattern, case ignored. Raises BadPattern; also for one that matches the empty text, and so any URL."""
+    pattern = _compiled(text, MOST_BYTES)
+    if pattern.find("") is not None and pattern.find(_ANY_URL) is not None:
+        raise BadPattern("is found in every URL, since it matches the empty text; for all that is left write '.'")
+    return pattern
+
+
+def any_of(patterns: Sequence[UrlPattern]) -> UrlPattern | None:
+    """A pattern that is found where one of these is: most URLs have none, and one search says so.
+
+    None where there is no such pattern: of less than two, of quotations that may be open, or of too many.
+    """
+    if len(patterns) < 2 or any(r"\Q" in pattern.text for pattern in patterns):
+        return None
+    try:
+        return _compiled("|".join(f"(?:{pattern.text})" for pattern in patterns), MOST_BYTES * len(patterns))
+    except BadPattern:
+        return None
+
+
+def _compiled(text: str, most_bytes: int) -> UrlPattern:
     import re2  # only where a ruleset has patterns
 
     options = re2.Options()
     options.case_sensitive = False
     options.never_capture = True
     options.log_errors = False
-    options.max_mem = MOST_BYTES
+    options.max_mem = most_bytes
     try:
-        compiled = re2.compile(text.encode("utf-8", "surrogatepass"), options)
+        return UrlPattern(text, re2.compile(text.encode("utf-8", "surrogatepass"), options))
     except re2.error as error:
         raise BadPattern(_reason(error)) from None
-    if compiled.search(b"") and compiled.search(_ANY_URL):
-        raise BadPattern("is found in every URL, since it matches the empty text; for all that is left write '.'")
-    return UrlPattern(text, compiled)
 
 
 def _reason(error: Exception) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from filters.errors import BadRuleset
 from filters.measuring import url_path
 from filters.ruleset import load_ruleset, parse_ruleset
-from filters.url_patterns import BadPattern, compile_pattern
+from filters.url_patterns import BadPattern, any_of, compile_pattern
 
 SHIPPED = [
     (kind, pattern)
@@ -143,3 +143,24 @@ def test_real_urls_are_of_the_same_kind_elsewhere(shared: Path) -> None:
             assert pattern.find(path) == (match.group() if match else None)
             found |= {kind} if match else set()
     assert found == {kind for kind, _ in SHIPPED}
+
+
+SOME = ("/tag", "a|b", "^/x$", "(?s)/.y", r"\d+/", "[?&]q=", "(b)(c)", "é", "(?-i)X")
+URLS = st.text("/tagbcxyXÉ1?q=\n", max_size=8) | st.text(ANY_CHARACTER, max_size=8)
+
+
+@given(st.lists(st.sampled_from(SOME), max_size=4), URLS)
+def test_the_pattern_of_all_is_found_where_one_of_them_is(texts: list[str], url: str) -> None:
+    """Searching for any of several patterns at once says what searching for each says."""
+    patterns = [compile_pattern(text) for text in texts]
+    together = any_of(patterns)
+    if len(patterns) < 2:
+        assert together is None
+    else:
+        assert together is not None
+        assert (together.find(url) is not None) == any(pattern.find(url) is not None for pattern in patterns)
+
+
+def test_patterns_with_quotations_are_not_joined() -> None:
+    r"""A quotation may go on to the end of its pattern, \Q without \E, and would take in the next one."""
+    assert any_of([compile_pattern(r"\Q/a"), compile_pattern("/b")]) is None
