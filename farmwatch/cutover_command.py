@@ -1,0 +1,137 @@
+"""The command `cutover`: which run is live is changed, and how it was changed before is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.errors import Exit, UsageError
+from farmwatch.messages import counted, message, one_line, put, put_json, put_table
+from farmwatch.options import DEFAULTS, AsJson, Common, opened
+
+if TYPE_CHECKING:
+    from farmwatch.config import Config
+    from farmwatch.runs.cutover import Moved
+    from stream.log import Log
+
+_DIGEST_SHOWN = 8
+
+
+def cutover(
+    run: Annotated[str, Parameter(help="Name of the run that is to be live; none: show the cutovers so far.")] = "",
+    /,
+    *,
+    back: Annotated[bool, Parameter(negative="", help="Go back to the run that was live before.")] = False,
+    why: Annotated[str, Parameter(help="The reason, for the audit trail.")] = "",
+    by: Annotated[str, Parameter(help="Who decides it, for the audit trail. Default: user@host.")] = "",
+    max_lag: Annotated[
+        int | None, Parameter(help="Records that the run may be behind; the live stages catch up. Default: 1000.")
+    ] = None,
+    partial: Annotated[
+        bool, Parameter(negative="", help="Also take a run that lacks records: it began later, or they expired.")
+    ] = False,
+    show: Annotated[bool, Parameter(name="--list", negative="", help="Show the cutovers so far.")] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Make another run the live one: the live stages go on with its ruleset and detector within a second.
+
+    Nothing is judged twice or left out: they go on from the run's own offsets. The run that was live keeps all that it
+    has, and --back goes back to it.
+
+    Exit code 0 when it is live, also when it was before; 1 when it was refused, because the run is behind or another
+    process moved it first. JSON: one object a line.
+    """
+    if back and run:
+        raise UsageError("--back goes to the run that was live before: name no run")
+    if show and (back or run):
+        raise UsageError("--list only shows: name no run, and leave out --back")
+    if max_lag is not None and max_lag < 0:
+        raise UsageError("--max-lag: 0 or more")
+    config = common.load().config
+    with opened(config) as log:
+        if not (run or back):
+            return _show(log, json)
+        from farmwatch.preflight import require_site_method
+        from farmwatch.runs.cutover import MAX_LAG, Wanted, cut_over
+        from farmwatch.runs.who import operator
+
+        wanted = Wanted(
+            run, one_line(by) or operator(), one_line(why), MAX_LAG if max_lag is None else max_lag, partial
+        )
+        moved = cut_over(log, wanted, fit=lambda row: require_site_method(config, row))
+    _tell(moved, json)
+    _tell_differences(config)
+    return Exit.OK
+
+
+def _tell(moved: Moved, as_json: bool) -> None:
+    import msgspec
+
+    from farmwatch.spans import lasting
+
+    done, run = moved.cutover, moved.run
+    if as_json:
+        row = None if done is None else msgspec.to_builtins(done)
+        put_json({"live": run.name, "moved": done is not None, "cutover": row, "lag": dict(moved.lag)})
+        return
+    if done is None:
+        message(f"run {run.name} is live already: nothing was changed")
+        return
+    put(
+        one_line(f"live: {done.from_run} -> {done.to_run}, ruleset {run.ruleset} {run.digest}, detector {run.detector}")
+    )
+    at_pace = f", about {lasting(moved.catch_up_s)} at the pace of its replay" if moved.catch_up_s is not None else ""
+    behind = f"{counted(done.lag, 'record')} to catch up with{at_pace}" if done.lag else "nothing to catch up with"
+    message(f"live stages go over within a second, and have {behind}; `farmwatch cutover --back` goes back")
+
+
+def _tell_differences(config: Config) -> None:
+    """What is configured otherwise than the run that is live now has it: the roles will say so at their next start."""
+    from farmwatch.runs.live import differences, in_force
+    from filters.errors import BadRuleset
+
+    with opened(config) as log:
+        live = in_force(log, config)
+    try:
+        for difference in differences(live, config):
+            message(one_line(difference))
+    except BadRuleset as error:
+        message(one_line(f"judge.ruleset: {error}"))
+
+
+def _show(log: Log, as_json: bool) -> int:
+    import msgspec
+
+    from farmwatch.spans import moment
+    from stream.control import Control
+
+    control = Control(log)
+    if as_json:
+        for row in control.cutovers:
+            put_json(msgspec.to_builtins(row))
+        return Exit.OK
+    put_table(
+        ("number", "at", "by", "from", "to", "records behind", "why"),
+        (
+            (
+                row.number,
+                moment(row.at),
+                row.by,
+                f"{row.from_run} {row.from_digest[:_DIGEST_SHOWN]}",
+                f"{row.to_run} {row.to_digest[:_DIGEST_SHOWN]}" + (" (back)" if row.back else ""),
+                row.lag,
+                row.why,
+            )
+            for row in control.cutovers
+        ),
+        less=("why", "records behind"),
+    )
+    live = control.live
+    if live is None:
+        message("no live stage has begun on this log yet")
+        return Exit.OK
+    before = f"; before it {control.alias.before}: `farmwatch cutover --back`" if control.alias.before else ""
+    message(f"live: {live.name}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{before}")
+    return Exit.OK

@@ -1,0 +1,215 @@
+"""Cutover: the alias `live` is moved to another run, in one commit with the row of the audit trail.
+
+Checked and written by the one process that may change `control` at a time, so the alias names the old run or the new
+one at every moment, whoever is killed when. The live stages see it within a second (`farmwatch.runs.following`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from farmwatch.errors import Exit, FarmwatchError
+from farmwatch.flow import lag_of, reads_of_run
+from farmwatch.messages import counted, one_line
+from farmwatch.runs.named import run_named
+from farmwatch.runs.phases import progress_of
+from farmwatch.runs.run_rules import rules_of
+from farmwatch.spans import moment
+from stream.clock import Clock, wall_ms
+from stream.control import Control, exclusive
+from stream.errors import Fenced
+from stream.log import Log
+from stream.runs import Alias, Cutover, Run, State
+from stream.topics import SCORES
+
+MAX_LAG = 1000  # records that the live stages may have to catch up with: seconds of work
+_ATTEMPTS = 5
+_PATIENCE_S = 0.5  # for the one who won to write what it won
+
+
+class CutoverRefused(FarmwatchError):
+    """The run cannot become live as it stands; nothing was changed. The message says why, and what to do."""
+
+    exit = Exit.PROBLEM
+
+
+class OtherCutover(FarmwatchError):
+    """Another process moved the alias, or changes the runs, at this moment; this one changed nothing.
+
+    The operator looks at `farmwatch cutover` and decides anew.
+    """
+
+    exit = Exit.PROBLEM
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a cutover did. `cutover` is None where the run was live already."""
+
+    run: Run
+    cutover: Cutover | None
+    lag: Mapping[str, int] = field(default_factory=dict)  # group -> records that the live stages have to catch up with
+    catch_up_s: float | None = None  # at the pace of the replay, where that is known
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the operator asks for. `to` = "" goes back to the run that was live before, however far behind it is."""
+
+    to: str
+    by: str
+    why: str = ""
+    max_lag: int = MAX_LAG
+    partial: bool = False  # also a run that lacks records that are there, or were
+
+
+def cut_over(
+    log: Log,
+    wanted: Wanted,
+    *,
+    clock: Clock = wall_ms,
+    sleep: Callable[[float], None] = time.sleep,
+    fit: Callable[[Run], None] = lambda _: None,
+) -> Moved:
+    """Move the alias. `fit` raises where the live stages could not carry the run on.
+
+    Raises NotFound for an unknown run, CutoverRefused, OtherCutover, BadRuleset, LogUnavailable, and as `fit`.
+    """
+    seen = Control(log).alias
+    for attempt in range(_ATTEMPTS):
+        try:
+            with exclusive(log) as writer:
+                control = Control(log)
+                if control.alias != seen:
+                    raise OtherCutover(_told(control))
+                moved, alias = _decided(log, control, wanted, clock(), fit)
+                if moved.cutover is not None:
+                    writer.put(alias, moved.cutover)
+                return moved
+        except Fenced:
+            sleep(_PATIENCE_S * (attempt + 1) / _ATTEMPTS)
+            if (control := Control(log)).alias != seen:
+                raise OtherCutover(_told(control)) from None
+    raise OtherCutover("others change the runs of this log all the time: nothing was changed, try again")
+
+
+def lag_by_group(log: Log, control: Control, run: Run) -> dict[str, int]:
+    """Group -> records up to the present ends that a run has not dealt with, heartbeats and all.
+
+    Of MEASURE only where the live run has other features: else the run waits for the same ones as that does.
+    """
+    reads = reads_of_run(run.names())
+    live = control.live
+    if live is not None and live.features == run.features:
+        reads = {group: topics for group, topics in reads.items() if group != run.names().measure_group}
+    return {group: lag_of(log, group, reads) for group in reads}
+
+
+def lacking(log: Log, run: Run) -> dict[str, int]:
+    """Topic -> records that are there, or were, and that the run has not read and will not: before it, or expired."""
+    names, found = run.names(), {}
+    source = run.source
+    begun = run.start.get(source)
+    if begun is not None:
+        found[source] = sum(max(0, first - kept) for first, kept in zip(begun, log.beginning(source), strict=True))
+    for group, topics in reads_of_run(names).items():
+        for topic in topics if group != names.measure_group or run.remeasures else ():
+            if topic == SCORES:  # compaction moves its beginning, and takes no score away
+                continue
+            done = log.committed(group, topic)
+            gone = sum(
+                max(0, kept - read) for kept, read in zip(log.beginning(topic), done, strict=True) if read is not None
+            )
+            found[topic] = found.get(topic, 0) + gone
+    return {topic: records for topic, records in found.items() if records}
+
+
+def _decided(
+    log: Log, control: Control, wanted: Wanted, now_ms: int, fit: Callable[[Run], None]
+) -> tuple[Moved, Alias]:
+    alias = control.alias
+    back = not wanted.to
+    if back and not alias.before:
+        raise CutoverRefused(f"no run was live before {alias.run}: there is nothing to go back to")
+    run = run_named(control, wanted.to or alias.before)
+    if control.live is None:
+        raise CutoverRefused("no live stage has begun on this log yet: start `farmwatch up` first")
+    if run.name == alias.run:
+        return Moved(run, None), alias
+    if run.state == State.CANCELLED:
+        raise CutoverRefused(f"run {run.name} was cancelled: `farmwatch replay` it anew, under another name")
+    missing = [topic for topic in (run.features, run.names().verdicts, run.names().sites) if topic not in log.topics()]
+    if missing:
+        raise CutoverRefused(f"run {run.name} has no topic {missing[0]}: `farmwatch replay --name {run.name}` first")
+    ruleset = rules_of(control, run).ruleset
+    if ruleset.digest != run.digest and not back:
+        raise CutoverRefused(
+            f"run {run.name} was judged by {run.ruleset} {run.digest}, which this version of farmwatch reads as"
+            f" {ruleset.digest}: replay it anew, under another name"
+        )
+    fit(run)
+    lacks = lacking(log, run)
+    if lacks and not wanted.partial:
+        said = ", ".join(f"{topic} {records}" for topic, records in lacks.items())
+        raise CutoverRefused(
+            f"run {run.name} does not have all records: it begins after the earliest, or they left the log before it"
+            f" read them ({said}). Its sites and rates rest on the rest: --partial takes it all the same"
+        )
+    lag = lag_by_group(log, control, run)
+    behind = sum(lag.values())
+    if behind > wanted.max_lag and not back:
+        raise CutoverRefused(_lagging(run, lag, wanted.max_lag))
+    number = alias.number + 1
+    cutover = Cutover(
+        number=number,
+        at=now_ms,
+        by=wanted.by,
+        from_run=alias.run,
+        to_run=run.name,
+        from_digest=control.live.digest,
+        to_digest=run.digest,
+        why=wanted.why,
+        lag=behind,
+        back=back,
+    )
+    return Moved(run, cutover, lag, _catch_up_s(log, run, behind)), Alias(
+        run=run.name, before=alias.run, at=now_ms, number=number
+    )
+
+
+def _lagging(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
+    said = ", ".join(f"{group} {records}" for group, records in lag.items())
+    if run.state == State.RUNNING:
+        then = (
+            f"`farmwatch replay --name {run.name}` goes on with it where nobody is at work, `farmwatch runs` shows it"
+        )
+    else:
+        then = (
+            "they came since it ended: --max-lag N lets the live stages catch up with them, or a replay `--to follow`"
+            " is cut over while it follows"
+        )
+    return (
+        f"run {run.name} is {counted(sum(lag.values()), 'record')} behind ({said}), and at most {max_lag} are taken:"
+        f" {then}"
+    )
+
+
+def _catch_up_s(log: Log, run: Run, behind: int) -> float | None:
+    """Time for so many records at the pace of the process that ended the replay; None where that is not known."""
+    passed_s = (run.ended_at - run.began_at) / 1000
+    if passed_s <= 0 or run.follows:
+        return None
+    done = progress_of(log, run).done - run.began_done
+    return behind * passed_s / done if done > 0 else None
+
+
+def _told(control: Control) -> str:
+    if not control.cutovers:
+        return "another process changes which run is live: nothing was changed here"
+    last = control.cutovers[-1]
+    return one_line(
+        f"{last.by} moved live from {last.from_run} to {last.to_run} meanwhile, at {moment(last.at)}: nothing was"
+        " changed here"
+    )
