@@ -35,12 +35,11 @@ def follow(
     metrics: Metrics,
     stop: threading.Event,
     work: Work,
-    look_s: float = LOOK_S,
 ) -> None:
     """Carry on the run `live`, and then each run that is live, until `stop`. Raises what `work` raises."""
     while True:
         _show(live, metrics)
-        watch = _Watch(role, log, live, metrics, stop, look_s)
+        watch = _Watch(role, log, live, metrics, stop)
         watch.start()
         try:
             work(live, watch.ended)
@@ -54,9 +53,7 @@ def follow(
 class _Watch:
     """Looks which run is live, in a thread of its own, and sets `ended` when the work at hand is to end."""
 
-    def __init__(
-        self, role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event, look_s: float
-    ) -> None:
+    def __init__(self, role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event) -> None:
         self.live = live
         self.next: RunRules | None = None  # the run to carry on instead
         self.ended = threading.Event()
@@ -64,7 +61,6 @@ class _Watch:
         self._log = log
         self._metrics = metrics
         self._stop = stop
-        self._look_s = look_s
         self._control: Control | None = None
         self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="alias", daemon=True)
@@ -75,11 +71,11 @@ class _Watch:
     def close(self) -> None:
         """The work has ended, for whatever reason."""
         self.ended.set()
-        self._thread.join(2 * self._look_s)
+        self._thread.join(2 * LOOK_S)
 
     def _run(self) -> None:
         try:
-            while not self._stop.wait(self._look_s) and not self.ended.is_set() and self.next is None:
+            while not self._stop.wait(LOOK_S) and not self.ended.is_set() and self.next is None:
                 self._look()
         finally:
             self.ended.set()  # what ends this thread must not leave the work without one who can stop it

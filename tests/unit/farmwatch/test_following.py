@@ -1,0 +1,125 @@
+"""A cutover under live roles: they go over between two batches, and every record is judged once under each run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+from structlog.testing import capture_logs
+
+from farmwatch.role_names import Role
+from farmwatch.runs import following
+from farmwatch.runs.cutover import Wanted, cut_over
+from filters.ruleset import load_ruleset
+from stream.control import exclusive
+from stream.metrics import Metrics
+from stream.runs import Alias
+from tests.cutover_world import OTHER, CutoverWorld, cutover_world
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log with its topics."""
+    monkeypatch.setattr(following, "LOOK_S", 0.1)
+    with cutover_world(request.param, tmp_path, monkeypatch) as made:
+        yield made
+
+
+def _patiently(done: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < until, what
+        time.sleep(0.02)
+
+
+def _page(metrics: Metrics) -> str:
+    return generate_latest(metrics.registry).decode()
+
+
+def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
+    shown = f'live_run_info{{run="{run}"}} 1.0'
+    _patiently(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
+
+
+def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: CutoverWorld) -> None:
+    """While features come, live goes over to a replayed run and back.
+
+    Under each run a features record that its group has passed has exactly one verdict, each by the run's own ruleset;
+    the old run has caught up in the end with all that came meanwhile; rows, lines and metrics tell of the switch.
+    """
+    first, ended = world.begin_live(), threading.Event()
+    world.features(60)
+    run = world.begin("r1")
+    world.replay(run)
+
+    def feed() -> None:
+        while not ended.is_set():
+            world.features(7)
+            ended.wait(0.03)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    try:
+        with capture_logs() as said, world.live(Role.MEASURE, Role.JUDGE, Role.TALLY) as metrics:
+            _goes_on_as(metrics, "live")
+            _patiently(lambda: sum(world.judged(first.names()).values()) > 80, "live judges")
+            cut_over(world.log, Wanted("r1", "me@here", "stricter", max_lag=100_000))
+            _goes_on_as(metrics, "r1")
+            digest = load_ruleset(OTHER).digest
+            page = _page(metrics[Role.JUDGE])
+            assert f'ruleset_info{{digest="{digest}",ruleset="{OTHER}"}} 1.0' in page
+            assert page.count("farmwatch_ruleset_info{") == 1 and "farmwatch_cutovers_total 1.0" in page
+            at_switch = world.judged(first.names()).total()
+            before = world.judged(run.names()).total()
+            _patiently(lambda: world.judged(run.names()).total() > before + 50, "r1 judges")
+            assert world.judged(first.names()).total() == at_switch
+            cut_over(world.log, Wanted("", "me@here"))
+            _goes_on_as(metrics, "live")
+            ended.set()
+            feeder.join()
+            _patiently(lambda: world.at_end("judge", ["features"]), "live catches up")
+            _patiently(lambda: world.at_end("tally", ["hits", "verdicts", "scores"]), "and its tally")
+    finally:
+        ended.set()
+        feeder.join()
+    assert world.judged(first.names()) == dict.fromkeys(world.put, 1)
+    assert {verdict.digest for verdict in world.verdicts(first.names())} == {first.digest}
+    assert world.judged(run.names()) == dict.fromkeys(world.passed("judge.r1"), 1)
+    assert {(v.digest, v.run) for v in world.verdicts(run.names())} == {(run.digest, "r1")}
+    moves = [(row.from_run, row.to_run, row.back, row.by, row.why) for row in world.control().cutovers]
+    assert moves == [("live", "r1", False, "me@here", "stricter"), ("r1", "live", True, "me@here", "")]
+    switched = [(s["role"], s["from_run"], s["to_run"]) for s in said if s["event"] == "switched"]
+    assert sorted(switched) == sorted(
+        (role, *way) for role in ("measure", "judge", "tally") for way in (("live", "r1"), ("r1", "live"))
+    )
+
+
+def test_a_changed_setting_is_not_picked_up(world: CutoverWorld) -> None:
+    """The configured ruleset is another one than the live run's: JUDGE goes on by the text that is in the log."""
+    run = world.begin("r1")  # of another ruleset than the configuration's
+    with exclusive(world.log) as writer:
+        writer.put(Alias(run="r1", number=1))
+    world.features(9)
+    with world.live(Role.JUDGE) as metrics:
+        _patiently(lambda: world.judged(run.names()).total() == 9, "it judges")
+        assert f'digest="{run.digest}"' in _page(metrics[Role.JUDGE])
+    assert {verdict.digest for verdict in world.verdicts(run.names())} == {run.digest}
+
+
+def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWorld) -> None:
+    """The alias points to a run of which there is no ruleset: JUDGE says so once, and goes on with the run it has."""
+    first = world.begin_live()
+    world.begin("r1")
+    with capture_logs() as said, world.live(Role.JUDGE) as metrics:
+        _goes_on_as(metrics, "live")
+        with exclusive(world.log) as writer:
+            writer.put(world.begin_broken("r2"), Alias(run="r2", number=1))
+        _patiently(lambda: any(s["event"] == "cannot_see_which_run_is_live" for s in said), "it says so")
+        world.features(5)
+        _patiently(lambda: world.judged(first.names()).total() == 5, "it goes on")
+        time.sleep(0.3)
+    assert sum(s["event"] == "cannot_see_which_run_is_live" for s in said) == 1
