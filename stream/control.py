@@ -1,11 +1,13 @@
 """What `control` says of runs: read cheaply, and changed by one process at a time.
 
-Whoever changes it joins the group `control` under one name, which fences whoever was at it before: of two that change
-it at once, one finds its commit refused (`Fenced`) and is told.
+Whoever changes it joins the group `control` under one name, which fences whoever was at it before, and then writes the
+row `writer`. What it reads after that row holds all that anybody before it has written, and nobody before it can write
+any more. So of two that change it at once, one finds its commit refused (`Fenced`) and is told.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -13,16 +15,16 @@ from typing import TypeVar
 import msgspec
 
 from stream.clock import Clock, wall_ms
-from stream.errors import Fenced, SchemaTooNew
+from stream.errors import Fenced, LogUnavailable, SchemaTooNew, StreamError
 from stream.log import Commit, Log, Member, Output
 from stream.runs import Alias, Cutover, Run
 from stream.topics import CONTROL
 
 _GROUP = "control"
 _WRITER = "writer"
-_READ, _ALIAS_KEY = 1, b"alias/live"  # newest schema that this code reads
-_JOIN_S = 30.0
-Kept = TypeVar("Kept", Run, Alias, Cutover)
+_READ = 1  # newest schema that this code reads
+_ALIAS_KEY, _WRITER_KEY = b"alias/live", b"writer"
+Row = TypeVar("Row", Run, Alias, Cutover)
 
 
 class Control:
@@ -32,6 +34,7 @@ class Control:
         """Read what is there; nothing where the topic was not created yet. Raises as `Log.read`, and SchemaTooNew."""
         self._log = log
         self._next = 0
+        self._exists = False
         self.runs: dict[str, Run] = {}
         self.rulesets: dict[str, str] = {}  # digest -> TOML text
         self.alias = Alias()
@@ -39,14 +42,18 @@ class Control:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Take in what was appended since; whether anything of this was."""
-        if CONTROL not in self._log.topics():
+        """Take in what was appended since; whether anything of this was.
+
+        It asks for the end of the topic and no more while nothing is new. Raises as `Log.read`, and SchemaTooNew.
+        """
+        if not self._exists and CONTROL not in self._log.topics():
             return False
-        first, end = self._log.beginning(CONTROL)[0], self._log.end(CONTROL)[0]
+        self._exists = True
+        end = self._log.end(CONTROL)[0]
         changed = False
-        for message in self._log.read(CONTROL, 0, max(first, self._next), end) if end > self._next else ():
+        for message in self._log.read(CONTROL, 0, self._next, end) if end > self._next else ():
             changed |= self._take(message.key, message.value)
-        self._next = max(self._next, end)
+        self._next = max(self._next, end)  # the last offsets may be those of transaction markers
         return changed
 
     @property
@@ -70,7 +77,8 @@ class Control:
         elif key == _ALIAS_KEY and value is not None:
             self.alias = _read(value, Alias)
         elif kind == "cutover" and value is not None:
-            self.cutovers.append(_read(value, Cutover))
+            cutover = _read(value, Cutover)
+            self.cutovers = [other for other in self.cutovers if other.number != cutover.number] + [cutover]
         else:
             return False
         return True
@@ -79,35 +87,71 @@ class Control:
 class ControlWriter:
     """Appends changes, as long as nobody else has begun to."""
 
-    def __init__(self, member: Member) -> None:
-        """Use `exclusive`."""
+    def __init__(self, log: Log, member: Member, name: bytes) -> None:
+        """Use `exclusive`. `name` is of this writer alone."""
+        self._log = log
         self._member = member
+        self._name = name
+        self._first = log.end(CONTROL)[0]
+        self._failed = False
 
     def put(self, *rows: Run | Alias | Cutover, rulesets: Sequence[tuple[str, str]] = ()) -> None:
-        """Append rows, and rulesets as (digest, text): all or nothing. Raises Fenced where another took over."""
+        """Append rows, and rulesets as (digest, text): all or nothing.
+
+        Raises Fenced where another took over, and as `Member.commit`. After an error it refuses every further change:
+        what was read before may be outdated. After LogUnavailable the rows may be there or not.
+        """
         outputs = [Output(CONTROL, 0, f"ruleset/{digest}".encode(), text.encode()) for digest, text in rulesets]
         outputs += [Output(CONTROL, 0, _key(row), msgspec.msgpack.encode(row)) for row in rows]
-        self._member.commit(Commit(outputs))
+        self._commit(outputs)
 
     def forget(self, run: str) -> None:
-        """Remove a run's row."""
-        self._member.commit(Commit([Output(CONTROL, 0, f"run/{run}".encode(), None)]))
+        """Remove a run's row. Raises as `put`."""
+        self._commit([Output(CONTROL, 0, f"run/{run}".encode(), None)])
+
+    def claim(self) -> None:
+        """Show that nobody took over, before anything is read. Raises as `put`."""
+        self._commit([Output(CONTROL, 0, _WRITER_KEY, self._name)])
+
+    def _commit(self, outputs: Sequence[Output]) -> None:
+        if self._failed:
+            raise StreamError("an earlier change of the runs failed: begin anew, and read them again")
+        self._failed = True
+        try:
+            self._member.commit(Commit(outputs))
+        except (Fenced, LogUnavailable) as error:
+            # Who is fenced just when the broker commits is not told so by every broker; the topic tells what happened.
+            if isinstance(error, Fenced) or not self._is_there(outputs):
+                raise Fenced(
+                    "another process began to change the runs of this log: nothing of this change was written; "
+                    "look at them, and try again"
+                ) from error
+        self._failed = False
+
+    def _is_there(self, outputs: Sequence[Output]) -> bool:
+        """Whether they stand between this writer's row and the next one's. Raises LogUnavailable."""
+        found: set[tuple[bytes, bytes | None]] = set()
+        is_mine = False
+        for message in self._log.read(CONTROL, 0, self._first):
+            if message.key == _WRITER_KEY:
+                is_mine = message.value == self._name
+            if is_mine:
+                found.add((message.key, message.value))
+        return found.issuperset((output.key, output.value) for output in outputs)
 
 
 @contextmanager
 def exclusive(log: Log, clock: Clock = wall_ms) -> Iterator[ControlWriter]:
-    """The one that may change `control`, until another one begins. Read a `Control` inside, then write.
+    """The one that may change `control`, until another one begins: at once, also after one that was killed.
 
-    Raises LogUnavailable, and Fenced where others begin all the time.
+    Read a `Control` inside, then write. Raises Fenced where another began at the same time, LogUnavailable, and
+    UnknownTopic where the topic was not created.
     """
     member = log.join(_GROUP, [CONTROL], member=_WRITER)
     try:
-        until = clock() + int(1000 * _JOIN_S)
-        while 0 not in member.assignment():
-            member.poll(0.05, 1, 1)
-            if clock() > until:
-                raise Fenced("others change the runs of this log all the time: try again")
-        yield ControlWriter(member)
+        writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode())
+        writer.claim()
+        yield writer
     finally:
         member.close()
 
@@ -118,7 +162,7 @@ def _key(row: Run | Alias | Cutover) -> bytes:
     return _ALIAS_KEY if isinstance(row, Alias) else f"cutover/{row.number:08}".encode()
 
 
-def _read(value: bytes, kind: type[Kept]) -> Kept:
+def _read(value: bytes, kind: type[Row]) -> Row:
     try:
         row = msgspec.msgpack.decode(value, type=kind)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
@@ -126,4 +170,3 @@ def _read(value: bytes, kind: type[Kept]) -> Kept:
     if row.v > _READ:
         raise SchemaTooNew(f"control: a {kind.__name__} of schema {row.v}, this farmwatch reads up to {_READ}")
     return row
-

@@ -1,0 +1,112 @@
+"""What `control` refuses to read, and how little it asks of the log."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from stream.control import Control, exclusive
+from stream.errors import Fenced, LogUnavailable, SchemaTooNew, StreamError
+from stream.log import Commit, Kept, Output, Topic
+from stream.memory_log import MemoryLog
+from stream.memory_member import MemoryMember
+from stream.runs import Alias, Cutover, Run
+from stream.topics import CONTROL
+
+RUN = Run(name="a", ruleset="r", digest="d", detector="x", epoch="e")
+CUTOVER = Cutover(number=1, at=1, by="b", from_run="a", to_run="c")
+ROWS = [(b"run/a", RUN), (b"alias/live", Alias(run="a")), (b"cutover/00000001", CUTOVER)]
+
+
+class _Log(MemoryLog):
+    """Counts the questions for topics, reads and ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.create([Topic(CONTROL, 1, Kept.COMPACT)])
+
+    def topics(self) -> dict[str, int]:
+        self.asked.append("topics")
+        return dict(super().topics())
+
+    def end(self, topic: str) -> list[int]:
+        self.asked.append("end")
+        return super().end(topic)
+
+
+@pytest.fixture
+def log() -> _Log:
+    """A log with `control`."""
+    return _Log()
+
+
+def append(log: MemoryLog, key: bytes, value: bytes) -> None:
+    """A row, as any process may write it."""
+    log.append([Output(CONTROL, 0, key, value)])
+
+
+@pytest.mark.parametrize(("key", "row"), ROWS)
+def test_a_row_of_a_newer_schema_is_refused(log: _Log, key: bytes, row: Run | Alias | Cutover) -> None:
+    """A row of a later schema raises SchemaTooNew naming both versions, when it is read first and when it comes."""
+    control = Control(log)
+    append(log, key, msgspec.msgpack.encode(msgspec.structs.replace(row, v=2)))
+    with pytest.raises(SchemaTooNew, match=r"schema 2.*up to 1"):
+        Control(log)
+    for _ in range(2):
+        with pytest.raises(SchemaTooNew):
+            control.refresh()
+
+
+@pytest.mark.parametrize("value", [b"", b"\xc1", msgspec.msgpack.encode({"v": "1"}), msgspec.msgpack.encode([1])])
+@pytest.mark.parametrize(("key", "row"), ROWS)
+def test_bytes_that_are_no_row_are_told(log: _Log, key: bytes, row: Run | Alias | Cutover, value: bytes) -> None:
+    """A value that cannot be read names what it should be."""
+    append(log, key, value)
+    with pytest.raises(SchemaTooNew, match=type(row).__name__):
+        Control(log)
+
+
+def test_fields_that_are_not_known_are_passed_over(log: _Log) -> None:
+    """A row of this schema with a further field is read without it."""
+    append(log, b"alias/live", msgspec.msgpack.encode({"v": 1, "run": "a", "mood": "good"}))
+    assert Control(log).alias == Alias(run="a")
+
+
+def test_a_refresh_without_news_asks_for_the_end_only(log: _Log) -> None:
+    """Live stages refresh every second: while nothing is new one question is asked, and nothing is read."""
+    control = Control(log)
+    log.asked.clear()
+    assert not control.refresh()
+    assert log.asked == ["end"]
+
+
+class _Forgetful(MemoryMember):
+    """Loses the answers of its commits: what it writes is there, or not, as told."""
+
+    keeps = True
+
+    def commit(self, commit: Commit) -> None:
+        if any(output.key.startswith(b"alias/") for output in commit.outputs):
+            if self.keeps:
+                super().commit(commit)
+            raise LogUnavailable("no answer")
+        super().commit(commit)
+
+
+@pytest.mark.parametrize("fate", ["kept", "lost"])
+def test_a_change_without_an_answer_is_looked_up(log: _Log, monkeypatch: pytest.MonkeyPatch, fate: str) -> None:
+    """A commit whose answer got lost counts as made where the rows are there; else the writer is told, and refused."""
+    monkeypatch.setattr("stream.memory_log.MemoryMember", _Forgetful)
+    monkeypatch.setattr(_Forgetful, "keeps", fate == "kept")
+    with exclusive(log) as writer:
+        if fate == "kept":
+            writer.put(Alias(run="a"))
+            writer.put(RUN)
+        else:
+            with pytest.raises(Fenced, match="nothing of this change was written"):
+                writer.put(Alias(run="a"))
+            with pytest.raises(StreamError, match="begin anew"):
+                writer.put(RUN)
+    control = Control(log)
+    assert (control.alias.run, "a" in control.runs) == (("a", True) if fate == "kept" else ("live", False))

@@ -1,0 +1,85 @@
+"""Names of runs and of what belongs to them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream.runs import LIVE, RESERVED, RUN_NAME, Run, features_of, memory_store, names_of
+from stream.topics import DEFAULT_PARTITIONS, all_topics, site_memory
+
+_KAFKA_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+names = st.from_regex(RUN_NAME, fullmatch=True).filter(lambda name: name not in RESERVED)
+
+
+def run(name: str, **more: object) -> Run:
+    """A run with what has no default."""
+    return Run(name=name, ruleset="r", digest="d", detector="x", epoch="e", **more)  # type: ignore[arg-type]
+
+
+def test_the_first_run_has_the_plain_names() -> None:
+    """What the run `live` writes is what a log without runs has: nothing moves when the first run is made."""
+    live = names_of(LIVE)
+    assert live == (
+        "features",
+        "verdicts",
+        "sites",
+        "score.requests",
+        "tally",
+        "measure",
+        "judge",
+        "tally",
+    )
+    topics = {topic.name for topic in all_topics(DEFAULT_PARTITIONS, "e")}
+    assert {live.features, live.verdicts, live.sites, live.requests, f"state.{live.tally_store}"} <= topics
+
+
+@given(names, names)
+def test_runs_share_nothing_that_they_write(one: str, other: str) -> None:
+    """Two runs have topics, stores and groups of their own, none of them the live ones; all are names Kafka takes."""
+    topics = {topic.name for topic in all_topics(DEFAULT_PARTITIONS, "e")}
+
+    def written(name: str) -> set[str]:
+        owned = names_of(name, features_of(name))
+        stores = (owned.tally_store, memory_store(owned.features, "e"))
+        made = {owned.features, owned.verdicts, owned.sites, *(f"state.{store}" for store in stores)}
+        return made | {f"group {group}" for group in (owned.measure_group, owned.judge_group, owned.tally_group)}
+
+    assert not written(one) & (topics | {"group measure", "group judge", "group tally"})
+    assert one == other or not written(one) & written(other)
+    assert all(_KAFKA_NAME.fullmatch(made.removeprefix("group ")) for made in written(one))
+
+
+@pytest.mark.parametrize("name", ["", "-a", "A", "a.b", "a_b", "a/b", "a b", "a\n", "ä", "a" * 41])
+def test_names_that_are_no_part_of_a_topic_are_refused(name: str) -> None:
+    """Empty, long, upper case, separators and control characters: none is the name of a run."""
+    assert RUN_NAME.fullmatch(name) is None
+
+
+def test_a_run_that_judges_others_features_has_their_measure_group() -> None:
+    """A run that measures anew fills its own topic by a group of its own; a run on its features names that group."""
+    own = run("slow", features=features_of("slow"), remeasures=True)
+    assert (own.names().features, own.names().measure_group) == ("features.slow", "measure.slow")
+    on_it = run("tight", features="features.slow")
+    assert (on_it.names().verdicts, on_it.names().measure_group) == ("verdicts.tight", "measure.slow")
+    assert (memory_store("features", "e"), memory_store("features.slow", "e")) == (
+        site_memory("e"),
+        "site-memory.e.slow",
+    )
+
+
+def test_only_the_live_run_asks_for_scores_first() -> None:
+    """A run asks on the topic of replays until it is live; the first run asks on the live one always."""
+    assert run("tight").names().requests == "score.requests.replay"
+    assert run("tight").names(is_live=True).requests == "score.requests"
+    assert run(LIVE).names().requests == "score.requests"
+
+
+def test_where_a_run_begins_and_whether_it_ends() -> None:
+    """A run reads pages where it measures anew, features otherwise; without a stop it follows."""
+    assert (run("a").source, run("a", remeasures=True).source) == ("features", "pages")
+    assert run("a").follows
+    assert not run("a", stop={"features": [1]}).follows
