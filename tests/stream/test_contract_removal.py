@@ -6,9 +6,9 @@ import contextlib
 
 import pytest
 
-from stream.errors import StreamError, UnknownTopic
+from stream.errors import Fenced, StreamError, UnknownTopic
 from stream.log import At, Change, Commit, Kept, Member
-from tests.stream.worlds import World, drain, patiently, record, settle, values
+from tests.stream.worlds import LEASE_MS, World, drain, patiently, record, settle, values
 
 
 def write_all(world: World) -> Member:
@@ -194,3 +194,23 @@ def test_a_changelog_stands_for_its_store(world: World) -> None:
     size = world.log.sizes(["state.s"])["state.s"]
     assert size.records >= 2
     assert size.bytes > 0
+
+
+def test_a_member_that_comes_back_too_late_is_fenced(world: World) -> None:
+    """A member whose lease ended while it stood still, and whose group was removed and made anew, commits nothing."""
+    if not world.turns_clock:
+        pytest.skip("sessions of Kafka end by the broker's clock")
+    write_all(world)
+    stopped = world.join("in", store="s", log=world.again())
+    settle([stopped], 2)
+    world.clock.turn(LEASE_MS + 1)
+    assert world.log.members("g") == []
+    world.log.remove(["out"], ["g"], ["s"])
+    world.topics("out", store="s")
+    fresh = world.join("in", name="fresh", store="s")
+    settle([fresh], 2)
+    with pytest.raises(Fenced):
+        stopped.commit(Commit([record("out", 0, "k", "late")], {At("in", 0): 1}, {0: [Change(b"late", b"v")]}))
+    fresh.commit(Commit(offsets={At("in", 0): 0}))
+    assert values(world.log.read("out", 0)) == []
+    assert list(world.log.scan_state("s", 0)) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stream.errors import StreamError
 from stream.log import At, Commit, Kept, Topic
 from tests.stream.worlds import NOON, World, drain, record, settle, values
 
@@ -103,6 +104,67 @@ def test_compaction_keeps_the_newest_of_each_key(expiring: World) -> None:
     assert (world.log.beginning("a"), world.log.end("a")) == ([3, 0], [6, 0])
     assert [(m.offset, m.value) for m in drain(world.join("a"), 3)] == found
     assert world.log.expire(world.clock.now_ms) == 0
+
+
+def test_what_is_needed_stays(expiring: World) -> None:
+    """Records from the needed offset of their partition on stay, too old or too many; those before it and others go."""
+    world = expiring
+    world.topics("old", "other", retention_ms=DAY_MS)
+    world.topics("many", retention_bytes=15_000)
+    for topic in ("old", "other", "many"):
+        world.log.append([record(topic, p, "k", f"{n}".ljust(10_000)) for n in range(4) for p in range(2)])
+    world.clock.turn(DAY_MS + 1)
+    needed = {"old": [1, 4], "many": [2, 0]}
+    world.log.expire(world.clock.now_ms, needed)
+    assert (world.log.beginning("old"), world.log.end("old")) == ([1, 4], [4, 4])
+    assert [int(v) for v in values(world.again().read("old", 0))] == [1, 2, 3]
+    assert world.log.beginning("many") == [2, 0]
+    assert world.log.beginning("other") == [4, 4]
+    world.log.expire(world.clock.now_ms, needed)
+    assert world.log.beginning("old") == [1, 4]
+
+
+def test_what_is_needed_no_more_goes_with_the_next_call(expiring: World) -> None:
+    """A call that does not name the topic, or a later offset, applies its own rules again."""
+    world = expiring
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
+    world.clock.turn(DAY_MS + 1)
+    assert world.log.expire(world.clock.now_ms, {"a": [0, 0]}) == 0
+    world.log.expire(world.clock.now_ms, {"a": [3, 0]})
+    assert values(world.log.read("a", 0)) == ["3"]
+    assert world.log.expire(world.clock.now_ms) == 2
+    assert values(world.log.read("a", 0)) == []
+
+
+def test_young_records_do_not_care_what_is_needed(expiring: World) -> None:
+    """Records below the needed offset stay as long as their topic says."""
+    world = expiring
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
+    assert world.log.expire(world.clock.now_ms, {"a": [4, 0]}) == 0
+    assert values(world.log.read("a", 0)) == ["0", "1", "2", "3"]
+
+
+def test_compaction_goes_on_below_and_above_what_is_needed(expiring: World) -> None:
+    """Only the newest record of each key stays, though the topic is named."""
+    world = expiring
+    world.topics("a", kept=Kept.COMPACT)
+    world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
+    world.log.expire(world.clock.now_ms, {"a": [1, 0]})
+    assert values(world.log.read("a", 0)) == ["3"]
+
+
+def test_needed_offsets_are_one_for_each_partition(world: World) -> None:
+    """Another number raises StreamError and removes nothing; a topic that is missing is passed over."""
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", "v")])
+    world.clock.turn(DAY_MS + 1)
+    with pytest.raises(StreamError, match="'a' has 2"):
+        world.log.expire(world.clock.now_ms, {"a": [0]})
+    assert values(world.log.read("a", 0)) == ["v"]
+    world.log.expire(world.clock.now_ms, {"nowhere": [0], "a": [0, 0]})
+    assert values(world.log.read("a", 0)) == ["v"]
 
 
 def test_tombstones_are_removed_later(expiring: World) -> None:

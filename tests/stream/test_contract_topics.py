@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from stream.errors import RecordTooLarge, TopicMismatch, UnknownTopic
-from stream.log import RECORD_CAP_BYTES, Topic
-from tests.stream.worlds import NOON, World, record, values
+from stream.errors import RecordTooLarge, StreamError, TopicMismatch, UnknownTopic
+from stream.log import RECORD_CAP_BYTES, At, Commit, Topic
+from tests.stream.worlds import NOON, World, drain, record, settle, values
 
 
 def test_created_topics_are_listed_with_their_partitions(world: World) -> None:
@@ -16,6 +16,23 @@ def test_created_topics_are_listed_with_their_partitions(world: World) -> None:
     world.topics("a", partitions=3)
     world.topics("a", partitions=3)
     assert world.again().topics() == {"a": 3}
+
+
+def test_a_topic_made_later_works_at_once_in_other_processes(world: World) -> None:
+    """Who has listed, read and written topics before finds one that another process makes: it reads, writes, joins."""
+    world.topics("a")
+    other = world.again()
+    other.append([record("a", 0, "k", "v")])
+    member = world.join("a", log=other)
+    drain(member, 1)
+    assert other.topics() == {"a": 2}
+    world.topics("later", "verdicts.run-1", store="tally.run-1")
+    other.append([record("later", 0, "k", "appended")])
+    member.commit(Commit([record("later", 1, "k", "committed")]))
+    assert [values(world.log.read("later", p)) for p in range(2)] == [["appended"], ["committed"]]
+    assert other.end("verdicts.run-1") == [0, 0]
+    late = world.join("later", group="late", store="tally.run-1", log=other)
+    assert sorted(values(drain(late, 2))) == ["appended", "committed"]
 
 
 def test_another_number_of_partitions_is_refused(world: World) -> None:
@@ -156,3 +173,67 @@ def test_offset_at_finds_the_first_record_of_a_time(world: World) -> None:
     assert values(world.log.read("a", 0, world.log.offset_at("a", NOON + 20)[0])) == ["2", "3", "4"]
     assert values(world.log.read("a", 0, world.log.offset_at("a", NOON - 1)[0])) == ["0", "1", "2", "3", "4"]
     assert world.log.offset_at("a", NOON + 41)[0] == world.log.end("a")[0]
+
+
+def test_offset_at_after_retention(world: World) -> None:
+    """A time before the first record that is kept gives the beginning; a topic that never had one gives its end."""
+    world.topics("a", "empty", retention_ms=1000)
+    world.log.append([record("a", 0, "k", str(n), timestamp_ms=NOON + n) for n in range(4)])
+    if world.expires:
+        world.log.expire(NOON + 1002)
+    assert world.log.offset_at("a", 0)[0] == world.log.beginning("a")[0]
+    assert world.log.offset_at("empty", NOON) == world.log.end("empty") == [0, 0]
+
+
+def test_a_group_begins_where_it_was_set_to(world: World) -> None:
+    """Offsets set before anyone joined: the group begins there, on every topic and partition, in any process."""
+    world.topics("in", "side")
+    world.log.append([record(topic, p, "k", str(n)) for topic in ("in", "side") for p in range(2) for n in range(4)])
+    at = world.log.offset_at("in", 0)
+    starts = [[m.offset for m in world.log.read("in", p)][2] for p in range(2)]
+    world.log.reset("judge.run", "in", starts)
+    assert world.again().committed("judge.run", "in") == starts
+    assert world.log.committed("judge.run", "side") == [None, None]
+    assert at == world.log.beginning("in")
+    member = world.join("in", "side", group="judge.run", log=world.again())
+    found = drain(member, 12)
+    assert [sorted(values(m for m in found if m.topic == topic)) for topic in ("in", "side")] == [
+        sorted(["2", "3"] * 2),
+        sorted(["0", "1", "2", "3"] * 2),
+    ]
+    assert sum(member.lag().values()) >= 12
+
+
+def test_a_group_set_to_the_end_reads_what_comes_then(world: World) -> None:
+    """Set to the end of an empty topic and of one with records, a group has no lag, and reads only what is new."""
+    world.topics("in")
+    world.log.append([record("in", 0, "k", "old")])
+    world.log.reset("g", "in", world.log.end("in"))
+    member = world.join("in")
+    settle([member], 2)
+    assert member.poll(0.3, 10, 1 << 20) == []
+    world.log.append([record("in", p, "k", "new") for p in range(2)])
+    assert values(drain(member, 2)) == ["new", "new"]
+
+
+def test_offsets_are_set_again_once_nobody_is_in_the_group(world: World) -> None:
+    """While a member lives reset raises StreamError and changes nothing; after it left the group begins anew."""
+    world.topics("in")
+    world.log.append([record("in", 0, "k", str(n)) for n in range(3)])
+    member = world.join("in", log=world.again())
+    drain(member, 3)
+    member.commit(Commit(offsets={At("in", 0): world.log.end("in")[0]}))
+    before = world.log.committed("g", "in")
+    with pytest.raises(StreamError, match="live members"):
+        world.log.reset("g", "in", [0, 0])
+    assert world.log.committed("g", "in") == before
+    member.close()
+    world.log.reset("g", "in", [world.log.beginning("in")[0], 0])
+    assert values(drain(world.join("in", name="next"), 3)) == ["0", "1", "2"]
+
+
+def test_as_many_offsets_as_partitions_are_set(world: World) -> None:
+    """Another number of offsets raises StreamError that says both."""
+    world.topics("in")
+    with pytest.raises(StreamError, match=r"2 partitions, 1 offset"):
+        world.log.reset("g", "in", [0])
