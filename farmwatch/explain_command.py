@@ -16,6 +16,7 @@ def explain(
     /,
     *,
     ruleset: Annotated[str | None, Parameter(help="Judge by this ruleset, not by the verdict in the log.")] = None,
+    run: Annotated[str, Parameter(help="By the ruleset and verdicts of this run; default: the one that is live.")] = "",
     url: Annotated[str | None, Parameter(help="URL at which a file is taken to stand; else unknown.")] = None,
     everything: Annotated[
         bool,
@@ -38,26 +39,32 @@ def explain(
     from farmwatch.explain_report import show
     from farmwatch.explaining import explain_file, explain_url
     from farmwatch.roles import load_configured_detector, load_configured_ruleset, tally_identity
+    from farmwatch.runs.live import in_force
     from filters.ruleset import load_ruleset
 
     config = common.load().config
-    rules = load_ruleset(ruleset) if ruleset else load_configured_ruleset(config)
+    asked = load_ruleset(ruleset) if ruleset else None
     is_url = "://" in page
     if is_url and url is not None:
         raise UsageError("--url is for a file of HTML; a page of the log has its own")
+    if run and not is_url:
+        raise UsageError("--run is for a page of the log: a file is judged by --ruleset, or by judge.ruleset")
     try:
         if is_url:
             with opened(config) as log:
+                rules = in_force(log, config, run)
                 found = explain_url(
                     log,
                     page,
-                    rules,
+                    asked or rules.ruleset,
                     config.measure,
-                    live=ruleset is None,
-                    configured=lambda: tally_identity(config),
+                    live=asked is None,
+                    configured=lambda: rules.run.detector or tally_identity(config),
+                    names=rules.names,
                 )
         else:
-            found = explain_file(Path(page), config, rules, load_configured_detector(config), url or "")
+            rules_of_file = asked or load_configured_ruleset(config)
+            found = explain_file(Path(page), config, rules_of_file, load_configured_detector(config), url or "")
     except UnusableUrl as error:
         raise UsageError(str(error)) from error
     shown = found.score if found.other_score is None else found.other_score.score

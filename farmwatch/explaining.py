@@ -26,6 +26,7 @@ from filters.workers import ExtractionPool
 from scoring.detector import Detector
 from stream.log import Log
 from stream.records import Features, Score, Verdict
+from stream.runs import LIVE, RunNames, names_of
 
 _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -33,6 +34,8 @@ _COMPRESSED = {
     b"\xfd7zXZ": "xz",
     b"BZh": "bzip2",
 }  # by the first bytes
+
+_FIRST_RUN = names_of(LIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +72,23 @@ class Explanation:
 
 
 def explain_url(
-    log: Log, url: str, ruleset: Ruleset, settings: MeasureSettings, *, live: bool, configured: Callable[[], str]
+    log: Log,
+    url: str,
+    ruleset: Ruleset,
+    settings: MeasureSettings,
+    *,
+    live: bool,
+    configured: Callable[[], str],
+    names: RunNames = _FIRST_RUN,
 ) -> Explanation:
     """Look a page up. `live` shows the verdict in the log where there is one; else the features are judged now.
 
-    `configured` names the configured detector: its score is chosen where there are several. Raises UnusableUrl,
-    NotFound; the latter says what is known of the page.
+    `names` are those of the run whose features and verdicts are looked at. `configured` names the detector in use: its
+    score is chosen where there are several. Raises UnusableUrl, NotFound; the latter says what is known of the page.
     """
-    found = find_page(log, url, settings.pages_per_site)
+    found = find_page(log, url, settings.pages_per_site, names.features)
     features = found.features
-    verdicts = verdicts_of(log, found)
+    verdicts = verdicts_of(log, found, names.verdicts)
     recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
     verdict = recorded or judge(features, ruleset)
     name, text = _text_scored(features, verdict, ruleset)

@@ -39,30 +39,35 @@ class _Visit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page's newest features; `earlier` are the offsets of the records that it was compared with, ascending."""
+    """A page's newest features; `earlier` are the offsets of the records that it was compared with, ascending.
+
+    `topic` is that of the features.
+    """
 
     features: Features
     partition: int
     offset: int
     earlier: Sequence[int]
+    topic: str = FEATURES
 
 
-def find_page(log: Log, url: str, pages_per_site: int) -> Found:
+def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) -> Found:
     """The newest features of a page, under any spelling of its URL. Raises UnusableUrl, NotFound; the latter says why.
 
-    `pages_per_site` is MEASURE's: it compared the page with no more pages of the site than that. Of the site's other
-    pages only the places in the log are held, not the texts.
+    `topic` is that of the features: a run may have measured its own. `pages_per_site` is MEASURE's: it compared the
+    page with no more pages of the site than that. Of the site's other pages only the places in the log are held, not
+    the texts.
     """
     site = site_of(url)
     topics = log.topics()
-    if FEATURES not in topics:
+    if topic not in topics:
         raise NotFound("the log has no topics yet: run `farmwatch up`")
-    partition = partition_of(site, topics[FEATURES])
+    partition = partition_of(site, topics[topic])
     spellings = _spellings(url)
     newest: dict[str, tuple[int, bytes]] = {}
     urls: dict[str, str] = {}
     visits: list[_Visit] = []
-    for offset, value in _values(log, FEATURES, partition, site):
+    for offset, value in _values(log, topic, partition, site):
         head = decode(_Head, value)
         urls[head.page_id] = head.url
         if head.page_id in spellings:
@@ -75,7 +80,7 @@ def find_page(log: Log, url: str, pages_per_site: int) -> Found:
         raise NotFound(_why_not(log, partition, site, spellings, normalise(url)) + _near(near))
     offset, value = newest[wanted]
     features = decode(Features, value)
-    return Found(features, partition, offset, _earlier(visits, features, offset, pages_per_site))
+    return Found(features, partition, offset, _earlier(visits, features, offset, pages_per_site), topic)
 
 
 def earlier_pages(log: Log, found: Found) -> Iterator[Features]:
@@ -83,14 +88,14 @@ def earlier_pages(log: Log, found: Found) -> Iterator[Features]:
     if not found.earlier:
         return
     wanted = set(found.earlier)
-    for message in log.read(FEATURES, found.partition, found.earlier[0], found.earlier[-1] + 1):
+    for message in log.read(found.topic, found.partition, found.earlier[0], found.earlier[-1] + 1):
         if message.offset in wanted and message.value:
             yield decode(Features, message.value)
 
 
-def verdicts_of(log: Log, found: Found) -> list[Verdict]:
-    """All verdicts on the page, on every fetch of it and by every ruleset, in the order of the log."""
-    values = _values(log, VERDICTS, found.partition, found.features.site)
+def verdicts_of(log: Log, found: Found, topic: str = VERDICTS) -> list[Verdict]:
+    """All verdicts of a run on the page, on every fetch of it and by every ruleset, in the order of the log."""
+    values = _values(log, topic, found.partition, found.features.site)
     verdicts = (decode(Verdict, value) for _, value in values)
     return [verdict for verdict in verdicts if verdict.page_id == found.features.page_id]
 

@@ -49,6 +49,7 @@ def rate(
     history: Annotated[
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
     ] = False,
+    run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
@@ -77,9 +78,9 @@ def rate(
     if history:
         from farmwatch.rate_history import show_history
 
-        return show_history(config, by.value if by else "", cut, json)
+        return show_history(config, by.value if by else "", cut, json, run=run)
     with opened(config) as log:
-        rows = read_sites(log)
+        rows = read_sites(log, run)
         if source:
             _require_source(source, rows)
         open_sites, waiting = _still_to_come(log, config)

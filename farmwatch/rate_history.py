@@ -14,8 +14,10 @@ from farmwatch.errors import Exit, UsageError
 from farmwatch.messages import counted, message, put_json, put_table
 from farmwatch.options import opened
 from farmwatch.rate_cuts import Cut
+from farmwatch.runs.named import run_named
 from scoring.rate_series import SERIES, series_of
 from scoring.site_rates import group_order
+from stream.control import Control
 from stream.log import Log
 from stream.records import RatePoint, decode
 from stream.topics import RATES
@@ -24,8 +26,13 @@ _DAYS_SHOWN = 7  # without --since
 _EARLY = timedelta(days=1)  # a point may have been appended a little before or after the time that it stands for
 
 
-def show_history(config: Config, by: str, cut: Cut, as_json: bool, clock: Callable[[], float] = time.time) -> Exit:
-    """Print the points of the series of `by` ("": all sites), oldest first. Raises UsageError for no such series."""
+def show_history(
+    config: Config, by: str, cut: Cut, as_json: bool, clock: Callable[[], float] = time.time, run: str = ""
+) -> Exit:
+    """Print the points of the series of `by` ("": all sites), oldest first; of one run where it is named.
+
+    Raises UsageError for no such series, NotFound for no such run.
+    """
     if by not in SERIES:
         names = ", ".join(name for name in SERIES if name)
         raise UsageError(f"--by {by}: series are kept of all sites, and of each {names}; leave --history out")
@@ -33,7 +40,10 @@ def show_history(config: Config, by: str, cut: Cut, as_json: bool, clock: Callab
         raise UsageError("--history: a kept series cannot be cut; use --by, or leave --history out")
     since = cut.since or datetime.fromtimestamp(clock(), UTC).date() - timedelta(days=_DAYS_SHOWN)
     with opened(config) as log:
-        points = [point for point in read_points(log, since, cut.until) if point.by == by]
+        if run:
+            run_named(Control(log), run)
+        kept = read_points(log, since, cut.until)
+        points = [point for point in kept if point.by == by and point.run == (run or point.run)]
     points.sort(key=lambda point: (group_order(point.group), *series_of(point), point.at))
     warnings = caveats(config, (point.detector for point in points))
     if as_json:

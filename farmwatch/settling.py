@@ -1,4 +1,4 @@
-"""Waiting until everything is at rest: the crawl at its end, and every record dealt with.
+"""Waiting until everything is at rest: the crawl at its end, and every record dealt with by the live run.
 
 The proof needs one look: take the ends of all topics, see that every group has passed them and that the frontier has
 nothing left, and take the ends again. If nothing was appended in between, nothing can move any more, because whatever a
@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from crawler.crawl_stage import FrontierCounts, frontier_left
 from farmwatch.config import Config
 from farmwatch.errors import NotSettled
-from farmwatch.flow import READS, lag_of
+from farmwatch.flow import Reads, lag_of, reads_of_live
+from farmwatch.runs.named import names_of_live
+from stream.control import Control
 from stream.log import Log
 from stream.topics import HITS, PAGES
 
 _LOOK_S = 0.2
-_READ = sorted({topic for topics in READS.values() for topic in topics})
 
 Ends = dict[str, list[int]]
 
@@ -49,17 +50,19 @@ def settle(
     Raises NotSettled after `timeout_s`, or at once when `still_running` says that nobody works on it any more.
     """
     deadline = monotonic() + timeout_s
-    passed = _Passed(log)
+    passed, control = _Passed(log), Control(log)
     before: Ends = {}
     while True:
-        ends = _ends(log)
+        control.refresh()
+        reads = reads_of_live(names_of_live(control))
+        ends = _ends(log, reads)
         frontier = None
         if ends and ends == before and sum(ends[HITS]) > 0:
             frontier = frontier_left(log, config.log.partitions)
-            if frontier.active == 0 and passed.all(ends) and _ends(log) == ends:
+            if frontier.active == 0 and passed.all(ends, reads) and _ends(log, reads) == ends:
                 return frontier
         before = ends
-        waiting = {group: lag_of(log, group) for group in READS} if ends else {}
+        waiting = {group: lag_of(log, group, reads) for group in reads} if ends else {}
         told(Progress(sum(ends.get(PAGES, ())), waiting, frontier))
         alive = still_running()
         if not alive or monotonic() > deadline:
@@ -77,8 +80,8 @@ class _Passed:
         self._log = log
         self._empty: set[tuple[str, int, int, int]] = set()  # topic, partition, from, to
 
-    def all(self, ends: Ends) -> bool:
-        return all(self._group(group, topic, ends[topic]) for group, topics in READS.items() for topic in topics)
+    def all(self, ends: Ends, reads: Reads) -> bool:
+        return all(self._group(group, topic, ends[topic]) for group, topics in reads.items() for topic in topics)
 
     def _group(self, group: str, topic: str, ends: list[int]) -> bool:
         committed, beginning = self._log.committed(group, topic), self._log.beginning(topic)
@@ -97,7 +100,7 @@ class _Passed:
         return True
 
 
-def _ends(log: Log) -> Ends:
+def _ends(log: Log, reads: Reads) -> Ends:
     """Topic -> ends of its partitions, for every topic that a stage reads; nothing before they exist."""
-    topics = log.topics()
-    return {topic: log.end(topic) for topic in _READ} if all(topic in topics for topic in _READ) else {}
+    there, read = log.topics(), sorted({topic for topics in reads.values() for topic in topics})
+    return {topic: log.end(topic) for topic in read} if all(topic in there for topic in read) else {}

@@ -26,6 +26,7 @@ def sites(
     verdict: Annotated[SiteVerdict | None, Parameter(help="Only sites with this verdict.")] = None,
     limit: Annotated[int, Parameter(help="Rows at most; 0 = all.")] = 100,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
+    run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
@@ -43,7 +44,7 @@ def sites(
         raise UsageError("--limit: 0 or more")
     config = common.load().config
     with opened(config) as log:
-        rows = [row for row in read_sites(log) if canaries or not is_canary(row.site)]
+        rows = [row for row in read_sites(log, run) if canaries or not is_canary(row.site)]
     found = [row for row in rows if verdict is None or row.verdict == verdict]
     shown = found[: limit or None]
     warnings = caveats(config, (row.detector for row in shown))

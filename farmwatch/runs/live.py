@@ -16,7 +16,7 @@ from farmwatch.canary_rounds import sent_last
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.role_names import Role
-from farmwatch.runs.named import FIRST, ever_live
+from farmwatch.runs.named import FIRST, ever_live, run_named
 from farmwatch.runs.run_rules import RunRules, live_now, rules_of
 from farmwatch.runs.who import operator
 from filters.epoch import feature_epoch
@@ -66,12 +66,15 @@ def first_rules(role: Role, log: Log, config: Config) -> RunRules:
     return live_now(Control(log)) or RunRules(FIRST)
 
 
-def in_force(log: Log, config: Config) -> RunRules:
+def in_force(log: Log, config: Config, run: str = "") -> RunRules:
     """The live run as a command that only looks sees it: as configured where no live stage has ever begun.
 
-    Raises BadRuleset, LogUnavailable.
+    Or another run, by its name. Raises NotFound for one that is not there, BadRuleset, LogUnavailable.
     """
-    live = live_now(Control(log))
+    control = Control(log)
+    if run:
+        return rules_of(control, run_named(control, run))
+    live = live_now(control)
     if live is not None:
         return live
     ruleset = roles.load_configured_ruleset(config)
