@@ -26,6 +26,7 @@ from collections import Counter
 import msgspec
 import xxhash
 
+from scoring.judged_page import JudgedPage
 from scoring.site_method import DECIDED, PageScore, SiteVerdict
 from stream.records import Hit, Score, SiteState, Verdict
 
@@ -132,7 +133,7 @@ class SiteTally(msgspec.Struct, array_like=True):
         if hit.fetched_at > 0:
             self.days = sorted({*self.days, hit.fetched_at // _DAY_MS})[-MAX_DAYS:]
 
-    def add_verdict(self, verdict: Verdict) -> None:
+    def add_verdict(self, verdict: Verdict | JudgedPage) -> None:
         """Put a page's verdict in its place: the newest fetch counts, the first article is the evidence."""
         self.ruleset, self.digest = verdict.ruleset, verdict.digest
         known = self.pages.get(verdict.page_id)
@@ -228,7 +229,7 @@ _ABSTAINED = TextFlag(None, None)
 _decoder = msgspec.msgpack.Decoder(SiteTally)
 
 
-def _first_article(known: FirstArticle | None, verdict: Verdict) -> FirstArticle | None:
+def _first_article(known: FirstArticle | None, verdict: Verdict | JudgedPage) -> FirstArticle | None:
     """The first fetch of a page that is an article, after one more verdict on the page.
 
     Of two rulesets the one that spoke last is right, and of one fetch the verdict that was given last.

@@ -15,6 +15,7 @@ import xxhash
 
 from scoring.canary import is_canary
 from scoring.errors import FoldFailed
+from scoring.judged_page import JudgedPage
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally, hit_key, stop_reason
@@ -22,7 +23,7 @@ from scoring.site_verdict import SprtParams
 from stream import topics
 from stream.batch import concerns_one_record
 from stream.log import Headers
-from stream.records import Decision, Hit, Score, Verdict, encode
+from stream.records import Decision, Hit, Score, encode
 from stream.runs import LIVE, RunNames, names_of
 from stream.stage import Context, Stage
 
@@ -81,7 +82,7 @@ class TallyStage(Stage):
         names = names or names_of(run)
         self._rows = names.sites
         self.store = names.tally_store
-        self.inputs = {topics.HITS: Hit, names.verdicts: Verdict, topics.SCORES: Score}
+        self.inputs = {topics.HITS: Hit, names.verdicts: JudgedPage, topics.SCORES: Score}
         self.heartbeat_input = topics.SCORES if decides else ""  # those on hits and verdicts have not gone all the way
         if not decides:
             self.background = (topics.SCORES,)
@@ -93,7 +94,7 @@ class TallyStage(Stage):
         del prepared  # nothing here is slow
         result = self._kind(record, ctx)
         run = (ctx.run if self._decides else "") or self.run
-        ruleset = record.ruleset if isinstance(record, Verdict) else ""
+        ruleset = "" if isinstance(record, Hit | Score) else record.ruleset
         ctx.meter.count("stage_records", run=run, ruleset=ruleset, stage=self.name, result=result)
         if result == "repeated_hit":
             return
@@ -141,25 +142,25 @@ class TallyStage(Stage):
         """The batch that had to be done record by record is through."""
         self._one_by_one = False
 
-    def _kind(self, record: Hit | Verdict | Score, ctx: Context) -> str:
+    def _kind(self, record: Hit | JudgedPage | Score, ctx: Context) -> str:
         """What the record is to the tally: the word for it in the metrics."""
         if isinstance(record, Hit):
             return "repeated_hit" if ctx.state.get(hit_key(record)) is not None else "hit"
-        if isinstance(record, Verdict):
-            return record.verdict
-        return "score" if record.detector == self._detector else "other_detector"
+        if isinstance(record, Score):
+            return "score" if record.detector == self._detector else "other_detector"
+        return record.verdict
 
     def _read(self, site: str, ctx: Context) -> _Site:
         return _Site(site, ctx.state.get(site.encode()), self._detector)
 
-    def _fold(self, record: Hit | Verdict | Score, site: _Site, ctx: Context) -> None:
+    def _fold(self, record: Hit | JudgedPage | Score, site: _Site, ctx: Context) -> None:
         site.headers = {**ctx.headers, "run": self.run}  # a score may have been asked for by another run
         if isinstance(record, Hit):
             site.tally.add_hit(record)
-        elif isinstance(record, Verdict):
-            site.tally.add_verdict(record)
-        else:
+        elif isinstance(record, Score):
             site.tally.add_score(record, self._detector)
+        else:
+            site.tally.add_verdict(record)
 
     def _settle(self, site: _Site, ctx: Context) -> None:
         """Judge the site, emit what is new, and store its tally."""
