@@ -2,7 +2,7 @@
 
 A score's key on its topic is `site digest:identity` (a site's name holds no space). Of the keys of one detector a
 64-bit digest each is kept, sorted, per partition. Two keys of n share a digest with a probability below n² / 2^65: of
-ten million one in 350,000, and what it would cost is one article that stays `unscored`.
+ten million one in 370,000, and what it would cost is one article that stays `unscored`.
 """
 
 from __future__ import annotations
