@@ -93,7 +93,15 @@ def many(folder: Path, partition: int) -> None:
     log.close()
 
 
-ROLES = {"count": count, "hold": hold, "fill": fill, "many": many}
+def remove(folder: Path) -> None:
+    """Remove a topic, a group and a store, and say so."""
+    log = EmbeddedLog(folder)
+    say("ready")
+    log.remove(["pairs"], ["g"], ["s"])
+    say("done")
+
+
+ROLES = {"remove": remove, "count": count, "hold": hold, "fill": fill, "many": many}
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))  # type: ignore[operator]
