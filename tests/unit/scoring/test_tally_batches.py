@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -21,9 +21,12 @@ from stream.embedded_log import EmbeddedLog
 from stream.log import Change, Commit, Log, Output, Topic
 from stream.loop import LoopSettings, StageLoop
 from stream.memory_log import MemoryLog
-from stream.metrics import Metrics
+from stream.memory_state import MemoryState
+from stream.metrics import Meter, Metrics
 from stream.records import Decision, Hit, Record, Score, SiteState, Verdict, decode, encode
 from stream.runs import names_of
+from stream.stage import Context
+from stream.state import KeyedState
 from stream.topics import DECISIONS, HITS, SCORES, SITES, VERDICTS, all_topics
 from tests.tally_desk import DETECTOR, SPRT, hit, page, score
 
@@ -59,7 +62,7 @@ def outputs(records: Iterable[Record], verdicts: str = VERDICTS) -> Iterator[Out
     """The records as they stand on their topics."""
     for record in records:
         topic = verdicts if isinstance(record, Verdict) else TOPIC_OF[type(record)]
-        yield Output(topic, 0, record.site.encode(), encode(record), {"run": "live"})
+        yield Output(topic, 0, record.site.encode(), encode(record), {"run": "live", "feature_epoch": "e"})
 
 
 def memory_log() -> MemoryLog:
@@ -94,7 +97,7 @@ def work(log: Log, stage: TallyStage, metrics: Metrics | None = None) -> None:
     """Let the stage read all that is there."""
     with loop_of(log, stage, metrics) as loop:
         idle = 0
-        while idle < 2:
+        while idle < 4:  # a batch that is rolled back is no commit either
             idle = 0 if loop.cycle(threading.Event()) else idle + 1
 
 
@@ -262,3 +265,46 @@ def test_a_replay_counts_scores_under_its_own_run() -> None:
     work(log, TallyStage(DETECTOR, SETTINGS, RUN, names=NAMES, decides=False), metrics)
     family = metrics.of("stage_records").collect()
     assert {s.labels["run"] for f in family for s in f.samples if s.value} == {RUN}
+
+
+def test_a_row_passes_on_what_its_last_record_carries() -> None:
+    """Rows come at the end of a batch and still carry the headers that travel, with the run that they are of."""
+    log = memory_log()
+    replayed(articles("a.example", 2), log)
+    assert {tuple(sorted(m.headers.items())) for m in log.read(NAMES.sites, 0)} == {
+        (("feature_epoch", "e"), ("run", RUN)),
+    }
+
+
+class Away(Exception):
+    """What passes."""
+
+    retriable = True
+
+
+def test_a_batch_that_is_rolled_back_is_folded_once() -> None:
+    """After its sites were judged the batch fails, and is done again: nothing of the first time is counted."""
+    records = articles("a.example") + articles("b.example", 2)
+    failures = [Away("once"), Away("twice")]
+
+    def canaries(contexts: Mapping[int, Context]) -> None:
+        if contexts[0].outputs and failures:
+            raise failures.pop()
+
+    log, metrics = memory_log(), Metrics()
+    log.append(list(outputs(records)))
+    work(log, TallyStage(DETECTOR, SETTINGS, canaries=canaries), metrics)
+    assert not failures
+    assert newest(log) == newest(in_batches(records, [1] * len(records)))
+    samples = [s for f in metrics.of("stage_records").collect() for s in f.samples if s.name.endswith("_total")]
+    assert sum(s.value for s in samples) == len(records)
+
+
+def test_what_is_lost_before_the_end_of_a_batch_is_not_judged() -> None:
+    """Records that were folded and then rolled back leave no row in the tick that follows."""
+    stage, state = TallyStage(DETECTOR, SETTINGS), KeyedState(MemoryState())
+    stage.process(page(1), None, Context(0, state, Meter(), 1))
+    stage.lost([0])
+    after = Context(0, KeyedState(MemoryState()), Meter(), 2)
+    stage.tick({0: after})
+    assert after.outputs == [] and after.state.changes() == []
