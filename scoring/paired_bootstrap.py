@@ -124,7 +124,7 @@ def _resampled(sums: Numbers, total: Numbers, resamples: int, rng: np.random.Gen
         rows, weights = _with_supposed(rows, total, sites), np.append(counts, [_WEIGHT] * len(_SUPPOSED))
         step = max(1, _CELLS // len(rows))
         for start in range(0, resamples, step):
-            yield rng.multinomial(sites, weights / weights.sum(), size=min(step, resamples - start)) @ rows
+            yield _summed(rng.multinomial(sites, weights / weights.sum(), size=min(step, resamples - start)), rows)
         return
     rows = _with_supposed(sums, total, sites)
     step = max(1, _CELLS // len(rows))
@@ -133,20 +133,26 @@ def _resampled(sums: Numbers, total: Numbers, resamples: int, rng: np.random.Gen
         drawn = rng.integers(0, 2 * sites + len(_SUPPOSED), size=(number, sites))  # halves of sites: two of each
         drawn = np.where(drawn < 2 * sites, drawn >> 1, drawn - sites)
         drawn += np.arange(number)[:, None] * len(rows)
-        yield np.bincount(drawn.ravel(), minlength=number * len(rows)).reshape(number, -1) @ rows
+        yield _summed(np.bincount(drawn.ravel(), minlength=number * len(rows)).reshape(number, -1), rows)
+
+
+def _summed(times: NDArray[np.int64], rows: Numbers) -> Numbers:
+    """Sums of rows that were drawn so many times; by columns, for which BLAS starts no threads on a busy machine."""
+    weights = times.astype(np.float64)
+    return np.stack([weights @ np.ascontiguousarray(column) for column in rows.T], axis=1)
 
 
 def _degrees(sums: Numbers, total: Numbers) -> float:
-    """Degrees of freedom of the variance of d, the supposed sites included; at least 1."""
+    """Degrees of freedom of the variance of d, between 1 and S - 1; S - 1 where no site moves it."""
     sites = len(sums)
-    rows = _with_supposed(sums, total, sites)
-    weights = np.append(np.ones(sites), [_WEIGHT] * len(_SUPPOSED))
-    part_a, whole_a, part_b, whole_b = weights @ rows
-    influence = (rows[:, 2] - part_b / whole_b * rows[:, 3]) / whole_b
-    influence = influence - (rows[:, 0] - part_a / whole_a * rows[:, 1]) / whole_a
-    kurtosis = float(weights.sum() * (weights @ influence**4)) / float(weights @ influence**2) ** 2
-    degrees = 2 * sites / max(kurtosis - 1, 1e-9)
-    return round(max(1.0, min(sites - 1.0, degrees)), 1)
+    part_a, whole_a, part_b, whole_b = total
+    influence = (sums[:, 2] - part_b / whole_b * sums[:, 3]) / whole_b
+    influence = influence - (sums[:, 0] - part_a / whole_a * sums[:, 1]) / whole_a
+    squares = float((influence**2).sum())
+    if not squares:
+        return max(1.0, sites - 1.0)
+    kurtosis = sites * float((influence**4).sum()) / squares**2
+    return round(max(1.0, min(sites - 1.0, 2 * sites / max(kurtosis - 1, 1e-9))), 1)
 
 
 def _corrected(

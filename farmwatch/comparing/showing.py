@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from farmwatch.comparing.comparer import condition, value_text
 from farmwatch.comparing.comparison import SITE_KINDS, Change, Comparison, FailedRule, Flip, points
 from farmwatch.messages import counted, one_line, put, put_table, put_wrapped
@@ -48,11 +50,19 @@ def _changes(found: Comparison) -> None:
         title=f"Shares, paired by site ({found.resamples} resamples, seed {found.seed})",
         less=("moved", "sites"),
     )
-    for change in found.changes:
-        if change.remark:
-            put_wrapped(f"{change.title}: {change.remark}", "  ")
+    for remark, titles in _remarks(found.changes).items():
+        put_wrapped(f"{', '.join(titles)}: {remark}", "  ")
     for name, side in (("A", found.a), ("B", found.b)):
         put_wrapped(f"{name} as `rate` has it: {one_line(side.estimate.text)}", "  ")
+
+
+def _remarks(changes: Sequence[Change]) -> dict[str, list[str]]:
+    """What must be known of shares -> their titles: each is said once."""
+    found: dict[str, list[str]] = {}
+    for change in changes:
+        for remark in filter(None, change.remark.split("; ")):
+            found.setdefault(remark, []).append(change.title)
+    return found
 
 
 def _cells(change: Change) -> tuple[str, str, str, str]:
@@ -103,13 +113,13 @@ def _sites(found: Comparison) -> None:
     (both, a_only), (b_only, neither) = found.sites.llm_table
     put("")
     put_table(
-        ("sites", *(f"{kind} in B" for kind in SITE_KINDS)),
+        ("A \\ B", *SITE_KINDS),
         [
-            (f"{kind} in A", *map(str, row))
+            (kind, *map(str, row))
             for kind, row in zip(SITE_KINDS, found.sites.counts, strict=True)
             if kind != "absent" or any(row)
         ],
-        title="Verdicts of sites",
+        title="Verdicts of sites: rows are A, columns B",
     )
     put_wrapped(
         f"classifiable in both: {both} llm in both, {a_only} in A only, {b_only} in B only, {neither} in neither", "  "

@@ -93,7 +93,7 @@ class PairedSites:
         groups = []
         for by, group in sorted(found, key=lambda key: (key[0] != "source", group_order(key[1]))):
             members = np.array(found[by, group])
-            unscored = [int(self._sums[run][members, _COLUMNS.index("unscored")].sum()) for run in (0, 1)]
+            unscored = self._sum(members, "unscored")
             groups.append(
                 GroupChange(
                     by=by,
@@ -109,6 +109,11 @@ class PairedSites:
                 )
             )
         return groups
+
+    def _sum(self, members: NDArray[np.int64], column: str) -> tuple[int, int]:
+        """Of these sites, in A and in B."""
+        a, b = (int(sums[members, _COLUMNS.index(column)].sum()) for sums in self._sums)
+        return a, b
 
     def _change(
         self, name: str, members: NDArray[np.int64], drawing: Drawing, errors: Errors | None, where: str
@@ -142,8 +147,23 @@ class PairedSites:
             b_whole=parts[3],
             sites=sites,
             moved=moved,
-            remark="; ".join(_remarks(parts, sites, moved, drawing.same)),
+            remark="; ".join(
+                [
+                    *_remarks(parts, sites, moved, drawing.same),
+                    *([] if name == "article_share" else self._unscored(members)),
+                ]
+            ),
         )
+
+    def _unscored(self, members: NDArray[np.int64]) -> list[str]:
+        """What no rate of these sites has in it yet, in words."""
+        unscored, articles = self._sum(members, "unscored"), self._sum(members, "articles")
+        if not any(unscored):
+            return []
+        counts = ", ".join(
+            f"{run} {without:,} of {whole:,}" for run, without, whole in zip("AB", unscored, articles, strict=True)
+        )
+        return [f"without the articles that have no score so far: {counts}"]
 
     def _paired_sums(self, name: str) -> Numbers:
         """Part and whole of each site under A, then under B."""

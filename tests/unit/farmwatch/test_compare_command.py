@@ -41,7 +41,7 @@ def test_the_tables_say_what_changed(farmwatch: Runner, two_runs: str) -> None:
     assert ran.code == 0
     assert "LLM sites of classifiable ones\t25.0%\t30.0%\t+5.0\t" in ran.out
     assert "article in A\t40\t20" in ran.out
-    assert "human in A\t1\t14\t0\t0\t0" in ran.out
+    assert "human\t1\t14\t0\t0\t0" in ran.out
     assert "min_tokens\t>= 50\t>= 100\t0 (0)\t20 (20)" in ran.out
     assert "in force in A and not in B: language" in ran.out
     assert "2 of 20 flips, seed 0" in ran.out

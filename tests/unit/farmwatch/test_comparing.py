@@ -218,6 +218,8 @@ def test_unscored_articles_are_told_and_never_counted(log: Log) -> None:
     rate = change(found, "site_rate")
     assert (rate.a, rate.b, rate.difference) == (1.0, None, None)
     assert "B has nothing to divide by" in rate.text
+    assert "without the articles that have no score so far: A 0 of 4, B 2 of 4" in rate.text
+    assert "no score" not in change(found, "article_share").text
 
 
 def test_pages_that_one_run_judged_stand_apart(log: Log) -> None:
