@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from filters.epoch import feature_epoch
     from filters.judge_stage import JudgeStage
     from filters.judging import judge, judge_and_text, scored_text
+    from filters.known_scores import KnownScores
     from filters.measure_stage import MeasureStage
     from filters.measurer import Measurer
     from filters.ruleset import Ruleset, load_ruleset, parse_ruleset, read_ruleset, shipped_rulesets
@@ -24,6 +25,7 @@ __all__ = [
     "ExtractionPool",
     "JudgeSettings",
     "JudgeStage",
+    "KnownScores",
     "MeasureSettings",
     "MeasureStage",
     "Measurer",
@@ -44,6 +46,7 @@ _MODULES = {
     "ExtractionPool": "workers",
     "JudgeSettings": "settings",
     "JudgeStage": "judge_stage",
+    "KnownScores": "known_scores",
     "MeasureSettings": "settings",
     "MeasureStage": "measure_stage",
     "Measurer": "measurer",
