@@ -64,8 +64,8 @@ def replay(
     Exit code 0 when it is done or was stopped by SIGTERM, 1 when the run was cancelled or removed, 130 after Ctrl-C.
     """
     from farmwatch.messages import start_logging
-    from farmwatch.roles import create_topics
     from farmwatch.runs.beginning import begin as begin_run
+    from farmwatch.runs.beginning import complete
     from farmwatch.runs.planning import Asked, plan
     from stream.control import Control
 
@@ -74,8 +74,7 @@ def replay(
     if not full_speed:
         os.nice(_NICE)
     with opened(config) as log:
-        if log.topics():
-            create_topics(log, config)
+        complete(log)
         planned = plan(log, Control(log), config, Asked(ruleset, detector, begin, end, name, why))
         run = begin_run(log, planned)
         _announce(planned, run, config)

@@ -20,9 +20,11 @@ DATA_ENV = "FARMWATCH_TEST_DATA"
 KILLS = (  # one after the other: brokers and processes that come up again want the machine for themselves
     "tests/faults/test_crawl_kills.py",
     "tests/faults/test_kills.py",
+    "tests/faults/test_replay_kills.py",
     "tests/stream/test_kafka_faults.py",
 )
 USES_LABELLED = (  # they run in one process, so that `labelled` is measured once
+    "tests/unit/farmwatch/test_replay.py",
     "tests/unit/farmwatch/test_rules_page.py",
     "tests/unit/filters/test_datatrove.py",
     "tests/unit/filters/test_dolma.py",

@@ -36,25 +36,8 @@ from stream.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORE
 PARTITIONS = 3
 DETECTOR = "fake/1"
 OTHER_DETECTOR = "fake/2"
-_WORDS = [
-    "the",
-    "river",
-    "rose",
-    "over",
-    "night",
-    "and",
-    "nobody",
-    "slept",
-    "until",
-    "noon",
-    "when",
-    "it",
-    "had",
-    "gone",
-    "down",
-    "again",
-]
-EPOCH = "e" * 12
+_TEXT = "the river rose over night and nobody slept until noon when it had gone down again"
+_WORDS = _TEXT.split()
 
 
 def rules(least: int) -> Ruleset:
@@ -105,11 +88,13 @@ def output(topic: str, record: Record, key: str = "", **headers: str) -> Output:
 class LiveWorld:
     """A log with a live run by `rules(least)`, fully caught up; its crawl is over unless `feed` adds to it."""
 
-    def __init__(self, log: Log, config: Config, *, least: int = 20, epoch: str | None = None) -> None:
+    def __init__(
+        self, log: Log, config: Config, *, least: int = 20, epoch: str | None = None, ruleset: Ruleset | None = None
+    ) -> None:
         """Create the topics and the row of the live run."""
         self.log = log
         self.config = config
-        self.ruleset = rules(least)
+        self.ruleset = ruleset or rules(least)
         self.metrics = Metrics()
         self.epoch = epoch or feature_epoch(config.measure)
         log.create(all_topics(PARTITIONS, feature_epoch(config.measure)))

@@ -20,7 +20,7 @@ from stream.clock import Clock, wall_ms
 from stream.control import Control
 from stream.log import Kept, Log, Topic
 from stream.runs import Run, State, memory_store
-from stream.topics import FEATURES, SCORES, SITES, VERDICTS, all_topics
+from stream.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 
 
 def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
@@ -51,6 +51,13 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
     row = change(log, decide)
     assert row is not None
     return row
+
+
+def complete(log: Log) -> None:
+    """Create the topics of runs that a log of an earlier version has not, with the partitions that it has."""
+    partitions = log.topics().get(FEATURES)
+    if partitions is not None:
+        log.create([topic for topic in all_topics(partitions, "") if topic.name in (CONTROL, REPLAY_REQUESTS)])
 
 
 def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:

@@ -55,8 +55,8 @@ class BoundedMember:
         self._given: dict[At, int] = {}  # position behind what was given to the loop
         self._done: set[int] = set()
         self._held: set[int] | None = set()  # partitions that the loop holds back; None = all
-        self._looked_s = -_LOOK_S
-        self._kept_s = 0.0
+        self._looked_s = self._asked_s = float("-inf")
+        self._kept_s = float("-inf")
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         """See `Member.poll`. While live is behind it gives nothing, and waits in place of working."""
@@ -64,6 +64,8 @@ class BoundedMember:
             self._keep_alive()
             return []
         idle = bool(self._stops) and self._done >= self._owned.keys()
+        if idle and self._owned and self._held is not None and self._is_over():
+            return []
         messages = self._member.poll(min(timeout_s, _LOOK_S) if idle else timeout_s, max_records, max_bytes)
         self._follow_assignment()
         given = [message for message in messages if self._is_within(message)]
@@ -149,6 +151,7 @@ class BoundedMember:
         done = set(self._owned) - open_ones
         if done != self._done:
             self._done = done
+            self._asked_s = float("-inf")
             self._let()
 
     def _is_open(self, at: At, offset: int) -> bool:
@@ -175,8 +178,19 @@ class BoundedMember:
         }
         if passed:
             self.commit(Commit(offsets=passed))
-        if self._done >= self._owned.keys() and reached(self._log, self._group, self._stops):
+        if self._done >= self._owned.keys():
+            self._is_over()
+
+    def _is_over(self) -> bool:
+        """Tell it where the whole group is at its stops."""
+        now = self._monotonic()
+        if now - self._asked_s < _LOOK_S:
+            return False
+        self._asked_s = now
+        over = reached(self._log, self._group, self._stops)
+        if over:
             self._at_end()
+        return over
 
     def _is_gap(self, at: At, offset: int) -> bool:
         """No record from here to the stop. What was given and is not committed would be found, so nobody looks then."""

@@ -6,17 +6,19 @@ something else than this configuration measures, so nothing that is judged by th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from farmwatch.errors import NotFound
 from farmwatch.runs.offsets import between, first_record, last_record
-from farmwatch.runs.window import Window, is_empty, kept, offsets_of
+from farmwatch.runs.window import Window, is_empty, kept, offsets_of, stops_of
+from farmwatch.spans import moment
 from stream.log import Log, Message
 from stream.records import Features, decode
 from stream.runs import Run, State
 from stream.topics import FEATURES, PAGES
 
+NO_RUNS: Mapping[str, Run] = {}
 _SPREAD = 16  # records looked at between the first and the last of each partition
 
 
@@ -39,16 +41,23 @@ class Source:
         return self.topic == PAGES
 
 
-def choose_source(log: Log, window: Window, epoch: str, candidates: Sequence[str]) -> Source:
+def choose_source(
+    log: Log, window: Window, epoch: str, candidates: Sequence[str], runs: Mapping[str, Run] = NO_RUNS
+) -> Source:
     """The first of `candidates`, topics of features, whose window is of the feature epoch `epoch`; else pages.
 
-    Epochs are looked up in samples: first and last record of each partition, and some in between.
+    `runs` say which of the topics a run has measured anew. Epochs are looked up in samples: first and last record of
+    each partition, and some in between.
     Raises NothingToReplay, OutsideRetention.
     """
     said = []
     there = log.topics()
     for topic in [topic for topic in candidates if topic in there]:
-        start, stop = offsets_of(log, topic, window)
+        measured_by = next((run for run in runs.values() if run.remeasures and run.features == topic), None)
+        if measured_by is not None and not _can_cut(measured_by, window):
+            said.append(f"{topic} was measured anew up to {moment(measured_by.ended_at)}: no time before can cut it")
+            continue
+        start, stop = _cut(log, topic, window, measured_by)
         epochs = {_epoch(message) for message in samples(log, topic, start, stop)}
         if not epochs:
             said.append(f"{topic} has none in the window")
@@ -64,8 +73,28 @@ def choose_source(log: Log, window: Window, epoch: str, candidates: Sequence[str
     start, stop = offsets_of(log, PAGES, window) if PAGES in there else ([], [])
     if is_empty(start, stop):
         spans = "; ".join(kept(log, topic).text for topic in (*dict.fromkeys(candidates), PAGES))
-        raise NothingToReplay(f"nothing to replay in the window {window.text}: {spans}")
+        raise NothingToReplay(f"nothing to replay in the window {window.text}: {why}; {spans}")
     return Source(PAGES, start, stop, why)
+
+
+def _can_cut(measured_by: Run, window: Window) -> bool:
+    """Whether a window can be found in features that a run has measured anew: they stand at the time of that.
+
+    It can where the window is that of the run, or begins with the earliest and ends after.
+    """
+    if measured_by.state == State.RUNNING and not measured_by.ended_at:
+        return False
+    if window.of is not None and window.of.name == measured_by.name:
+        return True
+    return not window.from_at and (window.follows or window.to_at > measured_by.ended_at)
+
+
+def _cut(log: Log, topic: str, window: Window, measured_by: Run | None) -> tuple[list[int], list[int]]:
+    if measured_by is None or window.of is None or window.of.name != measured_by.name:
+        return offsets_of(log, topic, window)
+    if window.to_at != measured_by.to_at:
+        return log.beginning(topic), stops_of(log, topic, window)
+    return log.beginning(topic), log.offset_at(topic, measured_by.ended_at)
 
 
 def candidates(window: Window, live: Run | None) -> list[str]:

@@ -1,0 +1,237 @@
+"""A member with stops: what it gives, when it is at the end, and that it leaves the rest alone."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farmwatch.runs.bounded import BoundedMember
+from farmwatch.runs.offsets import between, done_by, first_record, lag_on, last_record, reached
+from stream.embedded_log import EmbeddedLog
+from stream.heartbeat import HEADER
+from stream.log import At, Commit, Kept, Log, Message, Output, Topic
+from stream.memory_log import MemoryLog
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    """A log with two topics of two partitions."""
+    made: Log = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    made.create([Topic("a", 2), Topic("b", 2)])
+    yield made
+    made.close()
+
+
+def put(log: Log, topic: str, partition: int, count: int) -> None:
+    """Append so many records."""
+    log.append([Output(topic, partition, b"k", b"v") for _ in range(count)])
+
+
+def join(
+    log: Log, stops: dict[str, list[int]], at_end: Callable[[], None] = lambda: None, name: str = "m"
+) -> BoundedMember:
+    """A bounded member of the group g on both topics."""
+    return BoundedMember(log.join("g", ["a", "b"], member=name), log, "g", ["a", "b"], stops, at_end=at_end)
+
+
+def work(member: BoundedMember, ended: threading.Event, rounds: int = 200) -> list[Message]:
+    """Read and commit batch by batch until the end is told."""
+    found: list[Message] = []
+    for _ in range(rounds):
+        if ended.is_set():
+            return found
+        batch = member.poll(0.05, 3, 1 << 20)
+        if batch:
+            member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
+        found += batch
+    raise AssertionError("the end was never told")
+
+
+def test_nothing_at_or_beyond_the_stops_is_given(log: Log) -> None:
+    """What lies below the stops comes, each record once; the rest stays, and the offsets end at the stops."""
+    for topic in ("a", "b"):
+        for partition in (0, 1):
+            put(log, topic, partition, 10)
+    ended = threading.Event()
+    member = join(log, {"a": [4, 7], "b": [0, 10]}, ended.set)
+    found = work(member, ended)
+    member.close()
+    assert sorted((m.topic, m.partition, m.offset) for m in found) == [
+        *(("a", 0, n) for n in range(4)),
+        *(("a", 1, n) for n in range(7)),
+        *(("b", 1, n) for n in range(10)),
+    ]
+    assert done_by(log, "g", "a") == [4, 7]
+    assert done_by(log, "g", "b") == [0, 10]
+
+
+def test_empty_partitions_are_at_their_end(log: Log) -> None:
+    """A log without a record is done at once."""
+    ended = threading.Event()
+    member = join(log, {"a": [0, 0], "b": [0, 0]}, ended.set)
+    assert work(member, ended) == []
+    member.close()
+
+
+def test_a_gap_before_the_stop_is_passed(tmp_path: Path) -> None:
+    """Where compaction left nothing between the last record and the stop, the stop is committed all the same."""
+    log = EmbeddedLog(tmp_path / "log", clock=lambda: 1)
+    log.create([Topic("a", 2, Kept.COMPACT), Topic("b", 2)])
+    log.append([Output("a", 0, b"same", b"%d" % n, timestamp_ms=1) for n in range(5)])
+    log.append([Output("a", 0, b"gone", None, timestamp_ms=1), Output("a", 0, b"last", b"v", timestamp_ms=1)])
+    log.expire(400 * 86_400_000)
+    assert [m.offset for m in log.read("a", 0)] == [4, 6]
+    ended = threading.Event()
+    member = join(log, {"a": [6, 0], "b": [0, 0]}, ended.set)
+    assert [m.offset for m in work(member, ended)] == [4]
+    member.close()
+    assert reached(log, "g", {"a": [6, 0]})
+    log.close()
+
+
+def test_what_is_given_and_not_committed_holds_up_the_end(log: Log) -> None:
+    """The end is told when the offsets are committed, not when the records were read; a rewind brings them again."""
+    put(log, "a", 0, 3)
+    ended = threading.Event()
+    member = join(log, {"a": [3, 0], "b": [0, 0]}, ended.set)
+    first: list[Message] = []
+    while len(first) < 3:
+        first += member.poll(0.05, 3, 1 << 20)
+    for _ in range(10):
+        assert member.poll(0.05, 3, 1 << 20) == []
+    assert not ended.is_set()
+    member.rewind()
+    assert [m.offset for m in work(member, ended)] == [0, 1, 2]
+    member.close()
+
+
+def test_the_end_is_that_of_the_whole_group(log: Log) -> None:
+    """A member that has done its part waits for the other's, whoever brings the offsets there."""
+    put(log, "a", 0, 3)
+    put(log, "a", 1, 3)
+    stops = {"a": [3, 3], "b": [0, 0]}
+    one_ended, other_ended = threading.Event(), threading.Event()
+    one, other = join(log, stops, one_ended.set, "one"), join(log, stops, other_ended.set, "other")
+    while not (one.assignment() and other.assignment()):
+        one.pause()
+        other.pause()
+        one.poll(0.02, 1, 1)
+        other.poll(0.02, 1, 1)
+    one.resume()
+    other.resume()
+    for _ in range(20):
+        batch = one.poll(0.05, 3, 1 << 20)
+        if batch:
+            one.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
+    assert not one_ended.is_set()
+    work(other, other_ended)
+    work(one, one_ended)
+    one.close()
+    other.close()
+
+
+def test_without_stops_there_is_no_end(log: Log) -> None:
+    """A run that follows gives what comes, and never ends by itself."""
+    put(log, "a", 0, 2)
+    ended = threading.Event()
+    member = join(log, {}, ended.set)
+    found: list[Message] = []
+    while len(found) < 2:
+        found += member.poll(0.05, 3, 1 << 20)
+    put(log, "a", 0, 1)
+    while len(found) < 3:
+        found += member.poll(0.05, 3, 1 << 20)
+    assert not ended.is_set()
+    member.close()
+
+
+def test_lag_ends_at_the_stops(log: Log) -> None:
+    """Records beyond the stops are not waited for, so a replay that is done is not behind."""
+    put(log, "a", 0, 10)
+    ended = threading.Event()
+    member = join(log, {"a": [4, 0], "b": [0, 0]}, ended.set)
+    while not member.assignment():
+        member.pause()
+        member.poll(0.02, 1, 1)
+    member.resume()
+    assert sum(member.lag().values()) == 4
+    work(member, ended)
+    assert sum(member.lag().values()) == 0
+    member.close()
+
+
+def test_the_loop_holds_back_what_it_wants(log: Log) -> None:
+    """What the loop paused stays paused while the member holds what is done, and comes after a resume."""
+    put(log, "a", 0, 2)
+    ended = threading.Event()
+    member = join(log, {"a": [2, 0], "b": [0, 0]}, ended.set)
+    member.pause()
+    for _ in range(5):
+        assert member.poll(0.05, 3, 1 << 20) == []
+    member.resume()
+    assert len(work(member, ended)) == 2
+    member.close()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 12), min_size=4, max_size=4),
+    cuts=st.lists(st.integers(0, 12), min_size=4, max_size=4),
+    rewinds=st.sets(st.integers(0, 8)),
+)
+def test_each_record_below_the_stops_is_committed_once(sizes: list[int], cuts: list[int], rewinds: set[int]) -> None:
+    """Whatever is rolled back on the way: the records that are committed are those below the stops, each once."""
+    log = MemoryLog()
+    log.create([Topic("a", 2), Topic("b", 2)])
+    places = [At("a", 0), At("a", 1), At("b", 0), At("b", 1)]
+    stops: dict[str, list[int]] = {"a": [], "b": []}
+    for at, count, cut in zip(places, sizes, cuts, strict=True):
+        if count:
+            put(log, at.topic, at.partition, count)
+        stops[at.topic].append(min(count, cut))
+    ended = threading.Event()
+    seconds = itertools.count()
+    joined = log.join("g", ["a", "b"], member="m")
+    member = BoundedMember(
+        joined, log, "g", ["a", "b"], stops, at_end=ended.set, monotonic=lambda: float(next(seconds))
+    )
+    committed: list[tuple[At, int]] = []
+    for number in range(300):
+        if ended.is_set():
+            break
+        batch = member.poll(0.0, 4, 1 << 20)
+        if batch and number in rewinds:
+            member.rewind()
+        elif batch:
+            member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
+            committed += [(At(m.topic, m.partition), m.offset) for m in batch]
+    assert ended.is_set()
+    member.close()
+    assert sorted(committed) == sorted((at, n) for at in places for n in range(stops[at.topic][at.partition]))
+
+
+def test_offsets_are_summed_over_partitions(log: Log) -> None:
+    """Lag counts from the committed offset, or the beginning; nothing is negative."""
+    put(log, "a", 0, 5)
+    put(log, "a", 1, 2)
+    assert lag_on(log, "g", "a") == 7
+    log.reset("g", "a", [4, 2])
+    assert lag_on(log, "g", "a") == 1
+    assert between([3, 0], [1, 2]) == 2
+
+
+def test_first_and_last_record_pass_heartbeats(log: Log) -> None:
+    """A heartbeat and a tombstone are no records."""
+    beat = Output("a", 0, b"heartbeat", b"", {HEADER: "1"})
+    log.append([beat, Output("a", 0, b"x", b"1"), Output("a", 0, b"y", b"2"), beat, Output("a", 0, b"z", None)])
+    first, last = first_record(log, "a", 0, 0, 5), last_record(log, "a", 0, 0, 5)
+    assert first is not None and first.key == b"x"
+    assert last is not None and last.key == b"y"
+    assert first_record(log, "a", 0, 3, 5) is None
+    assert last_record(log, "a", 0, 3, 5) is None

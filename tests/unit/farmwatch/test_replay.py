@@ -1,0 +1,358 @@
+"""A replay says what live would have said, once and only once, and leaves live alone; on both logs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import zstandard
+
+from crawler.urls import page_id
+from farmwatch.errors import UsageError
+from farmwatch.labelled import LabelledPage
+from farmwatch.runs.beginning import begin, cancel
+from farmwatch.runs.engine import Ending, Standing
+from farmwatch.runs.overview import counts_of, rows_of
+from farmwatch.runs.phases import is_done, phases_of, progress_of
+from farmwatch.runs.planning import Asked, plan
+from farmwatch.runs.stages import stage_of
+from filters.measure_stage import MeasureStage
+from filters.ruleset import Ruleset, load_ruleset
+from stream.control import Control, exclusive
+from stream.embedded_log import EmbeddedLog
+from stream.log import Log
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import Features, Hit, Page, Verdict
+from stream.runs import Alias, Run, State
+from stream.topics import HITS, PAGES, REPLAY_REQUESTS
+from tests.front_door import article_html
+from tests.replay_world import (
+    OTHER_DETECTOR,
+    PARTITIONS,
+    LiveWorld,
+    config_of,
+    features_of_pages,
+    output,
+    write_rules,
+)
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    """A fresh log."""
+    made: Log = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def world(log: Log, tmp_path: Path) -> LiveWorld:
+    """A log on which live judged 200 pages of 8 sites by `rules(20)`, all texts scored."""
+    made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+    made.feed(features_of_pages(8, 25, made.epoch))
+    made.carry_on()
+    return made
+
+
+def live_under(log: Log, folder: Path, least: int) -> LiveWorld:
+    """What live would have come to under another ruleset, on a log of its own with the same pages and scores."""
+    made = LiveWorld(log, config_of(f"sqlite:{folder / 'log'}"), least=least)
+    made.feed(features_of_pages(8, 25, made.epoch))
+    made.carry_on()
+    return made
+
+
+def later_pages(world: LiveWorld) -> list[Features]:
+    """Pages of the same sites that were not there before."""
+    more = features_of_pages(8, 5, world.epoch, seed=2)
+    return [msgspec.structs.replace(page, id=f"n{page.id}", page_id=f"n{page.page_id}") for page in more]
+
+
+def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld, tmp_path: Path) -> None:
+    """Every verdict, in its order, and every site's row are those of live; nothing of live has moved."""
+    before = world.live_traces()
+    counted = world.metrics.registry.get_sample_value("farmwatch_page_verdicts_total")
+    assert world.replay(ruleset=write_rules(tmp_path, 20), name="same") is Ending.DONE
+    assert world.outcome("same") == world.outcome()
+    assert world.live_traces() == before
+    assert world.metrics.registry.get_sample_value("farmwatch_page_verdicts_total") == counted
+    assert world.score(topics=[REPLAY_REQUESTS]) == 0
+
+
+@pytest.mark.parametrize("least", [5, 60])
+def test_a_replay_equals_what_live_would_have_said(world: LiveWorld, tmp_path: Path, least: int) -> None:
+    """Under a looser and a stricter ruleset: once the missing scores are in, verdicts and rows are live's under it."""
+    name = f"other-{least}"
+    assert world.replay(ruleset=write_rules(tmp_path, least), name=name) is Ending.DONE
+    world.score()
+    assert world.replay(name=name) is Ending.DONE
+    expected = live_under(MemoryLog(), tmp_path, least)
+    verdicts, rows = world.outcome(name)
+    expected_verdicts, expected_rows = expected.outcome()
+    assert [without_name(verdict) for verdict in verdicts] == [without_name(verdict) for verdict in expected_verdicts]
+    assert rows == expected_rows
+
+
+def without_name(verdict: Verdict) -> Verdict:
+    return msgspec.structs.replace(verdict, ruleset="")
+
+
+def test_missing_scores_are_unscored_and_asked_for_once(world: LiveWorld, tmp_path: Path) -> None:
+    """Texts that only the new ruleset keeps are requested once each, count as unscored, and are scored later."""
+    world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
+    counts = counts_of(rows_of(world.log, "sites.loose"))
+    assert counts.pages > 0
+    assert counts.unscored > 0
+    asked = world.score(topics=[REPLAY_REQUESTS])
+    assert 0 < asked <= counts.unscored
+    world.replay(name="loose")
+    assert counts_of(rows_of(world.log, "sites.loose")).unscored == 0
+    assert world.score(topics=[REPLAY_REQUESTS]) == 0
+
+
+def test_a_change_of_the_detector_is_a_replay(world: LiveWorld) -> None:
+    """Under another detector's identity its scores make the rows, and none is asked for again."""
+    assert world.replay(detector=OTHER_DETECTOR, name="detector") is Ending.DONE
+    assert world.row("detector").digest == world.ruleset.digest
+    assert {row.detector for row in world.outcome("detector")[1].values()} == {OTHER_DETECTOR}
+    assert counts_of(rows_of(world.log, "sites.detector")).unscored == 0
+
+
+def test_a_stopped_replay_is_gone_on_with(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped in between, however often, and begun again by its name alone, it ends as an undisturbed one."""
+    file = write_rules(tmp_path, 5)
+    world.replay(ruleset=file, name="whole")
+    monkeypatch.setattr("farmwatch.runs.stages._RECORDS", 2)
+    monkeypatch.setattr("farmwatch.runs.engine._LOOK_S", 0.005)
+    run, ruleset = world.begin(ruleset=file, name="cut")
+    endings = []
+    for turn in range(20):
+        stop = threading.Event()
+        threading.Timer(0.02 * (turn + 1), stop.set).start()
+        endings.append(world.carry_out(run, ruleset, stop=stop))
+        if endings[-1] is Ending.DONE:
+            break
+        assert world.row("cut").state == State.RUNNING
+        run, ruleset = world.begin(name="cut")
+    assert endings[0] is Ending.STOPPED
+    assert endings[-1] is Ending.DONE
+    assert world.outcome("cut") == world.outcome("whole")
+
+
+def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld, tmp_path: Path) -> None:
+    """Three runs side by side end as each would alone."""
+    begun = {f"r{least}": world.begin(ruleset=write_rules(tmp_path, least), name=f"r{least}") for least in (5, 20, 60)}
+    together(world, *begun.values())
+    assert world.outcome("r20") == world.outcome()
+    for least in (5, 60):
+        world.replay(ruleset=write_rules(tmp_path, least), name=f"alone-{least}")
+        assert world.outcome(f"r{least}")[0] == world.outcome(f"alone-{least}")[0]
+
+
+def together(world: LiveWorld, *begun: tuple[Run, Ruleset]) -> None:
+    """Carry runs out in threads; each must end as done."""
+    endings: list[Ending] = []
+
+    def work(run: Run, ruleset: Ruleset, member: str) -> None:
+        endings.append(world.carry_out(run, ruleset, member=member))
+
+    threads = [threading.Thread(target=work, args=(*given, f"m{number}")) for number, given in enumerate(begun)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert endings == [Ending.DONE] * len(begun)
+
+
+def test_several_processes_share_a_run(world: LiveWorld, tmp_path: Path) -> None:
+    """Two members of one run judge each page once between them."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="shared")
+    together(world, (run, ruleset), (run, ruleset))
+    assert world.outcome("shared") == world.outcome()
+
+
+def test_a_cancelled_run_ends_by_itself(world: LiveWorld, tmp_path: Path) -> None:
+    """One that follows ends when its row says that it was cancelled, and its row stays so."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 5), end="follow", name="follower")
+    endings = []
+    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)))
+    thread.start()
+    cancel(world.log, "follower")
+    thread.join(20)
+    assert endings == [Ending.CANCELLED]
+    assert world.row("follower").state == State.CANCELLED
+    with pytest.raises(UsageError, match="nothing to cancel"):
+        cancel(world.log, "follower")
+
+
+def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, tmp_path: Path) -> None:
+    """Pages that are measured while it follows are judged by it too, and it ends when it becomes live."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), end="follow", name="follower")
+    endings = []
+    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)))
+    thread.start()
+    world.feed(later_pages(world))
+    world.carry_on()
+    until = time.monotonic() + 20
+    while world.outcome("follower") != world.outcome() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert world.outcome("follower") == world.outcome()
+    assert thread.is_alive()
+    with exclusive(world.log) as writer:
+        writer.put(Alias(run="follower", before="live"))
+    thread.join(20)
+    assert endings == [Ending.LIVE]
+
+
+def test_what_comes_after_the_begin_is_left_out(world: LiveWorld, tmp_path: Path) -> None:
+    """A bounded run judges what was there when it was planned, whatever live appends meanwhile."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="bounded")
+    expected = world.outcome()
+    world.feed(later_pages(world))
+    assert world.carry_out(run, ruleset) is Ending.DONE
+    assert world.outcome("bounded") == expected
+    world.carry_on()
+    assert world.outcome("bounded")[0] != world.outcome()[0]
+
+
+def test_progress_ends_at_the_whole(world: LiveWorld, tmp_path: Path) -> None:
+    """What is done grows to what is expected; the metrics of the process carry the run's name."""
+    metrics = Metrics()
+    told: list[Standing] = []
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="counted")
+    assert progress_of(world.log, run).done == 0
+    assert not is_done(world.log, run)
+    world.carry_out(run, ruleset, metrics=metrics, told=told.append)
+    progress = progress_of(world.log, world.row("counted"))
+    assert progress.done == progress.total
+    assert progress.share == 1.0
+    assert told[-1].progress.done == progress.total
+    value = metrics.registry.get_sample_value
+    assert value("farmwatch_replay_records_total", {"run": "counted", "phase": "judge"}) == 200 + PARTITIONS
+    labels = {"run": "counted", "ruleset": "rules-20", "verdict": "article"}
+    articles = sum(verdict.verdict == "article" for verdict in world.outcome()[0])
+    assert value("farmwatch_page_verdicts_total", labels) == articles
+
+
+def test_a_removed_run_is_told(world: LiveWorld, tmp_path: Path) -> None:
+    """A process whose run's row is gone ends, and says so."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 5), end="follow", name="gone")
+    endings = []
+    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)))
+    thread.start()
+    with exclusive(world.log) as writer:
+        writer.forget("gone")
+    thread.join(20)
+    assert endings == [Ending.REMOVED]
+
+
+def test_two_that_begin_one_name_are_told_apart(world: LiveWorld, tmp_path: Path) -> None:
+    """Of two plans of one name the second is refused, and the first stands."""
+    asked = Asked(ruleset=write_rules(tmp_path, 5), name="once")
+    plans = [plan(world.log, Control(world.log), world.config, asked) for _ in range(2)]
+    begin(world.log, plans[0])
+    with pytest.raises(UsageError, match="another process has begun a run once"):
+        begin(world.log, plans[1])
+
+
+def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld, tmp_path: Path) -> None:
+    """TALLY of a run tells CRAWL nothing, and neither stage passes heartbeats on."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="quiet")
+    for phase in phases_of(run):
+        stage = stage_of(phase, world.log, world.config, run, ruleset, Metrics())
+        assert stage.forward is None
+        assert stage.heartbeat_input == ""
+        stage.close()
+    ends = world.log.end("decisions")
+    world.carry_out(run, ruleset)
+    assert world.log.end("decisions") == ends
+
+
+def html(number: int) -> str:
+    """A page that is an article, or too short for one."""
+    return article_html(300 + number) if number % 3 else "<html><body><p>Too short for anything.</p></body></html>"
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
+    """A log with 18 pages of 3 sites, measured, judged, scored and tallied live."""
+    folder = tmp_path_factory.mktemp("measured")
+    config = config_of(f"sqlite:{folder / 'log'}", "measure.workers=1", "measure.time_limit_s=60")
+    log = MemoryLog()
+    world = LiveWorld(log, config, least=50)
+    outputs = []
+    for number in range(18):
+        site = f"s{number % 3}.example"
+        url = f"https://{site}/a/{number}"
+        body = zstandard.ZstdCompressor().compress(html(number).encode())
+        page = Page(id=f"f{number}", site=site, page_id=page_id(url), url=url, body=body, fetched_at=5 + number)
+        outputs.append(output(PAGES, page))
+        outputs.append(output(HITS, Hit(id=f"h{number}", site=site, url=url, rank=1)))
+    log.append(outputs)
+    world.run_stage(MeasureStage(config.measure), "measure")
+    world.carry_on()
+    yield world
+    log.close()
+
+
+def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld, tmp_path: Path) -> None:
+    """Where the feature epoch changed pages are measured anew: verdicts and rows are those from features."""
+    rules_file = write_rules(tmp_path, 20)
+    before = measured.live_traces()
+    assert measured.replay(ruleset=rules_file, name="features") is Ending.DONE
+    assert measured.row("features").source == "features"
+    changed = msgspec.structs.replace(measured.config.measure, max_elements=measured.config.measure.max_elements + 1)
+    original, measured.config = measured.config, msgspec.structs.replace(measured.config, measure=changed)
+    try:
+        assert measured.replay(ruleset=rules_file, name="pages") is Ending.DONE
+        row = measured.row("pages")
+        assert row.source == "pages"
+        assert "this configuration measures" in row.why_source
+        from_pages, from_features = measured.outcome("pages"), measured.outcome("features")
+        assert [msgspec.structs.replace(v, epoch="") for v in from_pages[0]] == [
+            msgspec.structs.replace(v, epoch="") for v in from_features[0]
+        ]
+        assert from_pages[1] == from_features[1]
+        assert len(from_pages[0]) == 18
+        third = plan(measured.log, Control(measured.log), measured.config, Asked(ruleset=rules_file, begin="pages"))
+        assert (third.run.source, third.run.remeasures) == ("features.pages", False)
+    finally:
+        measured.config = original
+    assert measured.live_traces() == before
+
+
+def test_a_run_is_measured_in_one_epoch(measured: LiveWorld, tmp_path: Path) -> None:
+    """A run that measures pages is not gone on with under settings that measure otherwise."""
+    original = measured.config
+    other = msgspec.structs.replace(original.measure, max_elements=original.measure.max_elements + 2)
+    measured.config = msgspec.structs.replace(original, measure=other)
+    try:
+        run, ruleset = measured.begin(ruleset=write_rules(tmp_path, 20), name="epochs")
+    finally:
+        measured.config = original
+    assert run.remeasures
+    with pytest.raises(UsageError, match="go on with the settings and versions that it began with"):
+        measured.carry_out(run, ruleset)
+
+
+@pytest.mark.data
+def test_the_labelled_pages_replay_as_live(log: Log, labelled: list[LabelledPage], tmp_path: Path) -> None:
+    """Of every labelled page, under the default ruleset: verdicts and rows of a replay are those of live under it."""
+    pages = [page.features for page in labelled]
+    config = config_of(f"sqlite:{tmp_path / 'log'}")
+    shipped = load_ruleset("default")
+    live = LiveWorld(MemoryLog(), config, ruleset=shipped, epoch=pages[0].epoch)
+    world = LiveWorld(log, config, epoch=pages[0].epoch)
+    for one in (live, world):
+        one.feed(pages)
+        one.carry_on()
+    assert world.replay(ruleset="default", name="default") is Ending.DONE
+    world.score()
+    assert world.replay(name="default") is Ending.DONE
+    assert world.outcome("default") == live.outcome()
+    assert len(live.outcome()[0]) == len(pages)
