@@ -17,6 +17,7 @@ from stream.kafka_errors import translated, typed
 
 T = TypeVar("T")
 _RETRY_S = 0.05
+_SETTINGS_S = 1.0  # for settings to reach the broker that is asked
 _MARKERS_S = 1.0  # an open transaction of a process that died may hold the end back for longer
 _MARKERS_RETRY_S = 0.003
 _NOT_READY = (kafka_errors.CoordinatorNotAvailableError, kafka_errors.CoordinatorLoadInProgressError)
@@ -118,7 +119,10 @@ class KafkaAdmin:
         return {topic: {key: str(s["value"]) for key, s in settings.items()} for topic, settings in found.items()}
 
     def set_topic_settings(self, changes: Mapping[str, Mapping[str, str]]) -> None:
-        """Set these settings and no others; topics that were removed meanwhile are passed over. Raises StreamError."""
+        """Set these settings and no others, and wait a little until they are told back.
+
+        Topics that were removed meanwhile are passed over. Raises StreamError where the broker refuses.
+        """
         if not changes:
             return
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, dict(keys)) for topic, keys in changes.items()]
@@ -132,6 +136,7 @@ class KafkaAdmin:
                 f"topic {topic}: the broker does not set {', '.join(sorted(changes[topic]))}: {failed[topic]}; "
                 "give this client the right to alter the configuration of topics"
             )
+        self._await_settings({topic: keys for topic, keys in changes.items() if topic not in failed})
 
     def broker_version(self) -> str:
         """The API level the broker speaks, as a Kafka version ("4.3")."""
@@ -233,6 +238,15 @@ class KafkaAdmin:
         """Disconnect."""
         with self._lock:
             self._disconnect()
+
+    def _await_settings(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
+        keys = sorted({key for settings in wanted.values() for key in settings})
+        give_up_at = time.monotonic() + _SETTINGS_S
+        while wanted and time.monotonic() < give_up_at:
+            told = self.topic_settings(list(wanted), keys)
+            if all(settings.items() <= told.get(topic, {}).items() for topic, settings in wanted.items()):
+                return
+            time.sleep(_RETRY_S)
 
     def _offsets(self, specs: Mapping[TopicPartition, Any], isolation: Any) -> dict[TopicPartition, int]:
         if not specs:

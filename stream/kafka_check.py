@@ -76,9 +76,10 @@ def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
 def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     wrong = []
     for key in _COMPARED:
-        if key not in wanted or (key in found and own(key, found[key]) == wanted[key]):
+        value = own(key, found[key]) if key in found else None  # what runs need is held beyond it
+        if key not in wanted or value == wanted[key]:
             continue
-        if key in _AT_LEAST and int(found.get(key, "0")) > int(wanted[key]):
+        if key in _AT_LEAST and int(value or "0") > int(wanted[key]):
             continue
-        wrong.append(f"{key} is {found.get(key)}, should be {wanted[key]}: set it with kafka-configs")
+        wrong.append(f"{key} is {value}, should be {wanted[key]}: set it with kafka-configs")
     return wrong
