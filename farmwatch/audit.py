@@ -4,6 +4,9 @@ Each hit is fetched or refused with a reason, each fetched page has one features
 verdict (of each ruleset that judged it), each article one score or one reason, each site of the hits one row that says
 exactly what follows from its verdicts and scores. What a stage has not read yet is `waiting`; what retention took is
 `expired`; a dead letter of the stage is a reason. Anything else is broken.
+
+Verdicts and rows are those of one run. Of a run that is not live only its own steps are looked at, and only its window:
+the records from where it began up to where it stops.
 """
 
 from __future__ import annotations
@@ -11,22 +14,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
-
-import msgspec
+from typing import Any
 
 from crawler.errors import UnusableUrl
 from crawler.queued import queued_pages
 from crawler.urls import page_id
-from farmwatch.flow import READS
+from farmwatch.audit_rows import Flags, contradiction
+from farmwatch.audit_scope import CRAWLED, MEASURED, Audited, Kept, R, Requests, audited_run, slim
+from farmwatch.flow import reads_of_live
+from stream.control import Control
 from stream.dead_letters import DeadLetter
 from stream.errors import BadRecord
 from stream.heartbeat import is_heartbeat
 from stream.log import Log
 from stream.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode
-from stream.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
-
-R = TypeVar("R", bound=Record)
+from stream.runs import LIVE
+from stream.topics import DEAD_LETTERS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
 _NEVER_MS = 2**63 - 1
 _IMPORT = "import"  # Page.found_by of what came from an archive
@@ -75,49 +78,30 @@ class AuditReport:
         return all(step.waiting == 0 for step in self.steps.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept(Generic[R]):
-    """A record with where and when it stands on its topic."""
+def audit(log: Log, run: str = "") -> AuditReport:
+    """Read the whole log and account for every record, of a run or of the live one. Memory: ids of one partition.
 
-    record: R
-    offset: int
-    timestamp_ms: int
-
-
-class _Counts(NamedTuple):
-    """What a row says that can be counted in the log, in the fields' names."""
-
-    digest: str
-    pages: int
-    articles: int
-    scored: int
-    abstained: int
-    flagged: int
-
-
-_Flags = Mapping[tuple[str, str, str], bool | None]  # (site, text digest, detector) -> flag, None = abstained
-
-STEPS = ("hits -> pages", "pages -> features", "features -> verdicts", "articles -> scores", "sites -> rows")
-
-
-def audit(log: Log) -> AuditReport:
-    """Read the whole log and account for every record. Memory: the ids of one partition at a time."""
-    report = AuditReport({name: Step(name) for name in STEPS})
+    Raises NotFound for a run that is not there, or has no topics yet.
+    """
+    audited = audited_run(log, Control(log), run)
+    report = AuditReport({name: Step(name) for name in audited.steps})
     for partition in range(log.topics()[HITS]):
-        _Partition(log, partition, report).audit()
+        _Partition(log, partition, report, audited).audit()
     return report
 
 
 class _Partition:
     """All of some sites: their hits, pages, features, verdicts, scores and rows share a partition number."""
 
-    def __init__(self, log: Log, partition: int, report: AuditReport) -> None:
+    def __init__(self, log: Log, partition: int, report: AuditReport, audited: Audited) -> None:
         self._log = log
         self._partition = partition
         self._report = report
+        self._audited = audited
+        self._names = audited.names
         self._committed = {  # before anything is read: what was passed by then has left its traces in what is read
             (group, topic): log.committed(group, topic)[partition] or 0
-            for group, topics in READS.items()
+            for group, topics in reads_of_live(audited.names).items()
             for topic in topics
         }
         letters = [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition)]
@@ -128,22 +112,51 @@ class _Partition:
 
     def audit(self) -> None:
         """Account for the partition while stages work on it: what is made of a record is read before the record."""
+        names = self._names
         queued = set(queued_pages(self._log, self._partition))
-        rows = {row.record.site: row.record for row in self._read(SITES, SiteState)}
+        rows = {row.record.site: row.record for row in self._read(names.sites, SiteState)}
         scores = list(self._read(SCORES, Score))
-        verdicts = list(self._read(VERDICTS, Verdict))
-        requests = {_asked(request.record): request for request in self._read(SCORE_REQUESTS, ScoreRequest)}
-        features = list(self._read(FEATURES, Features))
+        verdicts = list(self._read(names.verdicts, Verdict))
+        requests = self._requests()
+        features = list(self._read(names.features, Features))
         pages = list(self._read(PAGES, Page))
         hits = list(self._read(HITS, Hit))
-        self._hits_to_pages(hits, pages, queued)
-        fetched = [page for page in pages if page.record.outcome == "fetched"]
-        self._one_to_one("pages -> features", PAGES, "measure", fetched, FEATURES, features)
-        self._one_to_one("features -> verdicts", FEATURES, "judge", features, VERDICTS, verdicts)
+        if CRAWLED in self._audited.steps:
+            self._hits_to_pages(hits, pages, queued)
+        if MEASURED in self._audited.steps:
+            fetched = [page for page in pages if page.record.outcome == "fetched"]
+            fetched = self._in_window("measure", PAGES, fetched) if self._audited.run.remeasures else fetched
+            self._one_to_one(MEASURED, PAGES, "measure", fetched, names.features, features)
+        judged = self._in_window("judge", names.features, features)
+        self._one_to_one("features -> verdicts", names.features, "judge", judged, names.verdicts, verdicts)
         self._articles_to_scores([v for v in verdicts if v.record.verdict == "article"], requests, scores)
+        hits = self._in_window("tally", HITS, hits)
+        scores = self._in_window("tally", SCORES, scores)
         self._sites_to_rows({hit.record.site for hit in hits}, rows, verdicts, scores)
 
-    def _hits_to_pages(self, hits: list[_Kept[Hit]], pages: list[_Kept[Page]], queued: set[str]) -> None:
+    def _in_window(self, stage: str, topic: str, records: list[Kept[R]]) -> list[Kept[R]]:
+        """Those that the run reads: from where it begins, and up to its stop unless it was live since and went on."""
+        run, partition = self._audited.run, self._partition
+        first, last = run.start.get(topic), run.stop.get(topic)
+        begin = 0 if first is None else first[partition]
+        end = _NEVER_MS
+        if last is not None and not self._audited.is_live:
+            end = max(last[partition], self._committed[self._audited.groups[stage], topic])
+        found = [record for record in records if begin <= record.offset < end]
+        self._last.pop(topic, None)
+        if found:
+            self._last[topic] = found[-1].offset
+        return found
+
+    def _requests(self) -> Requests:
+        """What SCORE was asked for, at both priorities."""
+        found = Requests()
+        for topic in (SCORE_REQUESTS, REPLAY_REQUESTS):
+            for request in self._read(topic, ScoreRequest):
+                found.add(topic, request)
+        return found
+
+    def _hits_to_pages(self, hits: list[Kept[Hit]], pages: list[Kept[Page]], queued: set[str]) -> None:
         step = self._report.steps["hits -> pages"]
         crawled = _best([p.record for p in pages if p.record.found_by != _IMPORT])
         imported = {hit: p.record for p in pages if p.record.found_by == _IMPORT for hit in p.record.hits}
@@ -167,65 +180,68 @@ class _Partition:
         self,
         name: str,
         topic: str,
-        group: str,
-        upstream: Iterable[_Kept[Any]],
+        stage: str,
+        upstream: Iterable[Kept[Any]],
         downstream: str,
-        results: Sequence[_Kept[Any]],
+        results: Sequence[Kept[Any]],
     ) -> None:
         step = self._report.steps[name]
         done = {r.record.id for r in results}
-        self._refuse_twice(name, results, _own_id)
+        # a log of before there were runs may have verdicts of several rulesets under the first
+        of_first = self._audited.run.name == LIVE
+        self._refuse_twice(name, results, _own_id if of_first else lambda record: record.id)
         sources = set()
         for source in upstream:
             sources.add(source.record.id)
-            waiting = self._unread(group, topic, source.offset)
-            self._account(step, group, topic, source, source.record.id in done, waiting, downstream)
+            waiting = self._unread(stage, topic, source.offset)
+            self._account(step, stage, topic, source, source.record.id in done, waiting, downstream)
         if self._log.beginning(topic)[self._partition] == 0:
             for result in results:
                 if result.record.id not in sources:
                     self._break(name, result.record, f"{downstream} has it, {topic} does not")
 
-    def _articles_to_scores(
-        self,
-        articles: list[_Kept[Verdict]],
-        requests: Mapping[tuple[str, str], _Kept[ScoreRequest]],
-        scores: list[_Kept[Score]],
-    ) -> None:
+    def _articles_to_scores(self, articles: list[Kept[Verdict]], requests: Requests, scores: list[Kept[Score]]) -> None:
         step = self._report.steps["articles -> scores"]
         scored = {(s.record.site, s.record.text_digest): s.record for s in scores}
         asked = Counter(article.record.id for article in articles)  # once for each ruleset that judged the fetch
-        self._refuse_twice(step.name, scores, lambda s: (s.fetch_id, s.detector), lambda s: asked[s.fetch_id])
+        if self._audited.alone or not (self._expired(SCORE_REQUESTS) or self._expired(REPLAY_REQUESTS)):
+            # other runs may have asked for the fetch, or its text, as well: then it has a score for each request
+            key, wanted = _fetch_and_detector, requests.of_fetch | asked
+            self._refuse_twice(step.name, scores, key, lambda s: wanted[s.fetch_id])
         for article in articles:
             score = scored.get((article.record.site, article.record.text_digest))
             if score is not None and score.abstain:
                 step.reasons[score.abstain] += 1
-            request = requests.get(_asked(article.record))
+            request = requests.of(article.record)
             if request is None:  # written in one transaction with the verdict, and kept for a shorter time
-                self._account(step, "judge", VERDICTS, article, score is not None, False, SCORE_REQUESTS)
+                self._account(step, "judge", self._names.verdicts, article, score is not None, False, SCORE_REQUESTS)
             else:
-                waiting = self._unread("score", SCORE_REQUESTS, request.offset)
-                self._account(step, "score", SCORE_REQUESTS, request, score is not None, waiting, SCORES)
+                topic, kept = request
+                waiting = self._unread("score", topic, kept.offset)
+                self._account(step, "score", topic, kept, score is not None, waiting, SCORES)
+
+    def _expired(self, topic: str) -> bool:
+        return self._log.beginning(topic)[self._partition] > 0
 
     def _sites_to_rows(
         self,
         sites: set[str],
         rows: Mapping[str, SiteState],
-        verdicts: list[_Kept[Verdict]],
-        scores: list[_Kept[Score]],
+        verdicts: list[Kept[Verdict]],
+        scores: list[Kept[Score]],
     ) -> None:
         step = self._report.steps["sites -> rows"]
-        behind = any(
-            self._unread("tally", topic, self._last[topic]) for topic in (HITS, VERDICTS, SCORES) if topic in self._last
-        )
-        flags: _Flags = {(s.record.site, s.record.text_digest, s.record.detector): s.record.flag for s in scores}
+        topics = (HITS, self._names.verdicts, SCORES)
+        behind = any(self._unread("tally", topic, self._last[topic]) for topic in topics if topic in self._last)
+        flags: Flags = {(s.record.site, s.record.text_digest, s.record.detector): s.record.flag for s in scores}
         of_site: dict[str, list[Verdict]] = {}
         for verdict in verdicts:
             of_site.setdefault(verdict.record.site, []).append(verdict.record)
-        expired = self._log.beginning(VERDICTS)[self._partition] > 0
+        expired = self._expired(self._names.verdicts)
         for site in sorted(sites):
             step.records += 1
             row = rows.get(site)
-            wrong = "no row" if row is None else _contradiction(row, of_site.get(site, []), flags)
+            wrong = "no row" if row is None else contradiction(row, of_site.get(site, []), flags)
             if row is not None and (expired or not wrong):
                 step.done += 1
             elif behind:
@@ -237,7 +253,7 @@ class _Partition:
                 self._report.broken.append(Broken(step.name, site, site, wrong))
 
     def _account(
-        self, step: Step, stage: str, topic: str, kept: _Kept[R], done: bool, waiting: bool, downstream: str
+        self, step: Step, stage: str, topic: str, kept: Kept[R], done: bool, waiting: bool, downstream: str
     ) -> None:
         step.records += 1
         if done:
@@ -255,7 +271,7 @@ class _Partition:
     def _refuse_twice(
         self,
         step: str,
-        results: Iterable[_Kept[R]],
+        results: Iterable[Kept[R]],
         key: Callable[[R], Hashable],
         wanted: Callable[[R], int] = lambda _: 1,
     ) -> None:
@@ -272,9 +288,9 @@ class _Partition:
         self._report.steps[step].broken += 1
         self._report.broken.append(Broken(step, record.id, record.site, how))
 
-    def _unread(self, group: str, topic: str, offset: int) -> bool:
-        """True where the group's committed offset has not passed this record."""
-        return offset >= self._committed[group, topic]
+    def _unread(self, stage: str, topic: str, offset: int) -> bool:
+        """True where the committed offset of the stage's group has not passed this record."""
+        return offset >= self._committed[self._audited.groups.get(stage, stage), topic]
 
     def _kept_since(self, topic: str) -> int:
         """Records older than this (ms) may have left the topic by retention; 0 where nothing has left."""
@@ -284,7 +300,7 @@ class _Partition:
             self._since[topic] = 0 if first == 0 else _NEVER_MS if oldest is None else oldest.timestamp_ms
         return self._since[topic]
 
-    def _read(self, topic: str, kind: type[R]) -> Iterator[_Kept[R]]:
+    def _read(self, topic: str, kind: type[R]) -> Iterator[Kept[R]]:
         """The records of a topic, without what is `_HEAVY`: the audit needs none of it in memory."""
         for message in self._log.read(topic, self._partition):
             self._last[topic] = message.offset
@@ -294,31 +310,7 @@ class _Partition:
                 record = decode(kind, message.value)
             except BadRecord:
                 continue  # the stage that read it has buried it: it counts as a dead letter there
-            yield _Kept(_slim(record), message.offset, message.timestamp_ms)
-
-
-def _contradiction(row: SiteState, verdicts: Sequence[Verdict], flags: _Flags) -> str:
-    """Where the row says something else than the site's verdicts and scores; "" = nowhere.
-
-    Exact, by the rules of the tally. A page's newest fetch counts, and of one fetch the verdict that was written last.
-    Only pages whose verdict is of the ruleset that spoke last of the site count. `scored`, `abstained` and `flagged`
-    count articles, not texts: articles of one text all have that text's score, and one score record accounts for them.
-    Of the scores only those of the detector that the row names count, and of one text the score that was written last.
-    """
-    newest: dict[str, Verdict] = {}
-    for verdict in verdicts:
-        known = newest.get(verdict.page_id)
-        if known is None or (verdict.fetched_at, verdict.id) >= (known.fetched_at, known.id):
-            newest[verdict.page_id] = verdict
-    digest = verdicts[-1].digest if verdicts else ""
-    pages = [verdict for verdict in newest.values() if verdict.digest == digest]
-    keys = [(row.site, page.text_digest, row.detector) for page in pages if page.verdict == "article"]
-    found = [flags[key] for key in keys if key in flags]
-    abstained = found.count(None)
-    log = _Counts(digest, len(pages), len(keys), len(found) - abstained, abstained, found.count(True))
-    said = _Counts(row.digest, row.pages, row.articles, row.scored, row.abstained, row.flagged)
-    differing = zip(_Counts._fields, said, log, strict=True)
-    return "; ".join(f"row says {name} {a}, the log says {b}" for name, a, b in differing if a != b)
+            yield Kept(slim(record), message.offset, message.timestamp_ms)
 
 
 def _best(pages: Iterable[Page]) -> dict[str, Page]:
@@ -335,9 +327,8 @@ def _own_id(record: Record) -> Hashable:
     return (record.id, record.digest) if isinstance(record, Verdict) else record.id
 
 
-def _asked(record: Verdict | ScoreRequest) -> tuple[str, str]:
-    """What joins an article with its score request: rulesets may have different texts of one fetch scored."""
-    return record.id, record.text_digest
+def _fetch_and_detector(score: Score) -> Hashable:
+    return score.fetch_id, score.detector
 
 
 def _site_of(key: bytes) -> str:
@@ -350,11 +341,3 @@ def _page_of(hit: Hit) -> str:
         return page_id(hit.url)
     except UnusableUrl:  # CRAWL has buried it: it counts as a dead letter
         return hit.id
-
-
-_HEAVY = ("body", "text", "blocks", "rules", "measures", "quality", "headers", "snippet", "queries")
-
-
-def _slim(record: R) -> R:
-    heavy = {name: type(value)() for name in _HEAVY if (value := getattr(record, name, None))}
-    return msgspec.structs.replace(record, **heavy) if heavy else record

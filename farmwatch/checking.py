@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from farmwatch.errors import Exit
 from farmwatch.messages import message, put_json, put_table, put_wrapped
@@ -33,7 +35,14 @@ def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     return Exit.PROBLEM if failed else Exit.OK
 
 
-def audit(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
+def audit(
+    *,
+    run: Annotated[
+        str, Parameter(help="Of this run: its verdicts and rows, in its window; default: the one that is live.")
+    ] = "",
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
     """Prove from the log that nothing was lost or counted twice.
 
     Exit code 1 when a step is broken; the ids that break it are named. What no stage has read yet counts as waiting.
@@ -44,7 +53,7 @@ def audit(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         if not log.topics():
             message("the log is empty: nothing to audit")
             return Exit.OK
-        report = audit_log(log)
+        report = audit_log(log, run)
     if json:
         put_json(
             {

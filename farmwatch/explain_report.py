@@ -25,7 +25,8 @@ def show(found: Explanation, *, everything: bool = False) -> None:
     features, verdict = found.features, found.verdict
     first = f", first by {verdict.first_failed}" if verdict.first_failed else ""
     _say(f"{_name(found)}: {verdict.verdict}{first}")
-    _say(f"ruleset {verdict.ruleset} {verdict.digest}, judged {found.judged}; {_measured(found)}")
+    judged = verdict.run if found.judged == "live" else found.judged
+    _say(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; {_measured(found)}")
     _say(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
     put("")
     put_rules(found)

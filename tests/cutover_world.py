@@ -41,7 +41,7 @@ OTHER = "notes"  # a ruleset that differs from the default one
 
 @cache
 def _measured(words: int) -> Features:
-    return Measurer(MeasureSettings()).measure("http://a.example/", article_html(words), "a.example", page_id="p")
+    return Measurer(MeasureSettings()).measure("http://a.example/garden", article_html(words), "a.example", page_id="p")
 
 
 @dataclass

@@ -1,0 +1,90 @@
+"""What an audit looks at: a run with its groups and steps, records with their places, requests by what was asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from farmwatch.errors import NotFound
+from farmwatch.runs.named import FIRST, run_named
+from stream.control import Control
+from stream.log import Log
+from stream.records import Record, ScoreRequest, Verdict
+from stream.runs import Run, RunNames
+
+R = TypeVar("R", bound=Record)
+
+CRAWLED, MEASURED = "hits -> pages", "pages -> features"
+OF_RUNS = ("features -> verdicts", "articles -> scores", "sites -> rows")
+STEPS = (CRAWLED, MEASURED, *OF_RUNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[R]):
+    """A record with where and when it stands on its topic."""
+
+    record: R
+    offset: int
+    timestamp_ms: int
+
+
+class Requests:
+    """Score requests: by fetch and text; and by site and text, since a replay asks once for a site's text."""
+
+    def __init__(self) -> None:
+        self.of_fetch: Counter[str] = Counter()
+        self._found: dict[tuple[str, str, bool], tuple[str, Kept[ScoreRequest]]] = {}
+
+    def add(self, topic: str, request: Kept[ScoreRequest]) -> None:
+        """Take in one more, of the topic."""
+        record = request.record
+        self.of_fetch[record.id] += 1
+        self._found[record.id, record.text_digest, True] = topic, request
+        self._found[record.site, record.text_digest, False] = topic, request
+
+    def of(self, article: Verdict) -> tuple[str, Kept[ScoreRequest]] | None:
+        """The request that an article waits for, and its topic."""
+        of_fetch = self._found.get((article.id, article.text_digest, True))
+        return of_fetch or self._found.get((article.site, article.text_digest, False))
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """The run that is audited."""
+
+    run: Run
+    is_live: bool
+    names: RunNames
+    steps: Sequence[str]
+    alone: bool  # the log has no other run
+
+    @property
+    def groups(self) -> Mapping[str, str]:
+        """Stage -> group."""
+        names = self.names
+        return {"measure": names.measure_group, "judge": names.judge_group, "tally": names.tally_group}
+
+
+def audited_run(log: Log, control: Control, name: str) -> Audited:
+    """The run of that name, or the live one. Raises NotFound where it is not there, or has no topics yet."""
+    run = run_named(control, name) if name else control.live or FIRST
+    is_live = run.name == control.alias.run
+    names = run.names(is_live=is_live)
+    missing = [topic for topic in (names.features, names.verdicts, names.sites) if topic not in log.topics()]
+    if missing:
+        raise NotFound(f"run {run.name} has no topic {missing[0]} yet: nothing to audit")
+    steps = STEPS if is_live else (MEASURED, *OF_RUNS) if run.remeasures else OF_RUNS
+    return Audited(run, is_live, names, steps, len(control.runs) <= 1)
+
+
+_HEAVY = ("body", "text", "blocks", "rules", "measures", "quality", "headers", "snippet", "queries")
+
+
+def slim(record: R) -> R:
+    """The record without what is large: an audit needs none of it in memory."""
+    heavy = {name: type(value)() for name in _HEAVY if (value := getattr(record, name, None))}
+    return msgspec.structs.replace(record, **heavy) if heavy else record

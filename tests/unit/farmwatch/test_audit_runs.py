@@ -1,0 +1,119 @@
+"""The audit of one run: its verdicts and rows in its window, whatever other runs have made of the same records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from farmwatch.audit import audit
+from farmwatch.errors import Exit, NotFound
+from farmwatch.runs.cutover import Wanted, cut_over
+from filters.judge_stage import JudgeStage
+from filters.ruleset import load_ruleset
+from scoring.score_stage import score_key
+from stream.log import Output
+from stream.records import Score, ScoreRequest, decode, encode
+from stream.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from tests.cutover_world import DETECTOR, CutoverWorld, cutover_world
+from tests.front_door import PARTITIONS, Runner
+
+STEPS = ["features -> verdicts", "articles -> scores", "sites -> rows"]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log on which live and a replay have judged thirty records."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as made:
+        made.begin_live()
+        made.features(30)
+        yield made
+
+
+def _counts(world: CutoverWorld, run: str) -> dict[str, tuple[int, int, int, int]]:
+    report = audit(world.log, run)
+    return {name: (s.records, s.done, s.waiting, s.broken) for name, s in report.steps.items()}
+
+
+def test_a_run_that_is_through_is_clean(world: CutoverWorld) -> None:
+    """Every features record has one verdict and every site its row; texts that are not scored yet wait."""
+    world.replay(world.begin("r1"))
+    found = _counts(world, "r1")
+    assert list(found) == STEPS
+    assert found["features -> verdicts"] == (30, 30, 0, 0)
+    assert found["sites -> rows"] == (10, 10, 0, 0)
+    articles = sum(verdict.verdict == "article" for verdict in world.verdicts(world.begin("r1").names()))
+    assert found["articles -> scores"] == (articles, 0, articles, 0) and articles > 0
+
+
+def test_a_verdict_that_is_missing_or_doubled_is_broken(world: CutoverWorld) -> None:
+    """One verdict written twice, and a record that the group has passed without one: both are named."""
+    run = world.begin("r1")
+    world.replay(run)
+    partition, verdict = next(
+        (p, message) for p in range(PARTITIONS) for message in world.log.read(run.names().verdicts, p)
+    )
+    world.log.append([Output(run.names().verdicts, partition, verdict.key, verdict.value)])
+    world.features(1)
+    world.log.reset("judge.r1", FEATURES, world.log.end(FEATURES))
+    report = audit(world.log, "r1")
+    judged = [(broken.id, broken.how) for broken in report.broken if broken.step == "features -> verdicts"]
+    twice = [how for _, how in judged if how == "written twice"]
+    assert len(judged) == 2 and len(twice) == 1
+    assert (world.put[-1], "nothing in verdicts.r1") in judged
+
+
+def test_what_lies_beyond_the_window_is_no_concern(world: CutoverWorld) -> None:
+    """Records before the run's start and behind its stop are neither missing nor waiting; once live, they wait."""
+    begin = [1] * PARTITIONS
+    stop = {FEATURES: world.log.end(FEATURES), HITS: world.log.end(HITS), SCORES: world.log.end(SCORES)}
+    run = world.begin("r1", start={FEATURES: begin}, stop=stop)
+    world.log.reset("judge.r1", FEATURES, begin)
+    world.replay(run)
+    world.features(12)
+    assert _counts(world, "r1")["features -> verdicts"] == (30 - PARTITIONS, 30 - PARTITIONS, 0, 0)
+    assert audit(world.log, "r1").steps["sites -> rows"].waiting == 0
+    cut_over(world.log, Wanted("r1", "me", partial=True))
+    assert _counts(world, "")["features -> verdicts"] == (42 - PARTITIONS, 30 - PARTITIONS, 12, 0)
+    assert list(_counts(world, "")) == ["hits -> pages", "pages -> features", *STEPS]
+
+
+def test_scores_of_a_replay_are_not_written_twice(world: CutoverWorld) -> None:
+    """Live and a replay have both asked for a text, so it has two scores; a third one that nobody asked for is one."""
+    run = world.begin("r1", ruleset="default")
+    world.work("judge", JudgeStage(load_ruleset("default")))
+    world.replay(run)
+    for topic in (SCORE_REQUESTS, REPLAY_REQUESTS):
+        for partition in range(PARTITIONS):
+            for message in list(world.log.read(topic, partition)):
+                _score(world, partition, decode(ScoreRequest, message.value or b""))
+    assert audit(world.log, "r1").steps["articles -> scores"].broken == 0
+    message = next(m for partition in range(PARTITIONS) for m in world.log.read(SCORE_REQUESTS, partition))
+    _score(world, message.partition, decode(ScoreRequest, message.value or b""))
+    assert audit(world.log, "r1").steps["articles -> scores"].broken == 1
+
+
+def _score(world: CutoverWorld, partition: int, request: ScoreRequest) -> None:
+    score = Score(
+        id=f"{request.text_digest}:{DETECTOR}",
+        site=request.site,
+        page_id=request.page_id,
+        fetch_id=request.id,
+        text_digest=request.text_digest,
+        detector=DETECTOR,
+        flag=True,
+        score=1.0,
+    )
+    world.log.append([Output(SCORES, partition, score_key(score).encode(), encode(score))])
+
+
+def test_a_run_that_is_not_there_is_told(world: CutoverWorld, farmwatch: Runner) -> None:
+    """By its name, with the runs that there are; the command ends with 1."""
+    with pytest.raises(NotFound, match="the runs of this log: live"):
+        audit(world.log, "nope")
+    ran = farmwatch("audit", "--run", "nope", "--log", world.config.log.url)
+    assert (ran.code, "there is no run 'nope'" in ran.err) == (Exit.PROBLEM, True)
+    world.replay(world.begin("r1"))
+    ran = farmwatch("audit", "--run", "r1", "--log", world.config.log.url)
+    assert ran.code == Exit.OK and "features -> verdicts\t30\t30" in ran.out
