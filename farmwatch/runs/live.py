@@ -17,6 +17,7 @@ from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.role_names import Role
 from farmwatch.runs.named import FIRST, ever_live, run_named
+from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_rules import RunRules, live_now, rules_of
 from farmwatch.runs.who import operator
 from filters.epoch import feature_epoch
@@ -24,12 +25,10 @@ from filters.ruleset import Ruleset
 from scoring.detector import detector_identities
 from scoring.errors import ScoringError
 from stream.clock import Clock, wall_ms
-from stream.control import Control, exclusive
-from stream.errors import Fenced, UnknownTopic
+from stream.control import Control
+from stream.errors import UnknownTopic
 from stream.log import Log
-from stream.runs import LIVE, Alias, Run, State
-
-_ATTEMPTS = 3  # others that change `control` at the same time, as all roles do at their first start
+from stream.runs import LIVE, Run, State
 
 
 def live_or_begun(log: Log, config: Config, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:
@@ -39,24 +38,23 @@ def live_or_begun(log: Log, config: Config, *, by: str | None = None, clock: Clo
     Raises BadRuleset, Fenced, LogUnavailable.
     """
     control = Control(log)
-    for _ in range(_ATTEMPTS):
-        live = control.live
-        detector = live.detector if live is not None else ""
-        detector = detector or _configured_detector(config)
-        if live is not None and live.detector == detector:
-            return rules_of(control, live)
-        with suppress(Fenced), exclusive(log) as writer:
-            control.refresh()
-            if control.live is None:
+    live = control.live
+    detector = _configured_detector(config) if live is None or not live.detector else ""
+    if live is None or detector:
+
+        def decide(control: Control) -> Change | None:
+            now = control.live
+            if now is None:
                 ruleset = roles.load_configured_ruleset(config)
                 run = _first(config, ruleset, detector, by or operator(), clock())
-                writer.put(run, Alias(at=run.created_at), rulesets=[(ruleset.digest, ruleset.source)])
-            elif not control.live.detector:
-                writer.put(msgspec.structs.replace(control.live, detector=detector))
+                return Change(run, [(ruleset.digest, ruleset.source)])
+            return Change(msgspec.structs.replace(now, detector=detector)) if detector and not now.detector else None
+
+        change(log, decide)
         control.refresh()
-    if control.live is None:
-        raise Fenced("others change the runs of this log all the time: try again")
-    return rules_of(control, control.live)
+        live = control.live
+    assert live is not None
+    return rules_of(control, live)
 
 
 def first_rules(role: Role, log: Log, config: Config) -> RunRules:

@@ -1,0 +1,93 @@
+"""What retention leaves for runs: a function of their rows and committed offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from farmwatch.runs.cutover import Wanted, cut_over
+from farmwatch.runs.retention import BACK_DAYS, holding_runs, needed, needed_by
+from farmwatch.runs.run_rules import RunRules
+from farmwatch.upkeep import Upkeep
+from filters.judge_stage import JudgeStage
+from filters.ruleset import load_ruleset
+from stream.metrics import Metrics
+from stream.runs import LIVE, Alias, Run, State, features_of
+from stream.topics import FEATURES
+from tests.cutover_world import CutoverWorld, cutover_world
+
+DAY_MS = 86_400_000
+
+
+def _run(name: str, **fields: object) -> Run:
+    return Run(name=name, ruleset="r", digest="d", detector="x/1", epoch="e", **fields)  # type: ignore[arg-type]
+
+
+def _holding(runs: Sequence[Run], alias: Alias, were_live: Sequence[str], now_ms: int = 0) -> list[str]:
+    return [run.name for run in holding_runs({run.name: run for run in runs}, alias, were_live, now_ms)]
+
+
+def test_which_runs_hold_records() -> None:
+    """The live one, one that is under way, and the one before for so many days; none that is over, or was live once."""
+    runs = [
+        _run(LIVE),
+        _run("under-way"),
+        _run("done", state=State.DONE),
+        _run("cancelled", state=State.CANCELLED),
+        _run("removed", state=State.REMOVED),
+        _run("now"),
+        _run("before"),
+    ]
+    alias = Alias(run="now", before="before", at=5 * DAY_MS, number=3)
+    were = [LIVE, "now", "before"]
+    assert _holding(runs, alias, were, 6 * DAY_MS) == ["under-way", "now", "before"]
+    assert _holding(runs, alias, were, (5 + BACK_DAYS) * DAY_MS) == ["under-way", "now"]
+    assert _holding(runs, Alias(), [LIVE]) == [LIVE, "under-way", "now", "before"]
+
+
+def test_what_they_hold_is_the_least_that_any_has_not_read() -> None:
+    """By topic and partition: committed offsets, where there are none the start; scores are compacted, and left out."""
+    committed: Mapping[tuple[str, str], list[int | None]] = {
+        ("judge", FEATURES): [5, 9],
+        ("judge.a", FEATURES): [7, None],
+        ("tally", "hits"): [4, 4],
+    }
+    topics = {FEATURES: 2, "hits": 2, "pages": 2, "scores": 2, "verdicts": 2}
+    runs = [_run(LIVE), _run("a", start={FEATURES: [3, 8]})]
+    found = needed_by(runs, topics, lambda group, topic: committed.get((group, topic), [None, None]))
+    assert found == {FEATURES: [5, 8], "hits": [0, 0], "pages": [0, 0], "verdicts": [0, 0]}
+    own = needed_by([_run("b", features=features_of("b"), remeasures=True)], topics, lambda *_: [2, None])
+    assert own == {"hits": [2, 0], "pages": [2, 0]}
+    assert needed_by([], topics, lambda *_: [None, None]) == {}
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log on which live has judged what there is."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as made:
+        made.begin_live()
+        made.features(30)
+        made.work("judge", JudgeStage(load_ruleset("default")))
+        yield made
+
+
+def test_upkeep_leaves_what_the_run_before_needs_to_go_back(world: CutoverWorld) -> None:
+    """Long past their retention, the features that came after the cutover stay for it, and then they go."""
+    world.replay(world.begin("r1"))
+    cut_over(world.log, Wanted("r1", "me", max_lag=1000), clock=lambda: 400 * DAY_MS)
+    world.features(10)
+    run = world.control().live
+    assert run is not None
+    world.work("judge.r1", JudgeStage(load_ruleset(run.ruleset), run="r1", names=run.names(is_live=True)))
+    for now_days, kept in ((401, 10), (400 + BACK_DAYS, 0)):
+        now_ms = 40_000 * DAY_MS
+        held = needed(world.log, world.control(), now_days * DAY_MS)
+        world.log.expire(now_ms, held)
+        assert sum(world.log.end(FEATURES)) - sum(world.log.beginning(FEATURES)) == kept
+    rules = load_ruleset(run.ruleset)
+    upkeep = Upkeep(world.log, world.config, Metrics(), RunRules(run, rules.source), ("sprt", "d"))
+    world.features(3)
+    upkeep.expire()
+    assert sum(world.log.end(FEATURES)) - sum(world.log.beginning(FEATURES)) == 3
