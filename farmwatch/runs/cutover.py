@@ -6,6 +6,7 @@ one at every moment, whoever is killed when. The live stages see it within a sec
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from stream.topics import SCORES
 
 MAX_LAG = 1000  # records that the live stages may have to catch up with: seconds of work
 _ATTEMPTS = 5
-_PATIENCE_S = 0.5  # for the one who won to write what it won
+_PATIENCE_S = 0.2  # for the one who won to write what it won
 
 
 class CutoverRefused(FarmwatchError):
@@ -89,7 +90,7 @@ def cut_over(
                     writer.put(alias, moved.cutover)
                 return moved
         except Fenced:
-            sleep(_PATIENCE_S * (attempt + 1) / _ATTEMPTS)
+            sleep(random.uniform(0.5, 1.0) * _PATIENCE_S * (attempt + 1))  # noqa: S311  # spreads, hides nothing
             if (control := Control(log)).alias != seen:
                 raise OtherCutover(_told(control)) from None
     raise OtherCutover("others change the runs of this log all the time: nothing was changed, try again")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -191,6 +192,34 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monk
         cut_over(world.log, _to("r1"), sleep=lambda _: None)
     assert _alias(world.log) == ("r2", "live", 1)
     assert len(world.control().cutovers) == 1
+
+
+def test_of_many_at_once_one_wins(on_disk: CutoverWorld) -> None:
+    """Four processes' worth of cutovers to four runs begin together: the alias moves once, three are told so."""
+    runs = [f"r{number}" for number in range(4)]
+    for run in runs:
+        on_disk.replay(on_disk.begin(run))
+    outcomes: list[str] = []
+    together = threading.Barrier(len(runs))
+
+    def move(run: str) -> None:
+        with closing(open_configured(on_disk.config)) as log:
+            together.wait()
+            try:
+                cut_over(log, _to(run))
+                outcomes.append(run)
+            except OtherCutover as error:
+                outcomes.append(str(error))
+
+    threads = [threading.Thread(target=move, args=(run,)) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    winner = _alias(on_disk.log)[0]
+    assert sorted(outcome == winner for outcome in outcomes) == [False, False, False, True]
+    assert all("nothing was changed" in outcome for outcome in outcomes if outcome != winner)
+    assert [row.to_run for row in on_disk.control().cutovers] == [winner]
 
 
 def test_a_change_of_other_runs_at_the_same_time_is_waited_for(
