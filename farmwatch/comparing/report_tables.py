@@ -1,0 +1,155 @@
+"""The tables of a report: verdicts of A against those of B, what stands under the rates, and the changes of shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from farmwatch.comparing.comparison import SITE_KINDS, Change, Comparison, Side, points
+from farmwatch.comparing.report_markup import Html, join, tag
+from farmwatch.comparing.report_plots import axis, mark, scale
+from farmwatch.comparing.report_words import count, part, percent, signed
+
+_COUNTS: Sequence[tuple[str, str, Callable[[Side], int]]] = (
+    ("verdicts", "fetches judged by the ruleset", lambda side: side.verdicts),
+    ("other", "fetches of another ruleset, left out", lambda side: side.other_verdicts),
+    ("head", "sites", lambda side: side.sites),
+    ("", "llm", lambda side: side.llm),
+    ("", "human", lambda side: side.human),
+    ("", "undecided", lambda side: side.undecided),
+    ("sum", "classifiable (the denominator of the rate)", lambda side: side.classifiable),
+    ("", "unclassifiable", lambda side: side.unclassifiable),
+    ("other", "sites of another ruleset, detector or method, left out", lambda side: side.other_sites),
+    ("head", "pages of these sites", lambda side: side.pages),
+    ("sum", "articles", lambda side: side.articles),
+    ("", "scored", lambda side: side.scored),
+    ("", "flagged among the scored", lambda side: side.flagged),
+    ("", "abstained", lambda side: side.abstained),
+    ("", "without a score so far", lambda side: side.unscored),
+)
+
+
+def page_table(found: Comparison) -> Html:
+    """The 2x2 of page verdicts."""
+    pages = found.pages
+    cells = [[pages.both_articles, pages.a_only_article], [pages.b_only_article, pages.both_dropped]]
+    table = _square("Pages by verdict", ("article", "dropped"), cells, found.a.run, found.b.run)
+    only = [
+        f"{count(number)} only in {side.run}"
+        for number, side in ((pages.only_in_a, found.a), (pages.only_in_b, found.b))
+        if number
+    ]
+    said = f"{count(pages.common)} fetches that both runs judged" + (f"; {', '.join(only)}" if only else "")
+    return tag("div", table, tag("p", f"{said}.", class_="small"), class_="card")
+
+
+def site_tables(found: Comparison) -> Html:
+    """Site verdicts: llm against all else among sites that both could classify, and all kinds."""
+    two = _square("Sites: llm or not", ("llm", "not llm"), found.sites.llm_table, found.a.run, found.b.run)
+    both = sum(map(sum, found.sites.llm_table))
+    five = _square("Sites by verdict", SITE_KINDS, found.sites.counts, found.a.run, found.b.run, wide=True)
+    known = sum(map(sum, found.sites.counts))
+    return join(
+        (
+            tag(
+                "div",
+                two,
+                tag("p", f"{count(both)} sites that both runs could classify.", class_="small"),
+                class_="card",
+            ),
+            tag(
+                "div", five, tag("p", f"{count(known)} sites that either run has.", class_="small"), class_="card wide"
+            ),
+        )
+    )
+
+
+def denominators(found: Comparison) -> Html:
+    """What each run counts, side by side."""
+    head = tag("tr", _head("", "col"), *(_head(run, "col", "n") for run in (found.a.run, found.b.run, "change")))
+    rows = [
+        tag(
+            "tr",
+            _head(name, "row"),
+            *(tag("td", said, class_="n") for said in (count(of(found.a)), count(of(found.b)))),
+            tag("td", signed(of(found.b) - of(found.a)), class_="n"),
+            class_=kind or None,
+        )
+        for kind, name, of in _COUNTS
+        if kind != "other" or of(found.a) or of(found.b)
+    ]
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *rows), class_="counts"), class_="scroll")
+
+
+def forest(rows: Iterable[tuple[str, Change]], a: str, b: str) -> Html:
+    """Changes of shares, one a row, all on one scale."""
+    named = list(rows)
+    on = scale(change for _, change in named)
+    titles = ("", "change in points, with its interval", "points", a, b)
+    head = tag("tr", *(_head(title, "col", "n" if number > 1 else None) for number, title in enumerate(titles)))
+    body = [_forest_row(name, change, mark(change, on) if on else Html(), a, b) for name, change in named]
+    if on:
+        body.append(tag("tr", tag("td"), tag("td", axis(on), class_="plot"), *[tag("td")] * 3, class_="axis"))
+    return tag("table", tag("thead", head), tag("tbody", *body), class_="forest")
+
+
+def _forest_row(name: str, change: Change, picture: Html, a: str, b: str) -> Html:
+    if change.difference is None:
+        said: object = tag("span", change.remark or "nothing to compare", class_="small")
+    elif change.low is None or change.high is None:
+        said = points(change.difference)
+    else:
+        between = f"{points(change.low)} to {points(change.high)}"
+        said = join((tag("b", points(change.difference)), " ", tag("span", between, class_="small")))
+    moved = f"{count(change.moved)} of {count(change.sites)} sites moved"
+    remark = f"; {change.remark}" if change.remark and change.difference is not None else ""
+    return tag(
+        "tr",
+        _head(join((name, " ", tag("span", moved + remark, class_="small"))), "row"),
+        tag("td", picture, class_="plot"),
+        tag("td", said, class_="n"),
+        _share(change.a, change.a_part, change.a_whole, a),
+        _share(change.b, change.b_part, change.b_whole, b),
+    )
+
+
+def _share(share: float | None, number: int, whole: int, run: str) -> Html:
+    label = tag("span", f"{run} ", class_="narrow")
+    return tag("td", label, percent(share), " ", tag("span", part(number, whole), class_="small"), class_="n")
+
+
+def _square(
+    title: str, names: Sequence[str], cells: Sequence[Sequence[int]], a: str, b: str, *, wide: bool = False
+) -> Html:
+    """A table of counts, rows by A and columns by B, each cell as dark as its share of all."""
+    total = sum(map(sum, cells))
+    columns = [sum(row[number] for row in cells) for number in range(len(names))]
+    titles = [_head(f"{b}: {names[0]}", "col", "n"), *(_head(name, "col", "n") for name in names[1:])]
+    if wide:
+        titles = [_head(tag("span", name), "col", "n") for name in names]
+    head = tag("tr", _head(tag("span", f"{a} ↓ {b} →", class_="small"), "col"), *titles, _head("all", "col", "n"))
+    rows = []
+    for number, (name, row) in enumerate(zip(names, cells, strict=True)):
+        found = [_cell(pages, total, same=number == other) for other, pages in enumerate(row)]
+        label = name if wide or number else f"{a}: {name}"
+        rows.append(tag("tr", _head(label, "row"), *found, tag("td", count(sum(row)), class_="n all")))
+    sums = [tag("td", count(number), class_="n all") for number in (*columns, total)]
+    rows.append(tag("tr", _head("all", "row"), *sums))
+    table = tag(
+        "table",
+        tag("caption", title),
+        tag("thead", head),
+        tag("tbody", *rows),
+        class_="square wide" if wide else "square",
+    )
+    return tag("div", table, class_="scroll")
+
+
+def _cell(number: int, total: int, *, same: bool) -> Html:
+    share = number / total if total else 0.0
+    shown = tag("span", f"{share:.1%}", class_="small") if number else ""
+    kind = ("n same" if same else "n differs") if number else "n"
+    return tag("td", count(number), " ", shown, class_=kind, style=f"--s:{share:.3f}" if number else None)
+
+
+def _head(content: object, scope: str, kind: str | None = None) -> Html:
+    return tag("th", content, scope=scope, class_=kind)

@@ -1,0 +1,251 @@
+"""Comparisons as `farmwatch compare` finds them: one of real size, and one where nothing is there to compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from farmwatch.comparing.comparison import (
+    Change,
+    Comparison,
+    Estimate,
+    FailedRule,
+    Flip,
+    GroupChange,
+    PageTable,
+    RuleChange,
+    Side,
+    SiteCells,
+    Stratum,
+)
+
+AT = 1_790_000_000_000
+SAID = "{} (95% interval {} to {}, corrected): {} of {} classifiable sites; the undecided counted as not llm"
+
+
+def change(
+    name: str, title: str, a: tuple[int, int], b: tuple[int, int], low: float, high: float, **more: Any
+) -> Change:
+    """A change of a share, with counts."""
+    shares = [part / whole if whole else None for part, whole in (a, b)]
+    both = shares[0] is not None and shares[1] is not None
+    return Change(
+        name=name,
+        title=title,
+        a=shares[0],
+        b=shares[1],
+        difference=shares[1] - shares[0] if both else None,  # type: ignore[operator]
+        low=low if both else None,
+        high=high if both else None,
+        a_part=a[0],
+        a_whole=a[1],
+        b_part=b[0],
+        b_whole=b[1],
+        sites=max(a[1], b[1]),
+        moved=more.pop("moved", 0),
+        **more,
+    )
+
+
+def side(run: str, **other: Any) -> Side:
+    """A run."""
+    known: dict[str, Any] = {
+        "ruleset": "default",
+        "digest": "6f0c2a9e11d4b7a3",
+        "detector": "binoculars/observer+performer@0a1b2c3d/float32/512/calibrated-2026",
+        "epoch": "e4b1",
+        "site_method": "sprt 1f2e3d4c",
+        "state": "done",
+        "progress": "",
+        "verdicts": 48_211,
+        "other_verdicts": 0,
+        "sites": 2_140,
+        "llm": 412,
+        "human": 771,
+        "undecided": 64,
+        "unclassifiable": 893,
+        "other_sites": 0,
+        "pages": 46_004,
+        "articles": 21_377,
+        "scored": 20_990,
+        "abstained": 301,
+        "unscored": 86,
+        "flagged": 7_211,
+        "estimate": Estimate(
+            rate=0.331,
+            low=0.301,
+            high=0.362,
+            method="corrected",
+            text=SAID.format("33.1%", "30.1%", "36.2%", 412, 1247),
+        ),
+    }
+    return Side(run=run, **{**known, **other})
+
+
+def made() -> Comparison:
+    """A stricter ruleset beside the live one."""
+    rules = [
+        RuleChange(
+            rule=rule,
+            threshold_a=before,
+            threshold_b=after,
+            let_in_first=let[0],
+            let_in_only=let[1],
+            let_in_any=let[2],
+            thrown_first=out[0],
+            thrown_only=out[1],
+            thrown_any=out[2],
+        )
+        for rule, before, after, let, out in (
+            ("extracted", "== ok", "== ok", (0, 0, 0), (0, 0, 0)),
+            ("min_tokens", ">= 50", ">= 120", (0, 0, 0), (1_940, 1_422, 1_940)),
+            ("duplicate_share", "<= 0.3", "<= 0.5", (611, 540, 702), (0, 0, 0)),
+            ("link_density", "", "<= 0.4", (0, 0, 0), (93, 40, 311)),
+            ("stop_words", ">= 2", "no threshold", (12, 12, 15), (0, 0, 0)),
+            ("language", "in de, en, fr", "in de, en, fr", (0, 0, 0), (0, 0, 0)),
+        )
+    ]
+    groups = [
+        GroupChange(
+            by=by,
+            group=group,
+            sites_a=400,
+            sites_b=390,
+            unscored_a=unscored,
+            unscored_b=unscored * 3,
+            changes=[
+                change("site_rate", "LLM sites of those classifiable", a, b, low, high, moved=21),
+                change("article_share", "Articles of pages", (900, 2000), (860, 2000), -0.03, -0.008, moved=77),
+            ],
+        )
+        for by, group, a, b, low, high, unscored in (
+            ("source", "file", (80, 300), (66, 291), -0.061, -0.012, 0),
+            ("source", "commoncrawl", (210, 600), (209, 588), -0.011, 0.019, 12),
+            ("source", "searx", (0, 0), (0, 0), 0.0, 0.0, 0),
+            ("rank", "1 to 3", (40, 180), (31, 177), -0.088, -0.004, 0),
+            ("rank", "4 to 10", (101, 350), (97, 344), -0.031, 0.013, 0),
+            ("rank", "11 and below", (120, 380), (118, 371), -0.02, 0.024, 0),
+        )
+    ]
+    text = "The garden was quiet that morning and the two of them walked slowly along the wall.\n\n" * 30
+    sample = [
+        flip(1, "out", "min_tokens", text[:300]),
+        flip(2, "in", "duplicate_share", text),
+        flip(3, "in", "duplicate_share", "كان الحديقة هادئة ذلك الصباح."),
+        flip(4, "out", "link_density", None),
+    ]
+    return Comparison(
+        at=AT,
+        a=side("live", state="live"),
+        b=side(
+            "strict",
+            ruleset="strict",
+            digest="b81d5f0072c4e9aa",
+            llm=371,
+            human=776,
+            undecided=71,
+            unclassifiable=922,
+            articles=20_069,
+            scored=19_411,
+            unscored=367,
+            flagged=6_402,
+            progress="367 articles wait for a score",
+            other_sites=3,
+            estimate=Estimate(
+                rate=0.304,
+                low=0.275,
+                high=0.335,
+                method="corrected",
+                text=SAID.format("30.4%", "27.5%", "33.5%", 371, 1218),
+            ),
+        ),
+        identical=False,
+        pages=PageTable(
+            both_articles=19_344,
+            a_only_article=2_033,
+            b_only_article=725,
+            both_dropped=26_100,
+            only_in_a=9,
+            only_in_b=0,
+        ),
+        sites=SiteCells(
+            counts=[[360, 4, 20, 28, 0], [3, 749, 9, 10, 0], [8, 18, 37, 1, 0], [0, 5, 5, 883, 0], [0, 0, 0, 0, 0]]
+        ),
+        rules=rules,
+        only_in_a=["stop_words"],
+        only_in_b=["link_density"],
+        changes=[
+            change("site_rate", "LLM sites of those classifiable", (412, 1247), (371, 1218), -0.041, -0.012, moved=61),
+            change("site_rate_corrected", "The same, corrected", (412, 1247), (371, 1218), -0.045, -0.01, moved=61),
+            change(
+                "site_rate_decided", "LLM sites of llm and human", (412, 1183), (371, 1147), -0.043, -0.009, moved=55
+            ),
+            change("article_share", "Articles of pages", (21_377, 46_004), (20_069, 46_004), -0.036, -0.021, moved=803),
+            change(
+                "flagged_share",
+                "Flagged of scored articles",
+                (7_211, 20_990),
+                (6_402, 19_411),
+                -0.021,
+                0.002,
+                moved=640,
+                remark="367 articles are without a score",
+            ),
+        ],
+        groups=groups,
+        strata=[
+            Stratum(kind="in", rule="duplicate_share", flips=611, sampled=2),
+            Stratum(kind="out", rule="min_tokens", flips=1_940, sampled=1),
+            Stratum(kind="out", rule="link_density", flips=93, sampled=1),
+        ],
+        sample=sample,
+        sample_size=60,
+        seed=7,
+        resamples=2_000,
+        confidence=0.95,
+        notes=["367 articles of strict wait for a score: its rate may still move."],
+    )
+
+
+def flip(number: int, kind: str, rule: str, text: str | None, **other: Any) -> Flip:
+    """A page of the sample."""
+    failed = [FailedRule(name=rule, value=30.5, op=">=", threshold=50)]
+    known: dict[str, Any] = {
+        "fetch_id": f"f{number}",
+        "url": f"https://www.site-{number}.example/2026/03/an-article-about-gardens-and-walls.html?page={number}&x=1",
+        "site": f"www.site-{number}.example",
+        "page_id": f"p{number}",
+        "verdict_a": "dropped" if kind == "in" else "article",
+        "verdict_b": "article" if kind == "in" else "dropped",
+        "failed_a": failed if kind == "in" else [],
+        "failed_b": failed if kind == "out" else [],
+        "text_digest": "d",
+        "fetched_at": AT - 86_400_000,
+    }
+    return Flip(kind=kind, rule=rule, text=text, **{**known, **other})
+
+
+def empty() -> Comparison:
+    """Two runs of which neither has anything."""
+    nothing = Estimate(rate=None, low=None, high=None, method="no classifiable sites", text="no classifiable sites")
+    names = ("verdicts", "sites", "llm", "human", "undecided", "unclassifiable", "pages", "articles", "scored")
+    zero = dict.fromkeys((*names, "abstained", "unscored", "flagged"), 0)
+    return Comparison(
+        at=AT,
+        a=side("live", estimate=nothing, **zero),
+        b=side("again", estimate=nothing, **zero),
+        identical=True,
+        pages=PageTable(both_articles=0, a_only_article=0, b_only_article=0, both_dropped=0, only_in_a=0, only_in_b=0),
+        sites=SiteCells(counts=[[0] * 5 for _ in range(5)]),
+        rules=[],
+        only_in_a=[],
+        only_in_b=[],
+        changes=[change("site_rate", "LLM sites of those classifiable", (0, 0), (0, 0), 0, 0, remark="no site yet")],
+        groups=[],
+        strata=[],
+        sample=[],
+        sample_size=60,
+        seed=7,
+        resamples=2_000,
+        confidence=0.95,
+        notes=[],
+    )
