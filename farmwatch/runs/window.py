@@ -77,10 +77,11 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
     from_at = of.from_at if of is not None else _begin(from_ or EARLIEST, runs)
     if of is not None and (to is None or (of.follows and to == FOLLOW)):
         return Window(from_at, of.to_at or now_ms, of, to_end=not of.to_at)
-    to_at = _end(to or NOW, now_ms)
+    asked = _end(to or NOW, now_ms)
+    to_at = min(asked, now_ms)
     if to_at and from_at >= to_at:
         raise UsageError(f"--from {moment(from_at)} is not before --to {moment(to_at)}")
-    return Window(from_at, to_at, of, to_end=to_at == now_ms)
+    return Window(from_at, to_at, of, to_end=asked > now_ms or to in (None, NOW))
 
 
 def kept(log: Log, topic: str) -> Kept:
@@ -173,10 +174,6 @@ def _end(text: str, now_ms: int) -> int:
     if text == FOLLOW:
         return 0
     at = read_time(text, "--to", end=True, also=f", {NOW}, or {FOLLOW}")
-    return min(at, now_ms) if len(text.strip()) == len("2026-05-01") else _not_to_come(at, now_ms)
-
-
-def _not_to_come(at: int, now_ms: int) -> int:
-    if at > now_ms:
+    if at > now_ms and len(text.strip()) > len("2026-05-01"):  # a day that is not over yet is taken as it stands
         raise UsageError(f"--to {moment(at)}: that is still to come; take --to {NOW}, or --to {FOLLOW}")
     return at

@@ -1,0 +1,141 @@
+"""kill -9 of a replay at random moments of every phase: gone on with, it ends as one that was left alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from crawler.urls import page_id
+from farmwatch.runs.phases import progress_of
+from stream.control import Control
+from stream.embedded_log import EmbeddedLog
+from stream.log import Log
+from stream.records import Hit, Page, ScoreRequest, decode
+from stream.runs import State, names_of
+from stream.topics import HITS, PAGES, REPLAY_REQUESTS
+from tests.front_door import article_html
+from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, output, write_rules
+
+pytestmark = [pytest.mark.kill]
+
+KILLS = 60 if os.environ.get("FARMWATCH_LONG") else 20
+_PAGES = 2400
+_FROM_PAGES = 60  # measured anew
+_PATIENCE_S = 300.0
+# Batches of a few records, so that a run lasts through its kills and they fall into the midst of it.
+_SMALL_BATCHES = """
+import sys
+from farmwatch.runs import stages
+stages._RECORDS = {records}
+from farmwatch.__main__ import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def replay(folder: Path, *arguments: str, records: int = 10) -> subprocess.Popen[bytes]:
+    """The command in a process of its own, with batches of so many records."""
+    flags = [f"log.url=sqlite:{folder / 'log'}", f"log.partitions={PARTITIONS}", "measure.workers=1"]
+    settings = [word for flag in (*flags, "measure.time_limit_s=60") for word in ("--set", flag)]
+    script = _SMALL_BATCHES.format(records=records)
+    with (folder / "replay.log").open("ab") as said:
+        return subprocess.Popen(
+            [sys.executable, "-c", script, "replay", *arguments, *settings], stdout=said, stderr=said, process_group=0
+        )
+
+
+def killed_until_done(folder: Path, log: Log, name: str, kills: int, longest_s: float, *begin: str) -> Counter[str]:
+    """Kill the run so many times at random moments, go on with it each time, and let it end; kills by phase."""
+    seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
+    print(f"FARMWATCH_KILL_SEED={seed}")
+    chance = random.Random(seed)
+    killed: Counter[str] = Counter()
+    arguments = [*begin, "--name", name]
+    while killed.total() < kills:
+        process = replay(folder, *arguments)
+        began_at = time.monotonic()
+        before = Control(log).runs.get(name)
+        before_at = before.began_at if before is not None else 0
+        while process.poll() is None and time.monotonic() - began_at < _PATIENCE_S:
+            run = Control(log).runs.get(name)
+            if run is not None and run.began_at != before_at:
+                break  # this process has begun: from here on every moment counts
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0.0, longest_s))
+        if process.poll() is not None:
+            assert process.returncode == 0, (folder / "replay.log").read_text()[-3000:]
+            break
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        run = Control(log).runs.get(name)
+        killed[progress_of(log, run).phase if run is not None else "begin"] += 1
+        if run is not None:
+            arguments = ["--name", name]
+    process = replay(folder, *arguments, records=1000)
+    assert process.wait(_PATIENCE_S) == 0, (folder / "replay.log").read_text()[-3000:]
+    print(f"killed: {dict(killed)}")
+    return killed
+
+
+def requests_of(log: Log, run: str) -> list[tuple[str, str]]:
+    """(site, text) of each request that a run made."""
+    found = []
+    for partition in range(PARTITIONS):
+        for message in log.read(REPLAY_REQUESTS, partition):
+            request = decode(ScoreRequest, message.value or b"")
+            if request.run == run:
+                found.append((request.site, request.text_digest))
+    return found
+
+
+def test_kills_from_features(tmp_path: Path) -> None:
+    """Killed in every phase, the run has each verdict once and in order, the same rows, and asked for no text twice."""
+    log = EmbeddedLog(tmp_path / "log")
+    world = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+    world.feed(features_of_pages(20, _PAGES // 20, world.epoch))
+    world.carry_on(share_scored=0.5)
+    before = world.live_traces()
+    rules = write_rules(tmp_path, 5)
+    world.replay(ruleset=rules, name="whole")
+    killed = killed_until_done(tmp_path, log, "killed", KILLS, 1.2, "--ruleset", rules)
+    assert world.row("killed").state == State.DONE
+    assert world.outcome("killed") == world.outcome("whole")
+    assert len(world.outcome("killed")[0]) == _PAGES
+    assert sorted(requests_of(log, "killed")) == sorted(requests_of(log, "whole"))
+    assert len(set(requests_of(log, "killed"))) == len(requests_of(log, "killed"))
+    assert world.live_traces() == before
+    assert killed.total() > 0
+    log.close()
+
+
+def test_kills_from_pages(tmp_path: Path) -> None:
+    """Killed while it measures pages anew: each page has its features once, and the rest follows from them."""
+    log = EmbeddedLog(tmp_path / "log")
+    config = config_of(f"sqlite:{tmp_path / 'log'}", "measure.workers=1", "measure.time_limit_s=60")
+    world = LiveWorld(log, config)
+    outputs = []
+    for number in range(_FROM_PAGES):
+        site = f"s{number % 5}.example"
+        url = f"https://{site}/a/{number}"
+        html = article_html(100 + 7 * number).encode()
+        body = zstandard.ZstdCompressor().compress(html)
+        outputs.append(
+            output(PAGES, Page(id=f"f{number}", site=site, page_id=page_id(url), url=url, body=body, fetched_at=5))
+        )
+        outputs.append(output(HITS, Hit(id=f"h{number}", site=site, url=url, rank=1)))
+    log.append(outputs)
+    rules = write_rules(tmp_path, 200)
+    assert replay(tmp_path, "--ruleset", rules, "--name", "whole", records=1000).wait(_PATIENCE_S) == 0
+    killed_until_done(tmp_path, log, "killed", max(3, KILLS // 5), 3.0, "--ruleset", rules)
+    assert world.outcome("killed") == world.outcome("whole")
+    features = [m.key for p in range(PARTITIONS) for m in log.read(names_of("x", "features.killed").features, p)]
+    assert len(features) == _FROM_PAGES
+    log.close()
