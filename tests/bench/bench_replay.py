@@ -25,6 +25,8 @@ from typing import Any, NamedTuple
 import msgspec
 import xxhash
 
+from farmwatch.config import Config
+from farmwatch.runs.stages import loop_settings, score_keys
 from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage, asked_store
 from filters.judging import ARTICLE, judge_and_text
@@ -38,7 +40,7 @@ from scoring.tally_stage import TallyStage
 from stream.batch import decoded
 from stream.embedded_log import EmbeddedLog
 from stream.log import Kept, Log, Output, Topic, partition_of
-from stream.loop import LoopSettings, StageLoop
+from stream.loop import StageLoop
 from stream.metrics import Metrics
 from stream.records import Features, Hit, Score, encode
 from stream.runs import names_of
@@ -53,7 +55,7 @@ SITE_PAGES, SITES_AT_ONCE = 20, 50
 RUN = "bench"
 NAMES = names_of(RUN)
 DETECTOR = "fake/1"
-SETTINGS = LoopSettings()
+SETTINGS = loop_settings(Config())  # those of a replay
 _POLL_S = 0.05
 
 
@@ -83,13 +85,14 @@ def base_features() -> tuple[list[Features], str]:
         what = "real"
     else:
         rng = random.Random(1)
-        pages = [("a.example", f"/page-{number}", _generated(rng)) for number in range(SAMPLE)]
+        pages = [("a.example", f"/page-{number}", generated(rng)) for number in range(SAMPLE)]
         what = "generated"
     taken = itertools.islice(pages, SAMPLE)
     return [measurer.measure(f"http://{host}{path}", body, host, encoding="utf-8") for host, path, body in taken], what
 
 
-def _generated(rng: random.Random) -> bytes:
+def generated(rng: random.Random) -> bytes:
+    """A page of HTML with a text of a thousand words."""
     words = [f"{start}{end}" for start in ("riv", "vill", "mark", "wint", "st") for end in ("er", "age", "et", "one")]
     text = "".join(f"<p>{' '.join(rng.choices(words, k=90)).capitalize()}.</p>" for _ in range(10))
     return f"<html><body><article><h1>The river</h1>{text}</article></body></html>".encode()
@@ -115,8 +118,8 @@ def open_log(kind: str, where: str) -> Log:
     return KafkaLog(address, prefix=prefix, state_folder=Path(folder))
 
 
-def fill(kind: str, where: str, records: int, answer: Any) -> None:
-    """Append features, hits and scores; answers (what the features are of, bytes of all features)."""
+def fill(kind: str, where: str, records: int, detector: str, answer: Any) -> None:
+    """Append features, hits and scores of `detector`; answers (what the features are of, bytes of all features)."""
     log = open_log(kind, where)
     own = [Topic(NAMES.verdicts, PARTITIONS), Topic(NAMES.sites, PARTITIONS, Kept.COMPACT)]
     stores = [Topic(f"state.{s}", PARTITIONS, Kept.COMPACT) for s in (NAMES.tally_store, asked_store(RUN))]
@@ -134,7 +137,7 @@ def fill(kind: str, where: str, records: int, answer: Any) -> None:
             hit = Hit(id=features.id, site=features.site, url=features.url, query_id=f"q{number % 100}", rank=1)
             outputs.append(Output(HITS, place, key, encode(hit)))
         if features.text_digest in articles and number % 10:
-            outputs.append(_score(features, place))
+            outputs.append(_score(features, place, detector))
         if len(outputs) >= 500:
             log.append(outputs)
             outputs = []
@@ -143,16 +146,16 @@ def fill(kind: str, where: str, records: int, answer: Any) -> None:
     answer.send((what, size, len(articles) / len(base)))
 
 
-def _score(features: Features, place: int) -> Output:
+def _score(features: Features, place: int, detector: str) -> Output:
     digest = features.text_digest
     number = xxhash.xxh3_64_intdigest(digest.encode()) % 1000 / 1000
     score = Score(
-        id=f"{digest}:{DETECTOR}",
+        id=f"{digest}:{detector}",
         site=features.site,
         page_id=features.page_id,
         fetch_id=features.id,
         text_digest=digest,
-        detector=DETECTOR,
+        detector=detector,
         score=number,
         flag=number > 0.6,
         fetched_at=features.fetched_at,
@@ -184,7 +187,7 @@ def judge_phase(kind: str, where: str, records: int, answer: Any) -> None:
     """JUDGE from the first to the last record, after the index of scores was read."""
     log = open_log(kind, where)
     started = time.perf_counter()
-    known = KnownScores(DETECTOR, lambda p: (m.key for m in log.read(SCORES, p) if m.value is not None))
+    known = KnownScores(DETECTOR, lambda partition: score_keys(log, partition))
     known.load(range(PARTITIONS))
     index = f"index of {len(known):,} scores read in {time.perf_counter() - started:.1f} s"
     stage = JudgeStage(load_ruleset("default"), run=RUN, known=known)
@@ -204,7 +207,7 @@ def tally_phase(kind: str, where: str, records: int, answer: Any) -> None:
 
 def staged(log: Log, stage: Stage, group: str, records: int) -> Spent:
     """A stage's loop over all that is there."""
-    stage.poll_s = _POLL_S
+    stage.poll_s, stage.max_records = _POLL_S, SETTINGS.max_records
     member = log.join(group, list(stage.inputs), member="bench", store=stage.store, background=stage.background)
     metrics, stop = Metrics(), threading.Event()
     loop = StageLoop(stage, member, metrics=metrics, settings=SETTINGS)
@@ -275,7 +278,7 @@ def main(argv: Iterable[str]) -> None:
             from tests.stream.kafka_broker import broker
 
             where = f"{broker()} bench{uuid.uuid4().hex[:8]}. {folder}"
-        what, size, kept = apart(fill, kind, where, records)
+        what, size, kept = apart(fill, kind, where, records, DETECTOR)
         print(
             f"{records:,} features of {what} pages, {size / records / 1024:.1f} KiB each, {kept:.0%} articles; {kind}"
         )
