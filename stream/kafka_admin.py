@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
-from kafka.protocol.consumer import IsolationLevel
+from kafka.protocol.consumer import IsolationLevel, OffsetCommitRequest
 
 from stream.errors import LogUnavailable, StreamError, UnknownTopic
 from stream.kafka_errors import translated, typed
 
 T = TypeVar("T")
 _RETRY_S = 0.05
+_OFFSETS_KEPT_MS = 100 * 365 * 86_400_000
 _SETTINGS_S = 1.0  # for settings to reach the broker that is asked
 _MARKERS_S = 1.0  # an open transaction of a process that died may hold the end back for longer
 _MARKERS_RETRY_S = 0.003
@@ -24,7 +25,23 @@ _NOT_READY = (kafka_errors.CoordinatorNotAvailableError, kafka_errors.Coordinato
 
 
 class _Client(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
-    """Asks for stable offsets: just after a commit the markers are on their way, and the old offset would be told."""
+    """Asks for stable offsets: just after a commit the markers are on their way, and the old offset would be told.
+
+    Offsets that it sets stay for good. By default a broker forgets those of a group that nobody has been in for a week;
+    version 4 of the request is the last that names a time of its own.
+    """
+
+    @staticmethod
+    def _alter_group_offsets_request(group_id: str, offsets: Any) -> Any:
+        request = KafkaAdminClient._alter_group_offsets_request(group_id, offsets)
+        return OffsetCommitRequest(
+            group_id=request.group_id,
+            generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+            member_id=request.member_id,
+            retention_time_ms=_OFFSETS_KEPT_MS,
+            topics=request.topics,
+            max_version=4,
+        )
 
     def _list_group_offsets_requests(self, group_specs: Any) -> Iterator[Any]:
         for group, request in super()._list_group_offsets_requests(group_specs):

@@ -88,14 +88,15 @@ _LOGGING = """\
 class Broker:
     """One broker on fixed loopback ports. Not started by the constructor; `close` stops it and removes its data."""
 
-    def __init__(self) -> None:
-        """Choose ports and format the data folder. Skips the test where Java or the jars are missing."""
+    def __init__(self, *properties: str) -> None:
+        """Choose ports and format the data folder; `properties` are added. Skips where Java or the jars are missing."""
         require_installed()
         self._home = Path(tempfile.mkdtemp(prefix="farmwatch-broker-"))
         self._port, controller = _free_ports(2)
         self._config, self._controller_config = self._home / "broker.properties", self._home / "controller.properties"
         for path, text in ((self._config, _PROPERTIES), (self._controller_config, _CONTROLLER_PROPERTIES)):
             path.write_text(text.format(port=self._port, controller=controller, home=self._home))
+        self._config.write_text("\n".join([self._config.read_text(), *properties, ""]))
         self._logging = self._home / "log4j2.xml"
         self._logging.write_text(_LOGGING)
         self._output = self._home / "broker.log"

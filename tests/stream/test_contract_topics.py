@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from stream.errors import RecordTooLarge, StreamError, TopicMismatch, UnknownTopic
+from stream.idle_groups import renew_offsets
 from stream.log import RECORD_CAP_BYTES, At, Commit, Topic
 from tests.stream.worlds import NOON, World, drain, record, settle, values
 
@@ -237,3 +238,26 @@ def test_as_many_offsets_as_partitions_are_set(world: World) -> None:
     world.topics("in")
     with pytest.raises(StreamError, match=r"2 partitions, 1 offset"):
         world.log.reset("g", "in", [0])
+
+
+def test_renewing_offsets_changes_none(world: World) -> None:
+    """Offsets of an idle group are the same after it, a partition without one begins where the topic does."""
+    world.topics("in", "side", "unread")
+    world.log.append([record("in", p, "k", str(n)) for p in range(2) for n in range(3)])
+    member = world.join("in", "side")
+    drain(member, 6)
+    end = world.log.end("in")[0]
+    member.commit(Commit(offsets={At("in", 0): end}))
+    assert not renew_offsets(world.log, "g", ["in", "side"])
+    member.close()
+    assert renew_offsets(world.again(), "g", ["in", "side", "unread", "nowhere"])
+    assert world.log.committed("g", "in") == [end, world.log.beginning("in")[1]]
+    assert world.log.committed("g", "side") == [None, None]
+    assert values(drain(world.join("in", "side", name="next"), 3)) == ["0", "1", "2"]
+
+
+def test_there_is_nothing_to_renew_of_a_group_that_never_was(world: World) -> None:
+    """It stays without offsets."""
+    world.topics("in")
+    assert not renew_offsets(world.log, "nobody", ["in"])
+    assert world.log.committed("nobody", "in") == [None, None]
