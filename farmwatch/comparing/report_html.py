@@ -43,7 +43,7 @@ def _sections(found: Comparison, title: str) -> Iterator[Html]:
     yield _headline(found)
     yield tag("h2", "Change of the shares")
     yield tag("p", _method(found), class_="small")
-    yield forest(((change.title, change) for change in found.changes), found.a.run, found.b.run)
+    yield forest(((_capital(change.title), change) for change in found.changes), found.a.run, found.b.run)
     yield tag("h2", "Verdicts side by side")
     yield tag("p", "Blue: both say the same. Orange: they differ. The darker, the larger the share.", class_="small")
     yield tag("div", page_table(found), site_tables(found), class_="tables")
@@ -137,7 +137,7 @@ def _groups(found: Comparison) -> Iterator[Html]:
         for change in group.changes:
             titles.setdefault((group.by, change.name), change.title)
     for (by, name), title in titles.items():
-        yield tag("h3", f"{title}, by {by}")
+        yield tag("h3", f"{_capital(title)}, by {by}")
         yield forest(_rows([group for group in found.groups if group.by == by], name), found.a.run, found.b.run)
 
 
@@ -146,6 +146,10 @@ def _rows(groups: Sequence[GroupChange], name: str) -> Iterator[tuple[str, Chang
         waiting = f"{count(group.unscored_a)} and {count(group.unscored_b)} articles without a score"
         shown = join((group.group, " ", tag("span", waiting, class_="small"))) if _unscored(group) else group.group
         yield from ((shown, change) for change in group.changes if change.name == name)
+
+
+def _capital(title: str) -> str:
+    return title[:1].upper() + title[1:]
 
 
 def _unscored(group: GroupChange) -> int:

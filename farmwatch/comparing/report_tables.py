@@ -123,20 +123,17 @@ def _square(
     """A table of counts, rows by A and columns by B, each cell as dark as its share of all."""
     total = sum(map(sum, cells))
     columns = [sum(row[number] for row in cells) for number in range(len(names))]
-    titles = [_head(f"{b}: {names[0]}", "col", "n"), *(_head(name, "col", "n") for name in names[1:])]
-    if wide:
-        titles = [_head(tag("span", name), "col", "n") for name in names]
-    head = tag("tr", _head(tag("span", f"{a} ↓ {b} →", class_="small"), "col"), *titles, _head("all", "col", "n"))
+    titles = (_head(tag("span", name), "col", "n") for name in names)
+    head = tag("tr", tag("td"), *titles, _head("all", "col", "n"))
     rows = []
     for number, (name, row) in enumerate(zip(names, cells, strict=True)):
         found = [_cell(pages, total, same=number == other) for other, pages in enumerate(row)]
-        label = name if wide or number else f"{a}: {name}"
-        rows.append(tag("tr", _head(label, "row"), *found, tag("td", count(sum(row)), class_="n all")))
+        rows.append(tag("tr", _head(name, "row"), *found, tag("td", count(sum(row)), class_="n all")))
     sums = [tag("td", count(number), class_="n all") for number in (*columns, total)]
     rows.append(tag("tr", _head("all", "row"), *sums))
     table = tag(
         "table",
-        tag("caption", title),
+        tag("caption", title, " ", tag("span", f"rows {a}, columns {b}", class_="small")),
         tag("thead", head),
         tag("tbody", *rows),
         class_="square wide" if wide else "square",

@@ -117,9 +117,9 @@ def test_every_figure_has_its_denominator_and_interval() -> None:
         "live 33.0% 412 of 1,247",
         "strict 30.5% 371 of 1,218",
     ] in found
-    assert ["live: article", "19,344 40.1%", "2,033 4.2%", "21,377"] in found
+    assert ["article", "19,344 40.1%", "2,033 4.2%", "21,377"] in found
     assert ["all", "20,069", "28,133", "48,202"] in found
-    assert ["live: llm", "360 29.8%", "24 2.0%", "384"] in found
+    assert ["llm", "360 29.8%", "24 2.0%", "384"] in found
     assert ["unclassifiable", "0", "5 0.2%", "5 0.2%", "883 41.3%", "0", "893"] in found
     assert ["classifiable (the denominator of the rate)", "1,247", "1,218", "-29"] in found
     assert ["without a score so far", "86", "367", "+281"] in found
