@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -72,7 +73,7 @@ def replay(
     config = common.load().config
     start_logging(role="replay")
     if not full_speed:
-        os.nice(_NICE)
+        os.nice(max(0, _NICE - os.nice(0)))
     with opened(config) as log:
         complete(log)
         planned = plan(log, Control(log), config, Asked(ruleset, detector, begin, end, name, why))
@@ -127,10 +128,10 @@ def _carry_out(
     from stream.metrics import Metrics
 
     stop = threading.Event()
-    signals = _stop_on_signals(stop)
     metrics = Metrics()
     metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
     with ExitStack() as held:
+        signals = held.enter_context(_stopping_on_signals(stop))
         member = held.enter_context(claimed_name(names_folder(config), [f"replay.{run.name}"]))
         teller = Teller(run.name)
         held.callback(teller.end_line)
@@ -188,8 +189,9 @@ def _conclude(log: Log, config: Config, run: Run, ending: Ending, signals: list[
     return Exit.INTERRUPTED if ending is Ending.STOPPED and signal.SIGINT in signals else Exit.OK
 
 
-def _stop_on_signals(stop: threading.Event) -> list[int]:
-    """SIGTERM and SIGINT set `stop`; the second one ends the process at once. Returns the list that they enter."""
+@contextmanager
+def _stopping_on_signals(stop: threading.Event) -> Iterator[list[int]]:
+    """SIGTERM and SIGINT set `stop`; the second one ends the process at once. Gives the list that they enter."""
     import signal
 
     came: list[int] = []
@@ -201,6 +203,9 @@ def _stop_on_signals(stop: threading.Event) -> list[int]:
         os.write(2, b"\ndraining; once more ends it at once\n")  # not print: it may be what was interrupted
         stop.set()
 
-    signal.signal(signal.SIGTERM, handle)
-    signal.signal(signal.SIGINT, handle)
-    return came
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

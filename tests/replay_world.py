@@ -108,6 +108,7 @@ class LiveWorld:
                 Output("control", 0, f"ruleset/{row.digest}".encode(), self.ruleset.source.encode()),
             ]
         )
+        self.poll_s = 0.01  # of the live stages; four polls without a record are their end
         self._scored: dict[str, list[int]] = {}
 
     def feed(self, features: Sequence[Features], *, header: bool = True) -> None:
@@ -148,12 +149,12 @@ class LiveWorld:
 
     def run_stage(self, stage: Stage, group: str) -> None:
         """Run a stage of the live side until nothing is left."""
-        stage.poll_s = 0.01
+        stage.poll_s = self.poll_s
         member = self.log.join(group, list(stage.inputs), member="m", store=stage.store, background=stage.background)
         loop, stop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop), threading.Event()
         quiet = 0
         while quiet < 4:
-            quiet = 0 if loop.cycle(stop) else quiet + 1
+            quiet = 0 if loop.cycle(stop) or not member.assignment() else quiet + 1
         stop.set()
         loop.run(stop)
 

@@ -1,0 +1,215 @@
+"""The commands `replay` and `runs` from outside: what they print, refuse and return."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from farmwatch.runs.engine import Standing
+from farmwatch.runs.overview import run_state
+from farmwatch.runs.phases import Advance, Progress
+from farmwatch.runs.removal import RunNeeded, remove, why_not
+from farmwatch.runs.telling import line_of
+from stream.control import Control, exclusive
+from stream.embedded_log import EmbeddedLog
+from stream.runs import Alias, Run, State
+from tests.front_door import Ran, Runner
+from tests.replay_world import LiveWorld, config_of, features_of_pages, write_rules
+
+
+class Place:
+    """An embedded log with a live run, and how to name it to a command."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:{folder / 'log'}"
+        self.log = EmbeddedLog(folder / "log", lease_ms=500)
+        self.world = LiveWorld(self.log, config_of(self.url))
+        self.world.feed(features_of_pages(5, 12, self.world.epoch))
+        self.world.carry_on()
+        self.rules = write_rules(folder, 5)
+
+    def state(self, run: str) -> str:
+        """State of a run as `farmwatch runs` shows it."""
+        return run_state(self.log, Control(self.log), self.world.row(run), 0).state
+
+
+def replay(farmwatch: Runner, *arguments: str) -> Ran:
+    """The command, without giving way: a process cannot take back its niceness."""
+    return farmwatch("replay", "--full-speed", *arguments)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A fresh place."""
+    made = Place(tmp_path)
+    yield made
+    made.log.close()
+
+
+def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
+    """Pages, articles, sites by verdict, the rate beside the live one, what is unscored, and what to do next."""
+    ran = replay(
+        farmwatch,
+        "--ruleset",
+        place.rules,
+        "--name",
+        "mine",
+        "--why",
+        "shorter ones",
+        "--log",
+        place.url,
+    )
+    assert ran.code == 0, ran.err
+    assert "mine: 59 pages judged by rules-5" in ran.out
+    assert "live (live): rate" in ran.out
+    assert "requested at low priority" in ran.out
+    assert "next: farmwatch compare live mine" in ran.out
+    assert "next: farmwatch cutover mine" in ran.out
+    assert "from features, because" in ran.err
+    assert "/metrics" in ran.err
+    assert place.world.row("mine").why == "shorter ones"
+    place.world.score()
+    again = replay(farmwatch, "--name", "mine", "--json", "--log", place.url)
+    assert again.code == 0, again.err
+    summary = json.loads(again.out)
+    assert (summary["run"], summary["state"], summary["unscored"], summary["pages"]) == ("mine", "done", 0, 59)
+
+
+def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> None:
+    """The live one first; of one that broke off, how to go on with it."""
+    place.world.replay(ruleset=place.rules, name="done")
+    place.world.begin(ruleset=place.rules, name="half")
+    ran = farmwatch("runs", "--log", place.url)
+    assert ran.code == 0
+    lines = [line.split("\t") for line in ran.out.splitlines()]
+    assert [line[0] for line in lines] == ["run", "live", "done", "half"]
+    assert "resume with `farmwatch replay --name half`" in ran.err
+    listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", place.url).out.splitlines()]
+    assert [(run["run"], run["state"]) for run in listed] == [
+        ("live", "live"),
+        ("done", "done"),
+        ("half", "broken off"),
+    ]
+    assert listed[1]["share"] == 1.0
+    assert listed[1]["lag"] == 0
+    assert listed[1]["unscored"] > 0
+    assert listed[2]["phase"] == "judge"
+    assert listed[2]["resume"] == "farmwatch replay --name half"
+
+
+def test_a_run_is_shown_in_full(place: Place, farmwatch: Runner) -> None:
+    """Window, source and why, who and when, each phase; an unknown one names those that are there."""
+    place.world.replay(ruleset=place.rules, name="mine", why="to see")
+    ran = farmwatch("runs", "show", "mine", "--log", place.url)
+    assert ran.code == 0
+    for part in ("state: done", "source: features: ", "window: earliest .. ", ": to see", "phase judge: 63 of 63"):
+        assert part in ran.out
+    assert json.loads(farmwatch("runs", "show", "mine", "--json", "--log", place.url).out)["why"] == "to see"
+    unknown = farmwatch("runs", "show", "nobody", "--log", place.url)
+    assert unknown.code == 1
+    assert "live, mine" in unknown.err
+
+
+def test_a_run_is_cancelled_and_removed(place: Place, farmwatch: Runner) -> None:
+    """rm says what it frees; a dry run frees nothing; afterwards the name is free and live untouched."""
+    place.world.begin(ruleset=place.rules, name="mine", end="follow")
+    before = place.world.live_traces()
+    assert farmwatch("runs", "cancel", "mine", "--log", place.url).code == 0
+    assert place.state("mine") == State.CANCELLED
+    assert farmwatch("runs", "cancel", "mine", "--log", place.url).code == 2
+    dry = farmwatch("runs", "rm", "mine", "--dry-run", "--log", place.url)
+    assert (dry.code, dry.out.splitlines()[0].split(":")[0]) == (0, "would free")
+    assert "verdicts.mine" in place.log.topics()
+    freed = json.loads(farmwatch("runs", "rm", "mine", "--json", "--log", place.url).out)
+    assert (freed["removed"], freed["topics"]) == (
+        True,
+        ["sites.mine", "state.asked.mine", "state.tally.mine", "verdicts.mine"],
+    )
+    assert "verdicts.mine" not in place.log.topics()
+    assert "mine" not in Control(place.log).runs
+    assert place.log.committed("judge.mine", "features") == [None] * 3
+    assert place.world.live_traces() == before
+    assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 1
+
+
+def test_what_is_needed_is_not_removed(place: Place, farmwatch: Runner) -> None:
+    """Refused: the live run, the run before it without --force, one that somebody is at work on, `live` itself."""
+    for name in ("old", "new"):
+        place.world.replay(ruleset=place.rules, name=name)
+    refused = farmwatch("runs", "rm", "live", "--log", place.url)
+    assert refused.code == 3
+    assert "is live" in refused.err
+    with exclusive(place.log) as writer:
+        writer.put(Alias(run="new", before="old"))
+    for name, said in (("new", "is live"), ("old", "cutover --back"), ("live", "it stays")):
+        ran = farmwatch("runs", "rm", name, "--log", place.url)
+        assert (ran.code, said in ran.err) == (3, True), ran.err
+    assert place.state("new") == "live"
+    member = place.log.join("judge.old", ["features"], member="somebody")
+    with pytest.raises(RunNeeded, match="somebody is at work"):
+        remove(place.log, "old", force=True)
+    member.close()
+    assert farmwatch("runs", "rm", "old", "--force", "--log", place.url).code == 0
+
+
+def test_features_that_another_run_judges_stay(place: Place) -> None:
+    """A run that measured pages is not removed while another one rests on its features."""
+    fields = {"ruleset": "r", "digest": "d", "detector": "x/1", "epoch": "e", "features": "features.base"}
+    base = Run(name="base", remeasures=True, state=State.DONE, **fields)  # type: ignore[arg-type]
+    other = Run(name="other", state=State.DONE, **fields)  # type: ignore[arg-type]
+    with exclusive(place.log) as writer:
+        writer.put(base, other)
+    control = Control(place.log)
+    assert "judged by other" in why_not(place.log, control, base)
+    assert why_not(place.log, control, other) == ""
+
+
+def test_a_removal_that_broke_off_is_ended(place: Place, farmwatch: Runner) -> None:
+    """A row that says `removed` is gone on with by the next rm, and no replay goes on with it."""
+    place.world.begin(ruleset=place.rules, name="mine")
+    with exclusive(place.log) as writer:
+        writer.put(msgspec.structs.replace(place.world.row("mine"), state=State.REMOVED))
+    assert "is being removed" in replay(farmwatch, "--name", "mine", "--log", place.url).err
+    assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 0
+    assert "mine" not in Control(place.log).runs
+    assert "verdicts.mine" not in place.log.topics()
+
+
+def test_refusals_have_their_exit_codes(place: Place, farmwatch: Runner, tmp_path: Path) -> None:
+    """Usage is 2, nothing to replay 1, no log 3; each with one line that says what to do."""
+    assert replay(farmwatch, "--log", place.url).code == 2
+    assert replay(farmwatch, "--ruleset", "nonesuch", "--log", place.url).code == 2
+    assert replay(farmwatch, "--ruleset", place.rules, "--name", "live", "--log", place.url).code == 2
+    nothing = replay(
+        farmwatch,
+        "--ruleset",
+        place.rules,
+        "--from",
+        "2020-01-01",
+        "--to",
+        "2020-01-02",
+        "--log",
+        place.url,
+    )
+    assert nothing.code == 1
+    assert "features has records from" in nothing.err
+    assert replay(farmwatch, "--ruleset", place.rules, "--log", f"sqlite:{tmp_path / 'nowhere'}").code == 3
+    assert farmwatch("runs", "--log", f"sqlite:{tmp_path / 'nowhere'}").code == 3
+
+
+def test_a_detector_that_score_does_not_run_is_warned_of(place: Place, farmwatch: Runner) -> None:
+    """Its missing scores would never come, so that is said at the begin."""
+    ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
+    assert "warning: score.detectors" in ran.err
+
+
+def test_the_line_of_progress_says_all() -> None:
+    """Phase, records, share, pace, what is left, and whom it makes way for."""
+    progress = Progress([Advance("judge", 1200, 2000), Advance("tally", 0, 4000)])
+    line = line_of("v5", Standing(progress, 312.4, 65.0, "measure 120"))
+    assert line == ("v5: judge 1200 of 2000, 30%, 312/s, 1 min 5 s left, makes way for live (measure 120)")
+    assert line_of("v5", Standing(progress, None, None, "")) == "v5: judge 1200 of 2000, 30%"
