@@ -96,7 +96,7 @@ def _tell_differences(config: Config) -> None:
         live = in_force(log, config)
     try:
         for difference in differences(live, config):
-            message(one_line(difference))
+            message(one_line(f"the configuration has it otherwise, which changes nothing: {difference}"))
     except BadRuleset as error:
         message(one_line(f"judge.ruleset: {error}"))
 
