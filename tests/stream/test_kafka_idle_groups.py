@@ -22,7 +22,7 @@ YEAR_MS = 365 * 86_400_000
 
 
 def test_offsets_that_are_set_name_a_time_of_their_own() -> None:
-    """The request keeps them for years, in a version that can say so, and in no transaction or membership."""
+    """The request keeps them for years, in the last version that can say so."""
     at = TopicPartition("in", 0)
     request = _Client._alter_group_offsets_request("g", {at: OffsetAndMetadata(7, "", -1)})
     assert request.retention_time_ms > YEAR_MS
