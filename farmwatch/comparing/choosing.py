@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from farmwatch.errors import NotFound
-from farmwatch.messages import counted, one_line
+from farmwatch.messages import one_line
 from farmwatch.runs.named import FIRST
-from farmwatch.runs.offsets import between, done_by, lag_on
+from farmwatch.runs.offsets import last_record
+from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from stream.control import Control
-from stream.log import Log
+from stream.log import Log, Message
 from stream.records import RuleOutcome, Verdict, decode
 from stream.runs import LIVE, Run, RunNames, State
 
 BEFORE = "before"  # the run that was live before
 EXACTLY = "run/"  # in front of a name: that run, where the name alone means the live one
 _NAMES_SHOWN = 20
-_BACK = 200  # offsets looked through for a partition's last verdict: on Kafka markers stand between records
+_LITTLE = 0.01  # of its records: how far behind a run that follows may be before it is told
+_DONE = {MEASURE: "measured", JUDGE: "judged", TALLY: "tallied"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ def choose(log: Log, control: Control, name: str) -> Chosen:
     run = _run(control, name)
     is_live = run.name == control.alias.run
     names = run.names(is_live=is_live)
-    progress = _progress(log, run, names)
-    newest = _newest(log, names.verdicts, run.digest)
+    progress = _progress(log, run)
+    newest = _newest(log, names.verdicts)
     if newest is None:
         so_far = f" ({progress})" if progress else ""
         raise NotFound(f"the run {run.name} has judged nothing yet{so_far}: wait for it; `farmwatch runs` shows it")
@@ -78,46 +81,34 @@ def _run(control: Control, name: str) -> Run:
     )
 
 
-def _newest(log: Log, topic: str, digest: str) -> Verdict | None:
-    """The verdict that was given last; of this ruleset, where one is named."""
+def _newest(log: Log, topic: str) -> Verdict | None:
+    """The verdict that was given last: what it says of the ruleset holds, whatever judged before it."""
     if topic not in log.topics():
         return None
-    newest: Verdict | None = None
-    for look_back in (_BACK, None):
-        for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
-            start = first if look_back is None else max(first, end - look_back)
-            for message in log.read(topic, partition, start, end):
-                if not message.value:
-                    continue
-                verdict = decode(Verdict, message.value)
-                wanted = not digest or verdict.digest == digest
-                if wanted and (newest is None or verdict.judged_at >= newest.judged_at):
-                    newest = verdict
-        if newest is not None:
-            break
-    return newest
+    spans = list(enumerate(zip(log.beginning(topic), log.end(topic), strict=True)))
+    last = [last_record(log, topic, partition, first, end) for partition, (first, end) in spans]
+    if not any(last):  # a live topic may end with hours of heartbeats
+        last = [_last_of(log.read(topic, partition)) for partition, _ in spans]
+    verdicts = (decode(Verdict, message.value) for message in last if message is not None and message.value)
+    return max(verdicts, key=lambda verdict: verdict.judged_at, default=None)
 
 
-def _progress(log: Log, run: Run, names: RunNames) -> str:
-    """What is not judged or not tallied yet, in words."""
-    topics = log.topics()
-    said = []
-    group = names.measure_group if run.remeasures else names.judge_group
-    if run.source in topics:
-        end = log.end(run.source)
-        stop = run.stop.get(run.source, end)
-        start = run.start.get(run.source, log.beginning(run.source))
-        whole, left = between(start, stop), between(done_by(log, group, run.source), stop)
-        if left:
-            share = 1 - min(left, whole) / whole if whole else 0.0
-            word = "measured" if run.remeasures else "judged"
-            said.append(f"{word} {max(0, whole - left):,} of {whole:,} records, {share:.0%}")
-        elif run.remeasures and names.features in topics:
-            unjudged = lag_on(log, names.judge_group, names.features)
-            said += [f"{counted(unjudged, 'measured page')} not judged yet"] if unjudged else []
-    if names.verdicts in topics:
-        behind = lag_on(log, names.tally_group, names.verdicts)
-        said += [f"{counted(behind, 'verdict')} not yet in its site verdicts"] if behind else []
+def _last_of(messages: Iterator[Message]) -> Message | None:
+    last = None
+    for message in messages:
+        last = message if message.value else last
+    return last
+
+
+def _progress(log: Log, run: Run) -> str:
+    """What is not measured, judged or tallied yet, in words. A run that follows is always a little behind."""
+    if run.state == State.DONE or not {run.source, run.names().verdicts} <= log.topics().keys():
+        return ""
+    said = [
+        f"{_DONE[advance.phase]} {advance.done:,} of {advance.total:,} records ({advance.done / advance.total:.0%})"
+        for advance in progress_of(log, run).advances
+        if advance.total - advance.done > (advance.total * _LITTLE if run.follows else 0)
+    ]
     if said and run.state == State.CANCELLED:
         said.insert(0, "cancelled")
     return "; ".join(said)

@@ -20,6 +20,7 @@ from farmwatch.site_table import SiteTable
 from filters.judging import judge
 from filters.ruleset import parse_ruleset
 from scoring.rate import ErrorCounts
+from stream.heartbeat import HEADER, travelling
 from stream.log import Log, Message, Output, partition_of
 from stream.memory_log import MemoryLog
 from stream.opening import open_log
@@ -283,7 +284,7 @@ def test_two_detectors_are_compared_and_told(log: Log) -> None:
 
 
 def test_a_run_that_is_not_done_says_how_far_it_is(log: Log) -> None:
-    """How much is judged, and that the numbers will change; nothing is said of a run that is done."""
+    """How much is judged and tallied, and that the numbers will change; nothing is said of a run that is done."""
     put_features(log, PAGES)
     partition = partition_of("a.example", PARTITIONS)
     ends = [len(PAGES) if place == partition else 0 for place in range(PARTITIONS)]
@@ -292,7 +293,7 @@ def test_a_run_that_is_not_done_says_how_far_it_is(log: Log) -> None:
     log.reset(f"judge.{B}", "features", [2 if place == partition else 0 for place in range(PARTITIONS)])
     found = compared(log)
     assert found.a.progress == ""
-    assert found.b.progress == "judged 2 of 6 records, 33%; 2 verdicts not yet in its site verdicts"
+    assert found.b.progress == "judged 2 of 6 records (33%); tallied 0 of 6 records (0%)"
     assert any("B, the run after, is not done: judged 2 of 6" in note for note in found.notes)
 
 
@@ -300,8 +301,19 @@ def test_a_run_without_a_verdict_is_an_error_that_says_how_far_it_is(log: Log) -
     """Nothing judged yet: nothing can be compared, and the message says what there is to wait for."""
     two_runs(log)
     put_run(log, "young", RULESETS[B], [], finished=False, state=State.RUNNING)
-    with pytest.raises(NotFound, match=r"young has judged nothing yet \(judged 0 of 6 records, 0%\)"):
+    with pytest.raises(
+        NotFound, match=r"young has judged nothing yet \(judged 0 of 6 records \(0%\); tallied 0 of 6 records \(0%\)\)"
+    ):
         compared(log, A, "young")
+
+
+def test_a_quiet_live_topic_compares(log: Log) -> None:
+    """Where the topic of verdicts ends with hundreds of heartbeats, the verdicts before them are found."""
+    two_runs(log)
+    beats = [travelling(f"verdicts.{B}", partition, {HEADER: "1"}) for partition in range(PARTITIONS)] * 300
+    log.append(beats)
+    found = compared(log)
+    assert (found.b.digest, found.b.verdicts) == (RULESETS[B].digest, len(PAGES))
 
 
 def test_an_unknown_run_is_named_with_those_that_are_there(log: Log) -> None:
@@ -383,6 +395,41 @@ def test_rates_are_corrected_where_both_can_be(log: Log) -> None:
     assert corrected.difference is not None and plain.difference is not None
     assert corrected.difference > plain.difference  # what errors hide of a change is given back
     assert all(one.name != "site_rate_corrected" for one in compared(log).changes)
+
+
+def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:
+    """Each run has its own canaries, judged by its ruleset: both rates are corrected, each by those of its run."""
+    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
+    for name, missed in ((A, 0), (B, 2)):
+        put_run(log, name, RULESETS[name], PAGES, {**sites, **_canaries(12, missed)})
+    found = compared(log, canary_least=10)
+    corrected = change(found, "site_rate_corrected")
+    assert (found.a.estimate.method, found.b.estimate.method) == ("corrected by canaries",) * 2
+    assert (found.a.sites, found.b.sites) == (40, 40)
+    assert (corrected.a, corrected.b) == (found.a.estimate.rate, found.b.estimate.rate)
+    assert corrected.a is not None and corrected.b is not None and corrected.a < corrected.b
+    assert change(found, "site_rate").difference == 0
+    assert sum("corrected by 12 LLM canary sites" in note for note in found.notes) == 2
+
+
+def test_one_corrected_rate_is_compared_with_an_uncorrected_one_uncorrected(log: Log) -> None:
+    """Where only one run has canaries enough, the difference is of the plain rates, and that is said."""
+    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
+    put_run(log, A, RULESETS[A], PAGES, {**sites, **_canaries(12, 0)})
+    put_run(log, B, RULESETS[B], PAGES, sites)
+    found = compared(log, canary_least=10)
+    assert all(one.name != "site_rate_corrected" for one in found.changes)
+    assert "only one of the rates is corrected: they are compared uncorrected" in found.notes
+
+
+def _canaries(number: int, missed: int) -> dict[str, str]:
+    """So many canary sites of either truth with their verdicts; of the LLM ones some are called human."""
+    verdicts = {}
+    for n in range(number):
+        for truth in ("human", "llm"):
+            said = "human" if n < missed else truth
+            verdicts[f"{truth}{n}.{n:015x}{'0' if truth == 'llm' else '1'}.1.20405.{truth}.canary.invalid"] = said
+    return verdicts
 
 
 def _append_row(log: Log, topic: str, row: SiteState) -> None:
