@@ -1,0 +1,73 @@
+"""A whole replay on Kafka: markers between the records, processes that share a run, one that is killed in the midst."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from farmwatch.runs.engine import Ending
+from farmwatch.runs.overview import run_state
+from farmwatch.runs.phases import progress_of
+from farmwatch.runs.removal import remove, what_it_frees
+from stream.control import Control
+from tests.replay_world import LiveWorld, config_of, features_of_pages, write_rules
+from tests.stream.worlds import KafkaWorld, patiently
+
+pytestmark = [pytest.mark.kafka]
+
+
+def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
+    """Verdicts and rows are those of live, which has not moved; cut off and gone on with; its topics go with it."""
+    kafka = KafkaWorld(tmp_path)
+    try:
+        world = LiveWorld(kafka.log, config_of("kafka:127.0.0.1:9"))
+        world.poll_s = 0.5
+        world.feed(features_of_pages(6, 40, world.epoch))
+        world.carry_on()
+        world.feed(features_of_pages(6, 10, world.epoch, seed=2))  # a second transaction, markers between
+        world.carry_on()
+        before = world.live_traces()
+        run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="same")
+        stop = threading.Event()
+        threading.Timer(1.0, stop.set).start()
+        ending = world.carry_out(run, ruleset, stop=stop)
+        if ending is not Ending.DONE:
+            run, ruleset = world.begin(name="same")
+            assert world.carry_out(run, ruleset) is Ending.DONE
+        assert world.outcome("same") == world.outcome()
+        assert world.live_traces() == before
+        progress = progress_of(kafka.log, world.row("same"))
+        assert progress.done == progress.total
+        state = run_state(kafka.log, Control(kafka.log), world.row("same"), 0)
+        assert (state.state, state.counts.pages > 0, state.counts.unscored) == ("done", True, 0)
+
+        loose, loose_rules = world.begin(ruleset=write_rules(tmp_path, 5), name="loose")
+        endings: list[Ending] = []
+        other_log = kafka.again()
+
+        def work(member: str, log: object) -> None:
+            mine = LiveWorld.__new__(LiveWorld)
+            mine.__dict__ = {**world.__dict__, "log": log}
+            endings.append(mine.carry_out(loose, loose_rules, member=member))
+
+        threads = [threading.Thread(target=work, args=given) for given in (("one", kafka.log), ("other", other_log))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert endings == [Ending.DONE, Ending.DONE]
+        assert [v.id for v in world.outcome("loose")[0]] == [v.id for v in world.outcome()[0]]
+        assert world.score() > 0
+        assert world.replay(name="loose") is Ending.DONE
+        assert {row.articles - row.scored for row in world.outcome("loose")[1].values()} == {0}
+
+        assert what_it_frees(kafka.log, world.row("same")).records > 0
+        patiently(lambda: kafka.log.members("judge.same") == [], "the members to have left")
+        remove(kafka.log, "same")
+        assert "same" not in Control(kafka.log).runs
+        assert not [topic for topic in kafka.log.topics() if topic.endswith(".same")]
+        assert world.live_traces()["offsets"].keys() == before["offsets"].keys()
+    finally:
+        kafka.close()
