@@ -40,7 +40,7 @@ def change(
         a_whole=a[1],
         b_part=b[0],
         b_whole=b[1],
-        sites=max(a[1], b[1]),
+        sites=min(2_140, max(a[1], b[1])),
         moved=more.pop("moved", 0),
         **more,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2227; --soft: #59636e; --page: #fff; --card: #f6f7f9; --line: #d5dae0;
   --shade: 0 114 178; --shade-differs: 213 94 0; --in: #00775a; --out: #c04f00; --accent: #00619c; --warn: #fff4d6; }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   :root { --ink: #e4e8ec; --soft: #9aa5b1; --page: #14181c; --card: #1d2329; --line: #38414a;
     --shade: 64 156 214; --shade-differs: 240 130 50; --in: #3cc79b; --out: #ff9a52; --accent: #6cb8ec;
     --warn: #3a3014; }
@@ -34,7 +34,7 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 caption { text-align: left; font-weight: 600; padding-bottom: .25rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .5rem; font-weight: 400; overflow-wrap: normal; }
 thead th { color: var(--soft); font-size: .82rem; vertical-align: bottom; border-bottom: 1px solid var(--line); }
-tbody th { overflow-wrap: anywhere; }
+tbody th { overflow-wrap: break-word; }
 .n { text-align: right; }
 .square td { border: 2px solid var(--card); }
 .square .same { background: rgb(var(--shade) / calc(.08 + .5 * var(--s))); }
@@ -47,7 +47,7 @@ tbody th { overflow-wrap: anywhere; }
 .strata { width: auto; }
 .strata td:first-child { padding-left: 0; }
 .counts .head th, .counts .head td, .counts .sum th, .counts .sum td { font-weight: 600; }
-.forest th[scope=row] { width: 24%; }
+.forest th[scope=row] { width: 24%; overflow-wrap: anywhere; }
 .forest th:first-child { padding-left: 0; }
 .forest th .small { display: block; }
 .forest td.n { white-space: nowrap; }
@@ -104,6 +104,7 @@ footer tbody th { overflow-wrap: break-word; padding-left: 0; }
 }
 @media print {
   :root { color-scheme: light; }
+  .tables { grid-template-columns: minmax(0, 1fr); }
   body { max-width: none; padding: 0; font-size: 10.5pt; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   tr, .card, svg { break-inside: avoid; }
