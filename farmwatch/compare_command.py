@@ -91,8 +91,11 @@ def as_json(found: Comparison) -> dict[str, Any]:
         side["classifiable"] = of.classifiable
     answer["pages"]["common"] = found.pages.common
     answer["sites"]["llm_table"] = found.sites.llm_table
-    for change, of_change in zip(answer["changes"], found.changes, strict=True):
-        change["text"] = of_change.text
+    told = [(answer["changes"], found.changes)]
+    told += [(group["changes"], of.changes) for group, of in zip(answer["groups"], found.groups, strict=True)]
+    for changes, of_changes in told:
+        for change, of_change in zip(changes, of_changes, strict=True):
+            change["text"] = of_change.text
     return answer
 
 

@@ -23,6 +23,7 @@ from stream.control import Control
 from stream.log import Log
 from stream.records import RuleOutcome
 
+NO_THRESHOLD = "no threshold"  # the condition of a rule that is disabled
 CHANGES = ("site_rate", "site_rate_decided", "article_share", "flagged_share")
 
 
@@ -185,7 +186,7 @@ def condition(rule: RuleOutcome | None) -> str:
     """What a page must meet, such as "ge 50"; "" where there is no such rule."""
     if rule is None:
         return ""
-    return "no threshold" if rule.threshold is None else f"{rule.op} {value_text(rule.threshold)}"
+    return NO_THRESHOLD if rule.threshold is None else f"{rule.op} {value_text(rule.threshold)}"
 
 
 def value_text(value: Any) -> str:

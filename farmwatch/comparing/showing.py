@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from farmwatch.comparing.comparer import condition, value_text
+from farmwatch.comparing.comparer import NO_THRESHOLD, condition, value_text
 from farmwatch.comparing.comparison import SITE_KINDS, Change, Comparison, FailedRule, Flip, points
 from farmwatch.messages import counted, one_line, put, put_table, put_wrapped
 from stream.records import RuleOutcome
@@ -104,7 +104,7 @@ def _pages(found: Comparison) -> None:
             ("article in A", str(pages.both_articles), str(pages.a_only_article)),
             ("dropped in A", str(pages.b_only_article), str(pages.both_dropped)),
         ],
-        title=f"Verdicts of the {counted(pages.common, 'fetch').replace('fetchs', 'fetches')} that both judged"
+        title=f"Verdicts of the {_fetches(pages.common)} that both judged"
         f" (only in A: {pages.only_in_a}, only in B: {pages.only_in_b})",
     )
 
@@ -130,8 +130,8 @@ def _rules(found: Comparison) -> None:
     pages = found.pages
     put("")
     put_wrapped(
-        f"{pages.b_only_article} fetches became articles, {pages.a_only_article} were thrown out; by the rule that"
-        " failed first (in brackets: the only one that failed)",
+        f"{_fetches(pages.b_only_article)} became articles, {pages.a_only_article} thrown out; by the rule that failed"
+        " first (in brackets: the only one that failed)",
     )
     rows = [
         (
@@ -142,13 +142,22 @@ def _rules(found: Comparison) -> None:
             f"{rule.thrown_first} ({rule.thrown_only})",
         )
         for rule in found.rules
-        if rule.let_in_any or rule.thrown_any or rule.threshold_a != rule.threshold_b
+        if rule.let_in_any or rule.thrown_any or _in_force(rule.threshold_a) != _in_force(rule.threshold_b)
     ]
     if rows:
         put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules")
     for name, other, rules in (("A", "B", found.only_in_a), ("B", "A", found.only_in_b)):
         if rules:
             put_wrapped(f"in force in {name} and not in {other}: {', '.join(rules)}", "  ")
+
+
+def _in_force(threshold: str) -> str:
+    """The condition; "" where none is in force, whether the ruleset has the rule or not."""
+    return "" if threshold == NO_THRESHOLD else threshold
+
+
+def _fetches(number: int) -> str:
+    return f"{number} fetch" if number == 1 else f"{number} fetches"
 
 
 def _groups(found: Comparison, by: str) -> None:

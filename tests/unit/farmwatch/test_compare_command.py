@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from farmwatch.labelling.judgements import Sample
+from filters.ruleset import parse_ruleset
 from stream.opening import open_log
 from tests.front_door import DETECTOR, Runner
 from tests.two_runs import RULESETS, A, B, begin, page, put_features, put_run
@@ -58,6 +59,33 @@ def test_texts_and_groups_are_printed_where_asked_for(farmwatch: Runner, two_run
     assert "1-3\t25.0%\t30.0%" in ran.out
 
 
+def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
+    """In the terminal a text ends after 2000 characters, with its whole length; --save has all of it."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    log = open_log(url)
+    begin(log)
+    pages = [page(1, 70, text="word " * 1000 + "end"), page(2)]
+    put_features(log, pages)
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], pages)
+    log.close()
+    ran = farmwatch("compare", A, B, "--log", url, "--text", "--save", tmp_path / "sample.jsonl")
+    assert "[2000 of 5003 characters; --json and --save have all]" in ran.out
+    assert ran.out.count("word") == 400
+    assert json.loads((tmp_path / "sample.jsonl").read_text())["text"].endswith("word end")
+
+
+def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner, two_runs: str) -> None:
+    """A rule that one ruleset has without a threshold and the other does not have decides nothing in either."""
+    log = open_log(two_runs)
+    idle = parse_ruleset(f"{RULESETS[A].source}[rules.longest_block]\n", "idle")
+    put_run(log, "idle", idle, PAGES, SITES, detector=DETECTOR)
+    log.close()
+    ran = farmwatch("compare", "idle", B, "--log", two_runs)
+    assert "longest_block" not in ran.out
+    assert "language\tin en\tnot there" in ran.out
+
+
 def test_a_terminal_of_80_columns_is_enough(two_runs: str, tmp_path: Path) -> None:
     """On a terminal no line is longer than its 80 columns, but for URLs and paths."""
     control, terminal = pty.openpty()
@@ -93,6 +121,7 @@ def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
     assert found["sites"]["llm_table"] == [[5, 0], [1, 14]]
     assert found["changes"][0]["text"].startswith("LLM sites of classifiable ones: 25.0% to 30.0%, +5.0 points")
     assert {group["by"] for group in found["groups"]} == {"source", "rank"}
+    assert found["groups"][0]["changes"][1]["text"].startswith("articles of pages: ")
     assert [flip["text"].startswith("Steer \x1b[31m") for flip in found["sample"]] == [True] * 3
     assert "\x1b" not in ran.out
     assert found["warnings"][DETECTOR]
