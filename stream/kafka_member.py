@@ -9,7 +9,7 @@ its positions are set; then it is *ready* and appears in `assignment`. The order
 Doubt. A commit without an answer (the broker died under it) may have happened or not. All partitions then become
 pending again, and the three steps find out: the next offsets and the state are both what the broker has committed, so
 the batch is either done or done again, never both. A commit of outputs alone leaves no such trace; the stage loop
-never makes one.
+never makes one, and `stream.control` looks up what became of its own.
 
 Zombies. Two members of one name share a transactional id, so the second fences the first. A partition that moved to
 another name is fenced by the group's generation, which every commit that names a partition carries: with its input
