@@ -6,16 +6,18 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.comparing.comparison import IN, OUT, Comparison
 from farmwatch.comparing.joining import fetch_key
 from farmwatch.settings import RateSettings
-from stream.log import Log, Topic
+from stream.log import Log, Message, Topic
 from stream.memory_log import MemoryLog
 from stream.opening import open_log
 from stream.runs import features_of
+from stream.topics import FEATURES
 from tests.two_runs import RULESETS, A, B, begin, page, put_features, put_run
 
 SHORT, GERMAN, REPEATS = 40, 8, 2  # pages that flip, by what flips them
@@ -129,3 +131,36 @@ def test_texts_are_those_that_b_judged() -> None:
     texts = {flip.fetch_id: flip.text for flip in found.sample}
     assert texts["fetch-3"] == "Anew 3."
     assert texts[f"fetch-{SHORT - 1}"] == PAGES[SHORT - 1].text
+
+
+def test_what_lies_between_the_pages_of_the_sample_is_leapt_over() -> None:
+    """Features are read from the time of a fetch on, not all of them; so are late ones found."""
+    now = [0]
+    log = _Counting(clock=lambda: now[0])
+    begin(log)
+    hours = [msgspec.structs.replace(features, fetched_at=3_600_000 * n) for n, features in enumerate(PAGES)]
+    late = hours[3]  # as an import is: measured when all others were
+    for features in (*hours[:3], *hours[4:], late):
+        now[0] = max(now[0], features.fetched_at + 5_000)
+        put_features(log, [features])
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], hours)
+    few = compared(log, 3).sample
+    assert [flip.text for flip in few] == [PAGES[_place(flip.fetch_id)].text for flip in few]
+    assert log.features_read < len(PAGES) / 2
+    assert all(flip.text for flip in compared(log, 100).sample)
+
+
+def _place(fetch_id: str) -> int:
+    return next(place for place, features in enumerate(PAGES) if features.id == fetch_id)
+
+
+class _Counting(MemoryLog):
+    """Counts the features that are read."""
+
+    features_read = 0
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        for message in super().read(topic, partition, start, stop):
+            self.features_read += topic == FEATURES
+            yield message
