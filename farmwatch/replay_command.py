@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -71,7 +72,7 @@ def replay(
     from stream.control import Control
 
     config = common.load().config
-    start_logging(role="replay")
+    start_logging("warning" if sys.stderr.isatty() else "info", role="replay")  # on a terminal there is the line
     if not full_speed:
         os.nice(max(0, _NICE - os.nice(0)))
     with opened(config) as log:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import structlog
 
@@ -26,7 +27,6 @@ from farmwatch.runs.yielding import Gate, LiveLag
 from filters.epoch import feature_epoch
 from filters.ruleset import Ruleset
 from stream.control import Control
-from stream.errors import StreamError
 from stream.log import Log
 from stream.loop import StageLoop
 from stream.metrics import Metrics
@@ -49,15 +49,14 @@ class Ending(enum.Enum):
     REMOVED = "removed"
 
 
+@dataclass(frozen=True, slots=True)
 class Standing:
     """How a replay stands, as its view shows it."""
 
-    def __init__(self, progress: Progress, rate: float | None, eta_s: float | None, waits_for: str) -> None:
-        """`rate` in records of the phase a second, None where it is not known yet; `waits_for` "" = for nobody."""
-        self.progress = progress
-        self.rate = rate
-        self.eta_s = eta_s
-        self.waits_for = waits_for
+    progress: Progress
+    rate: float | None  # records of the phase a second; None = not known yet
+    eta_s: float | None  # of the whole run
+    waits_for: str  # the live groups that it makes way for; "" = nobody
 
 
 class Pace:
@@ -114,6 +113,9 @@ class Replay:
         self._ending: Ending | None = None
         self._phase_ends = threading.Event()
         self._pace = Pace()
+        metrics.touch("replay_yield_seconds", run=run.name)
+        for phase in phases_of(run):
+            metrics.touch("replay_records", run=run.name, phase=phase.name)
 
     def carry_out(self) -> Ending:
         """Work until the run is done, or the process is told to end. Raises as the stages and `StageLoop.run` do."""
@@ -235,7 +237,7 @@ class Replay:
                 if self._live is not None:
                     self._live.look(names_of_live(control))
                 self._tell()
-            except StreamError as error:
+            except Exception as error:  # noqa: BLE001 - this thread is who hears of a stop: it must not die of a look
                 _log.warning("replay_watch_failed", error=f"{type(error).__name__}: {error}"[:300])
 
     def _look_at_row(self, control: Control) -> None:

@@ -32,7 +32,10 @@ def reached(log: Log, group: str, stops: Stops) -> bool:
 
 def lag_on(log: Log, group: str, topic: str) -> int:
     """Records of a topic that a group has not dealt with; on Kafka transaction markers count."""
-    return between(done_by(log, group, topic), log.end(topic))
+    committed = log.committed(group, topic)
+    if None in committed:
+        return between(done_by(log, group, topic), log.end(topic))
+    return between([done or 0 for done in committed], log.end(topic))
 
 
 def between(start: Iterable[int], stop: Iterable[int]) -> int:

@@ -138,7 +138,7 @@ def _beginning(log: Log, control: Control, config: Config, asked: Asked, now_ms:
     window = read_window(asked.begin, asked.end, control.runs, now_ms)
     name = asked.name or _free_name(control.runs, ruleset)
     epoch = feature_epoch(config.measure)
-    source = choose_source(log, window, epoch, candidates(window, live), control.runs)
+    source = choose_source(log, window, epoch, candidates(window, live), control.runs, control.alias.run)
     stop = {source.topic: source.stop, HITS: stops_of(log, HITS, window), SCORES: log.end(SCORES)}
     run = Run(
         name=name,

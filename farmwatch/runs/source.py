@@ -15,7 +15,7 @@ from farmwatch.runs.window import Window, is_empty, kept, offsets_of, stops_of
 from farmwatch.spans import moment
 from stream.log import Log, Message
 from stream.records import Features, decode
-from stream.runs import Run, State
+from stream.runs import LIVE, Run, State
 from stream.topics import FEATURES, PAGES
 
 NO_RUNS: Mapping[str, Run] = {}
@@ -42,19 +42,18 @@ class Source:
 
 
 def choose_source(
-    log: Log, window: Window, epoch: str, candidates: Sequence[str], runs: Mapping[str, Run] = NO_RUNS
+    log: Log, window: Window, epoch: str, candidates: Sequence[str], runs: Mapping[str, Run] = NO_RUNS, live: str = LIVE
 ) -> Source:
     """The first of `candidates`, topics of features, whose window is of the feature epoch `epoch`; else pages.
 
-    `runs` say which of the topics a run has measured anew. Epochs are looked up in samples: first and last record of
-    each partition, and some in between.
-    Raises NothingToReplay, OutsideRetention.
+    `runs` say which of the topics a run has measured anew, `live` names the one that is live. Epochs are looked up in
+    samples: first and last record of each partition, and some in between. Raises NothingToReplay, OutsideRetention.
     """
     said = []
     there = log.topics()
     for topic in [topic for topic in candidates if topic in there]:
         measured_by = next((run for run in runs.values() if run.remeasures and run.features == topic), None)
-        if measured_by is not None and not _can_cut(measured_by, window):
+        if measured_by is not None and not _can_cut(measured_by, window, is_live=measured_by.name == live):
             said.append(f"{topic} was measured anew up to {moment(measured_by.ended_at)}: no time before can cut it")
             continue
         start, stop = _cut(log, topic, window, measured_by)
@@ -77,13 +76,14 @@ def choose_source(
     return Source(PAGES, start, stop, why)
 
 
-def _can_cut(measured_by: Run, window: Window) -> bool:
+def _can_cut(measured_by: Run, window: Window, *, is_live: bool) -> bool:
     """Whether a window can be found in features that a run has measured anew: they stand at the time of that.
 
-    It can where the window is that of the run, or begins with the earliest and ends after.
+    It can where the window is that of the run, or begins with the earliest and ends after; where the run has followed
+    until it became live, only all that is there can be taken.
     """
     if measured_by.state == State.RUNNING and not measured_by.ended_at:
-        return False
+        return is_live and not window.from_at and (window.follows or window.to_end)
     if window.of is not None and window.of.name == measured_by.name:
         return True
     return not window.from_at and (window.follows or window.to_at > measured_by.ended_at)

@@ -139,3 +139,26 @@ def test_kills_from_pages(tmp_path: Path) -> None:
     features = [m.key for p in range(PARTITIONS) for m in log.read(names_of("x", "features.killed").features, p)]
     assert len(features) == _FROM_PAGES
     log.close()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_drains_and_leaves_the_run_to_be_gone_on_with(tmp_path: Path, number: int, code: int) -> None:
+    """What was under way is committed, the command that goes on is named, and it ends as an undisturbed run."""
+    log = EmbeddedLog(tmp_path / "log")
+    world = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+    world.feed(features_of_pages(20, 60, world.epoch))
+    world.carry_on()
+    process = replay(tmp_path, "--ruleset", write_rules(tmp_path, 20), "--name", "mine", records=2)
+    until = time.monotonic() + _PATIENCE_S
+    while "mine" not in Control(log).runs or not progress_of(log, world.row("mine")).done:
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    process.send_signal(number)
+    assert process.wait(_PATIENCE_S) == code
+    assert "`farmwatch replay --name mine` goes on with it" in (tmp_path / "replay.log").read_text()
+    assert world.row("mine").state == State.RUNNING
+    assert log.members("judge.mine") == []
+    assert replay(tmp_path, "--name", "mine", records=1000).wait(_PATIENCE_S) == 0
+    assert world.outcome("mine") == world.outcome()
+    log.close()

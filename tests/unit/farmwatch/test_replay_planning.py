@@ -18,10 +18,10 @@ from farmwatch.runs.source import NothingToReplay
 from farmwatch.runs.window import OutsideRetention, kept, read_time, read_window
 from filters.errors import BadRuleset
 from stream.control import Control
-from stream.log import Output
+from stream.log import Output, Topic
 from stream.memory_log import MemoryLog
 from stream.records import Page
-from stream.runs import RUN_NAME, Run
+from stream.runs import RUN_NAME, Alias, Run
 from stream.topics import FEATURES, PAGES
 from tests.replay_world import (
     DETECTOR,
@@ -284,6 +284,29 @@ def test_heartbeats_alone_are_nothing(desk: Desk) -> None:
     world.feed([])
     with pytest.raises(NothingToReplay):
         plan(log, Control(log), desk.config, Asked(ruleset=desk.rules), desk.clock)
+
+
+def test_features_that_were_measured_anew_are_not_cut_by_time(desk: Desk) -> None:
+    """They stand at the time of their measuring: all of them serve, and a window of earlier times begins at pages."""
+    put_page(desk)
+    features = "features.base"
+    desk.log.create([Topic(features, PARTITIONS)])
+    pages = features_of_pages(3, 4, desk.world.epoch)
+    desk.log.append([output(features, page, feature_epoch=page.epoch) for page in pages])
+    fields = {"ruleset": "r", "digest": "d", "detector": DETECTOR, "epoch": desk.world.epoch, "features": features}
+    control = Control(desk.log)
+    for run in (
+        Run(name="base", remeasures=True, **fields),  # type: ignore[arg-type]
+        Run(name="base", remeasures=True, ended_at=MAY + 10 * DAY_MS + 1, state="done", **fields),  # type: ignore[arg-type]
+    ):
+        control.runs["base"] = run
+        control.alias = Alias(run="base")
+        desk.clock.now_ms = MAY + 11 * DAY_MS
+        whole = plan(desk.log, control, desk.config, Asked(ruleset="default"), desk.clock).run
+        assert (whole.source, sum(whole.stop[features])) == (features, len(pages))
+        cut = plan(desk.log, control, desk.config, Asked(ruleset="default", begin="2026-05-02"), desk.clock).run
+        assert cut.source == PAGES
+        assert "was measured anew" in cut.why_source
 
 
 @given(st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2100, 1, 1)))
