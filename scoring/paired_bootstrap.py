@@ -9,13 +9,13 @@ Sites are drawn with replacement, each with all four sums, so that what the two 
 pages of a site stay together: the paired bootstrap by clusters (Efron and Tibshirani, An Introduction to the Bootstrap,
 1993, chapters 8 and 13; Field and Welsh, Bootstrapping clustered data, JRSS B 69, 2007, who show it consistent where
 clusters are drawn). The plain percentile interval fails where few sites flip: of 40 sites of which each flips with
-probability .005, most samples have no flip, every resample has none, and the interval is the point 0 (coverage .33).
+probability .01, most samples have no flip, no resample of them has one, and the interval is the point 0 (coverage .32).
 Two things mend that:
 
 - *Smoothing.* The sites are drawn from among the observed ones and four supposed ones of weight 1/2 each: of mean size,
-  all or nothing of it part under A, and all or nothing under B. So do Agresti and Min (Effects and non-effects of
-  paired identical observations in comparing proportions with binary matched-pairs data, Statistics in Medicine 23,
-  2004) with matched proportions. The estimate itself is not smoothed.
+  all or nothing of it part under A, and all or nothing under B. So do Agresti and Min (Simple improved confidence
+  intervals for comparing matched proportions, Statistics in Medicine 24, 2005) with the four cells of matched
+  proportions. The estimate itself is not smoothed.
 - *Tails by Student's t.* The quantiles are taken at Phi(-z t_f / t_inf) in place of Phi(-z) (Hesterberg, What teachers
   should know about the bootstrap, The American Statistician 69, 2015), with as many degrees of freedom f as the
   variance is known by: 2 S / (K - 1), K the kurtosis of the sites' influence on d (Satterthwaite 1946), as in
@@ -40,6 +40,7 @@ from scoring.rate_intervals import Z95
 from scoring.shares import t_quantile
 
 RESAMPLES = 2000
+FEWEST_RESAMPLES = 50
 FEWEST_SITES = 20  # below this many sites an interval is not to be trusted
 _CELLS = 100_000  # weights held at a time: what a core's cache holds
 _WORTH_CELLS = 16  # sites per distinct row from which on counts are drawn for rows, and not for sites
@@ -85,8 +86,10 @@ def paired_change(
     """
     if sums.ndim != 2 or sums.shape[1] != 4 or not (sums >= 0).all() or (sums[:, ::2] > sums[:, 1::2]).any():
         raise BadParameters("paired sums need 0 <= part <= whole of each site, for both runs")
-    if not 0 < confidence < 1 or resamples < 1:
-        raise BadParameters(f"a bootstrap needs resamples and a confidence in (0, 1), not {resamples}, {confidence}")
+    if not 0 < confidence < 1 or resamples < FEWEST_RESAMPLES:
+        raise BadParameters(
+            f"a bootstrap needs {FEWEST_RESAMPLES} resamples and a confidence in (0, 1), not {resamples}, {confidence}"
+        )
     sums = sums[(sums[:, 1] > 0) | (sums[:, 3] > 0)]
     total = sums.sum(axis=0)
     if not (total[1] and total[3]):

@@ -163,6 +163,14 @@ def test_sums_that_cannot_be_are_refused(sums: list[list[float]]) -> None:
         paired_change(np.array(sums), np.random.default_rng(1))
 
 
+def test_too_few_resamples_are_refused() -> None:
+    """Fewer than 50 resamples have no tails, and a confidence of 1 has no interval."""
+    sums = np.ones((30, 4))
+    for more in ({"resamples": 49}, {"confidence": 1.0}):
+        with pytest.raises(BadParameters, match="50 resamples"):
+            paired_change(sums, np.random.default_rng(1), **more)
+
+
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 4), min_size=1, max_size=30))
 def test_the_interval_holds_the_estimate(rows: list[tuple[int, int, int, int]]) -> None:
     """For any sums: low <= difference <= high, all within -1 and 1, and swapping the runs swaps the difference."""
