@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from farmwatch.errors import FarmwatchError
+from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.runs.beginning import stores_of, topics_of
 from farmwatch.runs.phases import groups_of
 from farmwatch.runs.rows import Change, change
@@ -16,7 +16,12 @@ from stream.runs import LIVE, Run, State
 
 
 class RunNeeded(FarmwatchError):
-    """A run cannot be removed: it is live, somebody is at work on it, or another run rests on it."""
+    """A run cannot be removed: it is live, somebody is at work on it, or another run rests on it.
+
+    The operator does what the message says, or keeps the run.
+    """
+
+    exit = Exit.PROBLEM
 
 
 @dataclass(frozen=True, slots=True)
