@@ -12,8 +12,8 @@ FIRST = Run(name=LIVE, ruleset="", digest="", detector="", epoch="")  # of a log
 
 
 def run_named(control: Control, name: str) -> Run:
-    """A run by its name. Raises NotFound, which names those that are there."""
-    run = control.runs.get(name)
+    """A run by its name, or by run/NAME as `compare` has it. Raises NotFound, which names those that are there."""
+    run = control.runs.get(name.removeprefix("run/"))
     if run is None or run.state == State.REMOVED:
         there = sorted(known.name for known in control.runs.values() if known.state != State.REMOVED)
         said = (
@@ -37,4 +37,7 @@ def names_of_live(control: Control) -> RunNames:
 def names_to_read(log: Log, run: str = "") -> RunNames:
     """Where `run` reads and writes, or the run that is live where none is named. Raises NotFound."""
     control = Control(log)
-    return run_named(control, run).names(is_live=run == control.alias.run) if run else names_of_live(control)
+    if not run:
+        return names_of_live(control)
+    found = run_named(control, run)
+    return found.names(is_live=found.name == control.alias.run)

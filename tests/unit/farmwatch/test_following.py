@@ -45,6 +45,7 @@ def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
     _patiently(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
 
 
+@pytest.mark.parametrize("world", ["memory", "embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
 def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: CutoverWorld) -> None:
     """While features come, live goes over to a replayed run and back.
 
