@@ -7,6 +7,7 @@ any more. So of two that change it at once, one finds its commit refused (`Fence
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,11 @@ _GROUP = "control"
 _WRITER = "writer"
 _READ = 1  # newest schema that this code reads
 _ALIAS_KEY, _WRITER_KEY = b"alias/live", b"writer"
+_TOLD = (
+    "another process began to change the runs of this log: nothing of this change was written; "
+    "look at them, and try again"
+)
+_LOOK_S, _LOOK_EVERY_S = 2.0, 0.1  # who has fenced this writer writes its row soon after
 Row = TypeVar("Row", Run, Alias, Cutover)
 
 
@@ -119,25 +125,32 @@ class ControlWriter:
         self._failed = True
         try:
             self._member.commit(Commit(outputs))
-        except (Fenced, LogUnavailable) as error:
-            # Who is fenced just when the broker commits is not told so by every broker; the topic tells what happened.
-            if isinstance(error, Fenced) or not self._is_there(outputs):
-                raise Fenced(
-                    "another process began to change the runs of this log: nothing of this change was written; "
-                    "look at them, and try again"
-                ) from error
+        except Fenced as error:
+            raise Fenced(_TOLD) from error
+        except LogUnavailable:
+            # A broker answers so, too, to who is fenced just when it commits: the topic tells what happened.
+            if not self._look_up(outputs):
+                raise
         self._failed = False
 
-    def _is_there(self, outputs: Sequence[Output]) -> bool:
-        """Whether they stand between this writer's row and the next one's. Raises LogUnavailable."""
-        found: set[tuple[bytes, bytes | None]] = set()
-        is_mine = False
-        for message in self._log.read(CONTROL, 0, self._first):
-            if message.key == _WRITER_KEY:
-                is_mine = message.value == self._name
-            if is_mine:
-                found.add((message.key, message.value))
-        return found.issuperset((output.key, output.value) for output in outputs)
+    def _look_up(self, outputs: Sequence[Output]) -> bool:
+        """Whether they are there after all; Fenced where another took over, LogUnavailable where the log is away."""
+        give_up_at = time.monotonic() + _LOOK_S
+        while True:
+            found: set[tuple[bytes, bytes | None]] = set()
+            writer: bytes | None = None
+            for message in self._log.read(CONTROL, 0, self._first):
+                if message.key == _WRITER_KEY:
+                    writer = message.value
+                if writer == self._name:
+                    found.add((message.key, message.value))
+            if found.issuperset((output.key, output.value) for output in outputs):
+                return True
+            if writer not in (None, self._name):
+                raise Fenced(_TOLD)
+            if time.monotonic() > give_up_at:
+                return False
+            time.sleep(_LOOK_EVERY_S)
 
 
 @contextmanager

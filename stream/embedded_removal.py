@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from stream.embedded_groups import dissolve, require_idle
@@ -62,10 +63,10 @@ def clear(database: sqlite3.Connection, writer: Writer) -> int:
     """Delete the rows of all that was taken out, reading through `database`; returns the bytes of the state."""
     freed = 0
     for kind, number in database.execute("SELECT kind, id FROM removed").fetchall():
-        step = _clear_records if kind == _RECORDS else _clear_state
+        step = partial(_clear_records if kind == _RECORDS else _clear_state, number)
         more = True
         while more:
-            more, size = writer.run(lambda db, _, step=step, number=number: step(db, number))  # type: ignore[misc]
+            more, size = writer.run(step)
             freed += size
     return freed
 
@@ -101,7 +102,7 @@ def _take_out_topic(database: sqlite3.Connection, topic: int) -> int:
     return int(size)
 
 
-def _clear_records(database: sqlite3.Connection, partition: int) -> tuple[bool, int]:
+def _clear_records(partition: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:
     """One step within a transaction: (is there more, bytes of state)."""
     bounds = (row_id(partition, 0), row_id(partition + 1, 0))
     rows = database.execute(
@@ -112,7 +113,7 @@ def _clear_records(database: sqlite3.Connection, partition: int) -> tuple[bool, 
     return _go_on(database, _RECORDS, partition, len(rows)), 0
 
 
-def _clear_state(database: sqlite3.Connection, slot: int) -> tuple[bool, int]:
+def _clear_state(slot: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:
     """One step within a transaction: (is there more, bytes of state)."""
     rows = database.execute(
         "SELECT key, length(key) + length(value) FROM state WHERE slot = ? ORDER BY key LIMIT ?", (slot, _ROWS)

@@ -94,19 +94,40 @@ class _Forgetful(MemoryMember):
         super().commit(commit)
 
 
-@pytest.mark.parametrize("fate", ["kept", "lost"])
-def test_a_change_without_an_answer_is_looked_up(log: _Log, monkeypatch: pytest.MonkeyPatch, fate: str) -> None:
-    """A commit whose answer got lost counts as made where the rows are there; else the writer is told, and refused."""
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Members lose the answers of commits that move the alias; nobody waits for what may come later."""
     monkeypatch.setattr("stream.memory_log.MemoryMember", _Forgetful)
-    monkeypatch.setattr(_Forgetful, "keeps", fate == "kept")
+    monkeypatch.setattr("stream.control._LOOK_S", 0.0)
+    return monkeypatch
+
+
+def test_a_change_whose_answer_got_lost_counts(log: _Log, forgetful: pytest.MonkeyPatch) -> None:
+    """Where the rows are there the change was made, and the writer goes on."""
+    del forgetful
     with exclusive(log) as writer:
-        if fate == "kept":
-            writer.put(Alias(run="a"))
-            writer.put(RUN)
-        else:
-            with pytest.raises(Fenced, match="nothing of this change was written"):
-                writer.put(Alias(run="a"))
-            with pytest.raises(StreamError, match="begin anew"):
-                writer.put(RUN)
+        writer.put(Alias(run="a"))
+        writer.put(RUN)
     control = Control(log)
-    assert (control.alias.run, "a" in control.runs) == (("a", True) if fate == "kept" else ("live", False))
+    assert (control.alias.run, control.runs) == ("a", {"a": RUN})
+
+
+def test_a_change_that_got_lost_is_told(log: _Log, forgetful: pytest.MonkeyPatch) -> None:
+    """Where the rows are not there the error is the log's own, and the writer is refused from then on."""
+    forgetful.setattr(_Forgetful, "keeps", False)
+    with exclusive(log) as writer:
+        with pytest.raises(LogUnavailable, match="no answer"):
+            writer.put(Alias(run="a"))
+        with pytest.raises(StreamError, match="begin anew"):
+            writer.put(RUN)
+    assert (Control(log).alias, Control(log).runs) == (Alias(), {})
+
+
+def test_who_is_fenced_without_an_answer_is_told_so(log: _Log, forgetful: pytest.MonkeyPatch) -> None:
+    """Where another writer began meanwhile, a change without an answer was fenced, though that one wrote the same."""
+    forgetful.setattr(_Forgetful, "keeps", False)
+    with exclusive(log) as writer:
+        append(log, b"writer", b"another")
+        append(log, b"alias/live", msgspec.msgpack.encode(Alias(run="a")))
+        with pytest.raises(Fenced, match="nothing of this change was written"):
+            writer.put(Alias(run="a"))
