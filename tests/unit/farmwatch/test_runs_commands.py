@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.runs.engine import Standing
+from farmwatch.runs.engine import Pace, Standing
 from farmwatch.runs.overview import run_state
 from farmwatch.runs.phases import Advance, Progress
 from farmwatch.runs.removal import RunNeeded, remove, why_not
-from farmwatch.runs.telling import line_of
+from farmwatch.runs.telling import Teller, line_of
 from stream.control import Control, exclusive
 from stream.embedded_log import EmbeddedLog
 from stream.runs import Alias, Run, State
@@ -211,5 +212,53 @@ def test_the_line_of_progress_says_all() -> None:
     """Phase, records, share, pace, what is left, and whom it makes way for."""
     progress = Progress([Advance("judge", 1200, 2000), Advance("tally", 0, 4000)])
     line = line_of("v5", Standing(progress, 312.4, 65.0, "measure 120"))
-    assert line == ("v5: judge 1200 of 2000, 30%, 312/s, 1 min 5 s left, makes way for live (measure 120)")
-    assert line_of("v5", Standing(progress, None, None, "")) == "v5: judge 1200 of 2000, 30%"
+    assert line == ("v5: judge 1200 of 2000, 38%, 312/s, 1 min 5 s left, makes way for live (measure 120)")
+    assert line_of("v5", Standing(progress, None, None, "")) == "v5: judge 1200 of 2000, 38%"
+
+
+class Screen(io.StringIO):
+    """A stream that is a terminal, or not."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        """What it was made as."""
+        return self._terminal
+
+
+def test_progress_is_drawn_on_a_terminal_and_logged_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line drawn anew, taken away at the end; elsewhere a line of the log every ten seconds."""
+    standing = Standing(Progress([Advance("judge", 1, 2)]), None, None, "")
+    screen = Screen(terminal=True)
+    teller = Teller("v5", screen)
+    for _ in range(3):
+        teller.tell(standing)
+    teller.end_line()
+    assert screen.getvalue().count("v5: judge 1 of 2") == 3
+    assert "\n" not in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[K")
+    seconds = iter(range(0, 400, 4))
+    elsewhere = Screen(terminal=False)
+    teller = Teller("v5", elsewhere, lambda: float(next(seconds)))
+    for _ in range(8):
+        teller.tell(standing)
+    teller.end_line()
+    assert elsewhere.getvalue() == ""
+    assert 1 <= capsys.readouterr().out.count("phase=judge") <= 3
+
+
+def test_the_pace_is_that_of_the_last_half_minute() -> None:
+    """The rate is of the phase under way; what is left weighs each phase's records by what they cost."""
+    pace = Pace()
+    assert pace.look(0.0, Progress([Advance("judge", 0, 1000), Advance("tally", 0, 0)])) == (None, None)
+    rate, eta_s = pace.look(10.0, Progress([Advance("judge", 500, 1000), Advance("tally", 0, 0)]))
+    assert rate == 50.0
+    assert eta_s == pytest.approx(10.0)
+    rate, eta_s = pace.look(20.0, Progress([Advance("judge", 1000, 1000), Advance("tally", 0, 350)]))
+    assert rate is None
+    assert eta_s == pytest.approx(2.0)
+    for now_s in range(60, 100):
+        rate, eta_s = pace.look(float(now_s), Progress([Advance("judge", 1000, 1000), Advance("tally", 0, 350)]))
+    assert (rate, eta_s) == (0.0, None)
