@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 import zstandard
 
-from crawler.urls import page_id
+from crawler.urls import host_of, page_id
+from farmwatch.config import Config
 from farmwatch.errors import UsageError
 from farmwatch.labelled import LabelledPage
 from farmwatch.runs.beginning import begin, cancel
@@ -27,7 +29,7 @@ from stream.embedded_log import EmbeddedLog
 from stream.log import Log
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
-from stream.records import Features, Hit, Page, Verdict
+from stream.records import Features, Hit, Page, SiteState, Verdict
 from stream.runs import Alias, Run, State
 from stream.topics import HITS, PAGES, REPLAY_REQUESTS
 from tests.front_door import article_html
@@ -40,6 +42,7 @@ from tests.replay_world import (
     output,
     write_rules,
 )
+from tests.webs import HTML_HEADERS, sample_web
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -278,26 +281,32 @@ def html(number: int) -> str:
     return article_html(300 + number) if number % 3 else "<html><body><p>Too short for anything.</p></body></html>"
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
-    """A log with 18 pages of 3 sites, measured, judged, scored and tallied live."""
-    folder = tmp_path_factory.mktemp("measured")
-    config = config_of(f"sqlite:{folder / 'log'}", "measure.workers=1", "measure.time_limit_s=60")
+def measured_live(pages: Sequence[tuple[str, bytes]], config: Config, least: int) -> LiveWorld:
+    """A log on which live measured, judged, scored and tallied these pages (URL, HTML)."""
     log = MemoryLog()
-    world = LiveWorld(log, config, least=50)
+    world = LiveWorld(log, config, least=least)
     outputs = []
-    for number in range(18):
-        site = f"s{number % 3}.example"
-        url = f"https://{site}/a/{number}"
-        body = zstandard.ZstdCompressor().compress(html(number).encode())
-        page = Page(id=f"f{number}", site=site, page_id=page_id(url), url=url, body=body, fetched_at=5 + number)
+    for number, (url, body) in enumerate(pages):
+        site = host_of(url)
+        packed = zstandard.ZstdCompressor().compress(body)
+        page = Page(id=f"f{number}", site=site, page_id=page_id(url), url=url, body=packed, fetched_at=5 + number)
         outputs.append(output(PAGES, page))
         outputs.append(output(HITS, Hit(id=f"h{number}", site=site, url=url, rank=1)))
     log.append(outputs)
     world.run_stage(MeasureStage(config.measure), "measure")
     world.carry_on()
+    return world
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
+    """A log with 18 pages of 3 sites, measured, judged, scored and tallied live."""
+    folder = tmp_path_factory.mktemp("measured")
+    config = config_of(f"sqlite:{folder / 'log'}", "measure.workers=1", "measure.time_limit_s=60")
+    pages = [(f"https://s{number % 3}.example/a/{number}", html(number).encode()) for number in range(18)]
+    world = measured_live(pages, config, least=50)
     yield world
-    log.close()
+    world.log.close()
 
 
 def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld, tmp_path: Path) -> None:
@@ -306,35 +315,40 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld, tmp_p
     before = measured.live_traces()
     assert measured.replay(ruleset=rules_file, name="features") is Ending.DONE
     assert measured.row("features").source == "features"
-    changed = msgspec.structs.replace(measured.config.measure, max_elements=measured.config.measure.max_elements + 1)
-    original, measured.config = measured.config, msgspec.structs.replace(measured.config, measure=changed)
-    try:
+    with measuring_otherwise(measured):
         assert measured.replay(ruleset=rules_file, name="pages") is Ending.DONE
         row = measured.row("pages")
         assert row.source == "pages"
         assert "this configuration measures" in row.why_source
-        from_pages, from_features = measured.outcome("pages"), measured.outcome("features")
-        assert [msgspec.structs.replace(v, epoch="") for v in from_pages[0]] == [
-            msgspec.structs.replace(v, epoch="") for v in from_features[0]
-        ]
-        assert from_pages[1] == from_features[1]
-        assert len(from_pages[0]) == 18
+        assert without_epoch(measured.outcome("pages")) == without_epoch(measured.outcome("features"))
+        assert len(measured.outcome("pages")[0]) == 18
         third = plan(measured.log, Control(measured.log), measured.config, Asked(ruleset=rules_file, begin="pages"))
         assert (third.run.source, third.run.remeasures) == ("features.pages", False)
-    finally:
-        measured.config = original
     assert measured.live_traces() == before
+
+
+@contextmanager
+def measuring_otherwise(world: LiveWorld) -> Iterator[None]:
+    """A configuration of another feature epoch, under which these pages measure the same."""
+    before = world.config
+    measure = msgspec.structs.replace(before.measure, max_elements=before.measure.max_elements - 1)
+    world.config = msgspec.structs.replace(before, measure=measure)
+    try:
+        yield
+    finally:
+        world.config = before
+
+
+def without_epoch(outcome: tuple[list[Verdict], dict[str, SiteState]]) -> object:
+    """An outcome, whatever epoch its features were of."""
+    verdicts, rows = outcome
+    return [msgspec.structs.replace(verdict, epoch="") for verdict in verdicts], rows
 
 
 def test_a_run_is_measured_in_one_epoch(measured: LiveWorld, tmp_path: Path) -> None:
     """A run that measures pages is not gone on with under settings that measure otherwise."""
-    original = measured.config
-    other = msgspec.structs.replace(original.measure, max_elements=original.measure.max_elements + 2)
-    measured.config = msgspec.structs.replace(original, measure=other)
-    try:
+    with measuring_otherwise(measured):
         run, ruleset = measured.begin(ruleset=write_rules(tmp_path, 20), name="epochs")
-    finally:
-        measured.config = original
     assert run.remeasures
     with pytest.raises(UsageError, match="go on with the settings and versions that it began with"):
         measured.carry_out(run, ruleset)
@@ -356,3 +370,25 @@ def test_the_labelled_pages_replay_as_live(log: Log, labelled: list[LabelledPage
     assert world.replay(name="default") is Ending.DONE
     assert world.outcome("default") == live.outcome()
     assert len(live.outcome()[0]) == len(pages)
+
+
+@pytest.mark.data
+def test_the_sample_web_replays_as_live(shared: Path, tmp_path: Path) -> None:
+    """Of ten sites of real texts: a replay from features and one from pages both say what live said."""
+    web = sample_web(shared)
+    pages = [
+        (f"http://{host}{path}", response.body)
+        for host in sorted(web.hosts)[::6]
+        for path, response in web.hosts[host].items()
+        if response.headers == HTML_HEADERS
+    ]
+    config = config_of(f"sqlite:{tmp_path / 'log'}", "measure.workers=2", "measure.time_limit_s=60")
+    world = measured_live(pages, config, least=200)
+    assert world.replay(ruleset=write_rules(tmp_path, 200), name="features") is Ending.DONE
+    assert world.outcome("features") == world.outcome()
+    assert len(world.outcome()[0]) == len(pages) > 100
+    with measuring_otherwise(world):
+        assert world.replay(ruleset=write_rules(tmp_path, 200), name="pages") is Ending.DONE
+    assert world.row("pages").remeasures
+    assert without_epoch(world.outcome("pages")) == without_epoch(world.outcome())
+    world.log.close()
