@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,6 +16,9 @@ from stream.metrics import Metrics
 from stream.runs import Run
 from stream.stage import Stage
 from stream.topics import SCORES
+
+if TYPE_CHECKING:
+    from scoring.site_verdict import SprtParams
 
 _RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however much it holds
 _BATCH_BYTES = 24 * 1024 * 1024
@@ -35,14 +39,27 @@ def stage_of(phase: Phase, log: Log, config: Config, run: Run, ruleset: Ruleset,
         known = KnownScores(run.detector, lambda partition: score_keys(log, partition))
         stage = JudgeStage(ruleset, run=run.name, names=names, known=known)
     else:
-        from scoring.detector import threshold_set_of
         from scoring.tally_stage import TallyStage
 
-        chosen = threshold_set_of(config.score, run.detector)
-        site_test = None if chosen is None else chosen.site_test
+        site_test = site_test_of(config, run)
         stage = TallyStage(run.detector, config.tally, run=run.name, site_test=site_test, names=names, decides=False)
     stage.max_records = _RECORDS
     return stage
+
+
+def site_test_of(config: Config, run: Run) -> SprtParams | None:
+    """The site test of the threshold set behind a run's detector, where it has one. Raises BadThresholds."""
+    from scoring.detector import threshold_set_of
+
+    chosen = threshold_set_of(config.score, run.detector)
+    return None if chosen is None else chosen.site_test
+
+
+def refuse_unfit(config: Config, run: Run) -> None:
+    """Raises NoSiteTest, BadSiteNumbers, BadThresholds where TALLY could not judge sites: before anything is begun."""
+    from scoring.method_choice import site_method
+
+    site_method(config.tally, run.detector, site_test_of(config, run))
 
 
 def score_keys(log: Log, partition: int) -> Iterator[bytes]:

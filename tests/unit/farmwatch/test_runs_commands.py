@@ -216,6 +216,15 @@ def test_the_line_of_progress_says_all() -> None:
     assert line_of("v5", Standing(progress, None, None, "")) == "v5: judge 1200 of 2000, 38%"
 
 
+def test_a_detector_that_cannot_judge_sites_is_refused_first(place: Place, farmwatch: Runner) -> None:
+    """What TALLY would refuse at the end is refused at the begin, and no run is left behind."""
+    detector = "lite-ngram/v1/t0.5"
+    ran = replay(farmwatch, "--detector", detector, "--name", "mine", "--log", place.url)
+    assert ran.code == 3
+    assert "cannot judge sites" in ran.err
+    assert list(Control(place.log).runs) == ["live"]
+
+
 class Screen(io.StringIO):
     """A stream that is a terminal, or not."""
 
