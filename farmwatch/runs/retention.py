@@ -3,7 +3,8 @@
 Held are the records that the live run has not read, those that a replay has not read up to its stop, and, for
 BACK_DAYS after a cutover, those that the run before has not read, so that going back leaves nothing out. A run that was
 live longer ago holds nothing: what it has not read would grow for ever. Compacted topics are left out, since they lose
-no key.
+no key; and topics of which only new records are unread, since no retention is that short, and on Kafka a topic that is
+named keeps everything.
 """
 
 from __future__ import annotations
@@ -26,7 +27,16 @@ Committed = Callable[[str, str], Sequence[int | None]]  # (group, topic) -> offs
 def needed(log: Log, control: Control, now_ms: int) -> dict[str, list[int]]:
     """Topic -> offset per partition from which on records are to stay, see `Log.expire`."""
     holding = list(holding_runs(control.runs, control.alias, ever_live(control), now_ms))
-    return needed_by(holding, log.topics(), log.committed)
+    unread = needed_by(holding, log.topics(), log.committed)
+    return {topic: offsets for topic, offsets in unread.items() if _some_are_old(log, topic, offsets, now_ms)}
+
+
+def _some_are_old(log: Log, topic: str, offsets: Sequence[int], now_ms: int) -> bool:
+    """Whether a record that is kept, from these offsets on, is older than a day."""
+    first_new = log.offset_at(topic, now_ms - _DAY_MS)
+    return any(
+        max(offset, kept) < new for offset, kept, new in zip(offsets, log.beginning(topic), first_new, strict=True)
+    )
 
 
 def holding_runs(runs: Mapping[str, Run], alias: Alias, were_live: Collection[str], now_ms: int) -> Iterator[Run]:

@@ -71,8 +71,9 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
             cut_over(world.log, Wanted("r1", "me@here", "stricter", max_lag=100_000))
             _goes_on_as(metrics, "r1")
             digest = load_ruleset(OTHER).digest
+            shown = f'ruleset_info{{digest="{digest}",ruleset="{OTHER}"}} 1.0'
+            _patiently(lambda: shown in _page(metrics[Role.JUDGE]), "the new ruleset is shown")
             page = _page(metrics[Role.JUDGE])
-            assert f'ruleset_info{{digest="{digest}",ruleset="{OTHER}"}} 1.0' in page
             assert page.count("farmwatch_ruleset_info{") == 1 and "farmwatch_cutovers_total 1.0" in page
             at_switch = world.judged(first.names()).total()
             before = world.judged(run.names()).total()
