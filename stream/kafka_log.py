@@ -109,7 +109,7 @@ class KafkaLog:
                     self._producer.kill()
                     raise
                 except Exception:
-                    self._site.forget()  # perhaps a topic was removed
+                    self._site.forget({record.topic for record in records})  # perhaps one was removed
                     raise
 
     def join(
@@ -230,7 +230,7 @@ class KafkaLog:
         self._site.admin.delete_groups([self._site.full(group) for group in groups])
         existing = self._site.topics()
         self._site.admin.delete_topics([self._site.full(name) for name in names if name in existing])
-        self._site.forget()
+        self._site.forget(self._site.full(name) for name in names)
         for group in groups:
             for store in stores:
                 self._site.forget_local_state(group, store)

@@ -289,6 +289,8 @@ class KafkaMember:
             try:
                 return producer.transact(records, offsets, membership, self._site.settings.commit_timeout_s)
             except Exception as error:
+                own = {*self._topics, f"state.{self._store}"}  # which a rewind asks for while the broker is away
+                self._site.forget({r.topic for r in records} - {self._site.full(topic) for topic in own})
                 self._after_failure(producer, consumer, error)
                 raise
 
@@ -299,7 +301,6 @@ class KafkaMember:
             self._supersede()
         elif isinstance(error, FENCING):
             consumer.forget_membership()
-        self._site.forget()  # perhaps a topic was removed
         if not producer.alive:
             log.warning("commit_in_doubt", member=self._said, error=f"{type(error).__name__}: {error}")
             self._producer = None

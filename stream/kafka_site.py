@@ -63,9 +63,10 @@ class KafkaSite:
             raise UnknownTopic(f"topic {full!r} does not exist; create the topics with `farmwatch topics --create`")
         return self._partitions[full]
 
-    def forget(self) -> None:
-        """Look up anew which topics there are, and with how many partitions."""
-        self._partitions = {}
+    def forget(self, topics: Iterable[str]) -> None:
+        """Look up anew, when they are used next, whether these topics (full names) are there; they may be removed."""
+        gone = set(topics)
+        self._partitions = {name: count for name, count in self._partitions.items() if name not in gone}
 
     def at(self, topic: str) -> list[TopicPartition]:
         """All partitions of a topic (short name). Raises UnknownTopic."""
@@ -74,7 +75,7 @@ class KafkaSite:
     def one(self, topic: str, partition: int) -> TopicPartition:
         """A partition of a topic (short name). Raises UnknownTopic, also where the topic has fewer partitions."""
         if not 0 <= partition < self.partitions(topic):
-            self.forget()  # perhaps another process removed it and made it again
+            self.forget([self.full(topic)])  # perhaps another process removed it and made it again
         if not 0 <= partition < self.partitions(topic):
             raise UnknownTopic(f"topic {self.full(topic)!r} has {self.partitions(topic)} partitions, no {partition}")
         return TopicPartition(self.full(topic), partition)
