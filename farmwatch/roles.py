@@ -101,12 +101,19 @@ def tally_identity(config: Config) -> str:
 def site_test_of(config: Config, identity: str = "") -> SprtParams | None:
     """The site test of the threshold set behind a detector, by default `tally_identity`, where it has one.
 
-    No models need be there for it. Raises BadThresholds where the configured set is not the one that the identity
-    names, and as `tally_identity`.
+    No models need be there for it. A run may rest on a detector whose set is configured no more: it has none then.
+    Raises BadThresholds where the configured set is not the one that the configured identity names, and as
+    `tally_identity`.
     """
     from scoring.detector import threshold_set_of
+    from scoring.errors import BadThresholds
 
-    chosen = threshold_set_of(config.score, identity or tally_identity(config))
+    try:
+        chosen = threshold_set_of(config.score, identity or tally_identity(config))
+    except BadThresholds:
+        if not identity or identity == config.tally.detector:
+            raise
+        return None
     return None if chosen is None else chosen.site_test
 
 

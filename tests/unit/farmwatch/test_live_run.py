@@ -12,13 +12,14 @@ import pytest
 
 from farmwatch.canaries import canary_sender
 from farmwatch.errors import Exit
-from farmwatch.roles import create_topics, open_configured
+from farmwatch.roles import configured_site_method, create_topics, open_configured
 from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.live import canaries_sent_before, differences, in_force, live_or_begun
 from farmwatch.runs.named import names_to_read
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import read_sites
 from filters.ruleset import load_ruleset
+from scoring.errors import BadThresholds
 from scoring.tally_stage import TallyStage
 from stream.control import exclusive
 from stream.log import Output, partition_of
@@ -27,6 +28,8 @@ from stream.runs import LIVE, Alias, names_of
 from stream.topics import PAGES
 from tests.cutover_world import DETECTOR, CutoverWorld, config_of, cutover_world
 from tests.front_door import PARTITIONS, Runner
+
+_ODD = "binoculars/a+b@2/bf16/512/none"
 
 
 @pytest.fixture
@@ -104,6 +107,15 @@ def test_a_detector_that_score_still_gives_goes_on(world: CutoverWorld) -> None:
     live = live_or_begun(world.log, lite)
     (said,) = differences(live, config_of(world.config.log.url, "tally.detector=other/1/x"))
     assert said.startswith("tally.detector is other/1/x, and the live run live goes on with lite-ngram/")
+
+
+def test_a_detector_whose_thresholds_are_gone_takes_numbers_from_the_settings(world: CutoverWorld) -> None:
+    """After a calibration the live run rests on an identity of another set: tally.sprt suffices to go on with it."""
+    settings = ("score.detectors=binoculars", 'score.thresholds={binoculars="falcon-accuracy"}', "tally.detector=")
+    config = config_of(world.config.log.url, *settings)
+    assert configured_site_method(config, "binoculars/a+b@2/bf16/512/none").name == "sprt"
+    with pytest.raises(BadThresholds):
+        configured_site_method(config_of(world.config.log.url, *settings[:2], f"tally.detector={_ODD}"))
 
 
 def test_another_version_of_the_rules_code_is_told(world: CutoverWorld) -> None:
