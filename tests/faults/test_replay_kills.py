@@ -20,7 +20,7 @@ from stream.control import Control
 from stream.embedded_log import EmbeddedLog
 from stream.log import Log
 from stream.records import Hit, Page, ScoreRequest, decode
-from stream.runs import State, names_of
+from stream.runs import State, features_of
 from stream.topics import HITS, PAGES, REPLAY_REQUESTS
 from tests.front_door import article_html
 from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, output, write_rules
@@ -52,37 +52,44 @@ def replay(folder: Path, *arguments: str, records: int = 10) -> subprocess.Popen
         )
 
 
-def killed_until_done(folder: Path, log: Log, name: str, kills: int, longest_s: float, *begin: str) -> Counter[str]:
-    """Kill the run so many times at random moments, go on with it each time, and let it end; kills by phase."""
+def killed_runs(folder: Path, log: Log, kills: int, longest_s: float, rules: str) -> list[str]:
+    """Runs that were killed so often in all, and that ended; where one ends before that, another one is begun."""
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)
     killed: Counter[str] = Counter()
-    arguments = [*begin, "--name", name]
+    names: list[str] = []
     while killed.total() < kills:
-        process = replay(folder, *arguments)
-        began_at = time.monotonic()
-        before = Control(log).runs.get(name)
-        before_at = before.began_at if before is not None else 0
-        while process.poll() is None and time.monotonic() - began_at < _PATIENCE_S:
-            run = Control(log).runs.get(name)
-            if run is not None and run.began_at != before_at:
-                break  # this process has begun: from here on every moment counts
-            time.sleep(0.01)
-        time.sleep(chance.uniform(0.0, longest_s))
-        if process.poll() is not None:
-            assert process.returncode == 0, (folder / "replay.log").read_text()[-3000:]
-            break
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        run = Control(log).runs.get(name)
-        killed[progress_of(log, run).phase if run is not None else "begin"] += 1
-        if run is not None:
-            arguments = ["--name", name]
-    process = replay(folder, *arguments, records=1000)
-    assert process.wait(_PATIENCE_S) == 0, (folder / "replay.log").read_text()[-3000:]
+        names.append(f"killed-{len(names) + 1}")
+        arguments = ["--ruleset", rules, "--name", names[-1]]
+        while killed.total() < kills and (phase := killed_once(folder, log, arguments, chance.uniform(0.0, longest_s))):
+            killed[phase] += 1
+            arguments = ["--name", names[-1]]
+        process = replay(folder, *arguments, records=1000)
+        assert process.wait(_PATIENCE_S) == 0, (folder / "replay.log").read_text()[-3000:]
     print(f"killed: {dict(killed)}")
-    return killed
+    return names
+
+
+def killed_once(folder: Path, log: Log, arguments: list[str], after_s: float) -> str:
+    """Begin or go on, and kill it so long after its row was written; the phase that it was in, "" where it ended."""
+    name = arguments[-1]
+    before = Control(log).runs.get(name)
+    process = replay(folder, *arguments)
+    until = time.monotonic() + _PATIENCE_S
+    while process.poll() is None:
+        assert time.monotonic() < until
+        run = Control(log).runs.get(name)
+        if run is not None and (before is None or run.began_at != before.began_at):
+            break
+        time.sleep(0.01)
+    time.sleep(after_s)
+    if process.poll() is not None:
+        assert process.returncode == 0, (folder / "replay.log").read_text()[-3000:]
+        return ""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return progress_of(log, Control(log).runs[name]).phase or "end"
 
 
 def requests_of(log: Log, run: str) -> list[tuple[str, str]]:
@@ -105,14 +112,13 @@ def test_kills_from_features(tmp_path: Path) -> None:
     before = world.live_traces()
     rules = write_rules(tmp_path, 5)
     world.replay(ruleset=rules, name="whole")
-    killed = killed_until_done(tmp_path, log, "killed", KILLS, 1.2, "--ruleset", rules)
-    assert world.row("killed").state == State.DONE
-    assert world.outcome("killed") == world.outcome("whole")
-    assert len(world.outcome("killed")[0]) == _PAGES
-    assert sorted(requests_of(log, "killed")) == sorted(requests_of(log, "whole"))
-    assert len(set(requests_of(log, "killed"))) == len(requests_of(log, "killed"))
+    for name in killed_runs(tmp_path, log, KILLS, 1.2, rules):
+        assert world.row(name).state == State.DONE
+        assert world.outcome(name) == world.outcome("whole")
+        assert len(world.outcome(name)[0]) == _PAGES
+        assert sorted(requests_of(log, name)) == sorted(requests_of(log, "whole"))
+        assert len(set(requests_of(log, name))) == len(requests_of(log, name))
     assert world.live_traces() == before
-    assert killed.total() > 0
     log.close()
 
 
@@ -134,10 +140,10 @@ def test_kills_from_pages(tmp_path: Path) -> None:
     log.append(outputs)
     rules = write_rules(tmp_path, 200)
     assert replay(tmp_path, "--ruleset", rules, "--name", "whole", records=1000).wait(_PATIENCE_S) == 0
-    killed_until_done(tmp_path, log, "killed", max(3, KILLS // 5), 3.0, "--ruleset", rules)
-    assert world.outcome("killed") == world.outcome("whole")
-    features = [m.key for p in range(PARTITIONS) for m in log.read(names_of("x", "features.killed").features, p)]
-    assert len(features) == _FROM_PAGES
+    for name in killed_runs(tmp_path, log, max(3, KILLS // 5), 3.0, rules):
+        assert world.outcome(name) == world.outcome("whole")
+        features = [message.key for p in range(PARTITIONS) for message in log.read(features_of(name), p)]
+        assert len(features) == _FROM_PAGES
     log.close()
 
 
