@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from farmwatch.errors import NotFound
-from farmwatch.runs.named import FIRST, run_named
+from farmwatch.runs.named import FIRST, run_meant
 from stream.control import Control
 from stream.log import Log
 from stream.records import Record, ScoreRequest, Verdict
@@ -71,7 +71,7 @@ class Audited:
 
 def audited_run(log: Log, control: Control, name: str) -> Audited:
     """The run of that name, or the live one. Raises NotFound where it is not there, or has no topics yet."""
-    run = run_named(control, name) if name else control.live or FIRST
+    run = run_meant(control, name) if name else control.live or FIRST
     is_live = run.name == control.alias.run
     names = run.names(is_live=is_live)
     missing = [topic for topic in (names.features, names.verdicts, names.sites) if topic not in log.topics()]

@@ -14,7 +14,7 @@ from farmwatch.errors import Exit, UsageError
 from farmwatch.messages import counted, message, put_json, put_table
 from farmwatch.options import opened
 from farmwatch.rate_cuts import Cut
-from farmwatch.runs.named import run_named
+from farmwatch.runs.named import run_meant
 from scoring.rate_series import SERIES, series_of
 from scoring.site_rates import group_order
 from stream.control import Control
@@ -41,7 +41,7 @@ def show_history(
     since = cut.since or datetime.fromtimestamp(clock(), UTC).date() - timedelta(days=_DAYS_SHOWN)
     with opened(config) as log:
         if run:
-            run_named(Control(log), run)
+            run = run_meant(Control(log), run).name
         kept = read_points(log, since, cut.until)
         points = [point for point in kept if point.by == by and point.run == (run or point.run)]
     points.sort(key=lambda point: (group_order(point.group), *series_of(point), point.at))

@@ -52,7 +52,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
 
 def show_run(run: Name, /, *, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """One run in full: what was asked for, by whom and why, how far it is, and what it came to."""
-    from farmwatch.runs.named import run_named
+    from farmwatch.runs.named import run_meant
     from farmwatch.runs.overview import run_state
     from farmwatch.runs.summary import lines_of, summary_of
     from farmwatch.spans import moment
@@ -61,7 +61,7 @@ def show_run(run: Name, /, *, json: AsJson = False, common: Common = DEFAULTS) -
     config = common.load().config
     with opened(config) as log:
         control = Control(log)
-        row = run_named(control, run)
+        row = run_meant(control, run)
         state = run_state(log, control, row, _now_ms())
         summary = summary_of(log, control, config, row, _now_ms())
     if json:

@@ -20,7 +20,7 @@ from farmwatch.config import Config
 from farmwatch.flow import lag_of, reads_of_live
 from farmwatch.rate_keeping import SeriesKeeper
 from farmwatch.rating import RateLine, rate_lines
-from farmwatch.runs.retention import needed
+from farmwatch.runs.retention import needed, renew_idle
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import VERDICTS, SiteTable
 from scoring.rate_series import interval_start
@@ -93,7 +93,9 @@ class Upkeep:
     def expire(self) -> None:
         """Apply retention and compaction, but for what runs have still to read."""
         now_ms = int(self._clock() * 1000)
-        freed = self._log.expire(now_ms, needed(self._log, Control(self._log), now_ms))
+        control = Control(self._log)
+        freed = self._log.expire(now_ms, needed(self._log, control, now_ms))
+        renew_idle(self._log, control)
         if freed:
             _log.info("expired", bytes=freed)
 

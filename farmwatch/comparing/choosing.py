@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from farmwatch.errors import NotFound
-from farmwatch.messages import one_line
-from farmwatch.runs.named import FIRST
+from farmwatch.runs.named import FIRST, run_meant
 from farmwatch.runs.offsets import last_record
 from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from stream.control import Control
@@ -16,9 +14,6 @@ from stream.log import Log, Message
 from stream.records import RuleOutcome, Verdict, decode
 from stream.runs import LIVE, Run, RunNames, State
 
-BEFORE = "before"  # the run that was live before
-EXACTLY = "run/"  # in front of a name: that run, where the name alone means the live one
-_NAMES_SHOWN = 20
 _LITTLE = 0.01  # of its records: how far behind a run that follows may be before it is told
 _DONE = {MEASURE: "measured", JUDGE: "judged", TALLY: "tallied"}
 
@@ -40,10 +35,9 @@ class Chosen:
 def choose(log: Log, control: Control, name: str) -> Chosen:
     """The run that a command line means by `name`.
 
-    `live` is the run that the alias names, `before` the one that was live before it, and `run/NAME` always the run of
-    that name. Raises NotFound: for a name that is not there, with those that are, and for a run without a verdict.
+    Raises NotFound: as `run_meant`, and for a run without a verdict.
     """
-    run = _run(control, name)
+    run = FIRST if name == LIVE and not control.runs else run_meant(control, name)
     is_live = run.name == control.alias.run
     names = run.names(is_live=is_live)
     progress = _progress(log, run)
@@ -60,24 +54,6 @@ def choose(log: Log, control: Control, name: str) -> Chosen:
         epoch=newest.epoch,
         rules=newest.rules,
         progress=progress,
-    )
-
-
-def _run(control: Control, name: str) -> Run:
-    asked = name.removeprefix(EXACTLY)
-    if name == LIVE:
-        asked = control.alias.run
-    elif name == BEFORE and BEFORE not in control.runs and control.alias.before:
-        asked = control.alias.before
-    found = control.runs.get(asked, FIRST if asked == LIVE else None)
-    if found is not None and found.state != State.REMOVED:
-        return found
-    there = sorted({LIVE, *(run.name for run in control.runs.values() if run.state != State.REMOVED)})
-    near = get_close_matches(asked, there, 1)
-    meant = f"did you mean {near[0]}? " if near else ""
-    more = f" and {len(there) - _NAMES_SHOWN} more" if len(there) > _NAMES_SHOWN else ""
-    raise NotFound(
-        f"there is no run {one_line(name)[:60]!r}; {meant}The runs of this log: {', '.join(there[:_NAMES_SHOWN])}{more}"
     )
 
 

@@ -26,8 +26,8 @@ from stream.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, SITES, VER
 def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
     """Write the row of a new run, or that of one that goes on; returns it as it stands now.
 
-    A run that goes on takes in the scores that came since. Raises UsageError where another process has begun, removed
-    or put live a run of the name meanwhile; Fenced, LogUnavailable.
+    A run that goes on takes in the scores that came since, and goes up to the end that is planned. Raises UsageError
+    where another process has begun, removed or put live a run of the name meanwhile; Fenced, LogUnavailable.
     """
 
     def decide(control: Control) -> Change:
@@ -44,8 +44,10 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
             row = msgspec.structs.replace(plan.run, began_at=clock())
             return Change(row, [(plan.ruleset.digest, plan.ruleset.source)])
         run = run_named(control, name)
-        stop = {**run.stop, SCORES: log.end(SCORES)} if not run.follows else {}
-        row = msgspec.structs.replace(run, stop=stop, state=State.RUNNING, began_at=clock(), ended_at=0)
+        stop = {**plan.run.stop, SCORES: log.end(SCORES)} if not plan.run.follows else {}
+        row = msgspec.structs.replace(
+            run, stop=stop, to_at=plan.run.to_at, state=State.RUNNING, began_at=clock(), ended_at=0
+        )
         return Change(msgspec.structs.replace(row, began_done=progress_of(log, row).done))
 
     row = change(log, decide)

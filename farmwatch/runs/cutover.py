@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.flow import lag_of, reads_of_run
 from farmwatch.messages import counted, one_line
-from farmwatch.runs.named import run_named
+from farmwatch.runs.named import run_meant, run_named
 from farmwatch.runs.phases import progress_of
 from farmwatch.runs.run_rules import rules_of
 from farmwatch.spans import moment
@@ -134,7 +134,7 @@ def _decided(
     back = not wanted.to
     if back and not alias.before:
         raise CutoverRefused(f"no run was live before {alias.run}: there is nothing to go back to")
-    run = run_named(control, wanted.to or alias.before)
+    run = run_meant(control, wanted.to) if wanted.to else run_named(control, alias.before)
     if control.live is None:
         raise CutoverRefused("no live stage has begun on this log yet: start `farmwatch up` first")
     if run.name == alias.run:
@@ -188,8 +188,8 @@ def _lagging(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
         )
     else:
         then = (
-            "they came since it ended: --max-lag N lets the live stages catch up with them, or a replay `--to follow`"
-            " is cut over while it follows"
+            f"they came since it ended: `farmwatch replay --name {run.name} --to now` takes them in, or --max-lag N has"
+            " the live stages catch up with them"
         )
     return (
         f"run {run.name} is {counted(sum(lag.values()), 'record')} behind ({said}), and at most {max_lag} are taken:"

@@ -16,7 +16,7 @@ from farmwatch.canary_rounds import sent_last
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.role_names import Role
-from farmwatch.runs.named import FIRST, ever_live, run_named
+from farmwatch.runs.named import FIRST, ever_live, run_meant
 from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_rules import RunRules, live_now, rules_of
 from farmwatch.runs.who import operator
@@ -71,7 +71,7 @@ def in_force(log: Log, config: Config, run: str = "") -> RunRules:
     """
     control = Control(log)
     if run:
-        return rules_of(control, run_named(control, run))
+        return rules_of(control, run_meant(control, run))
     live = live_now(control)
     if live is not None:
         return live

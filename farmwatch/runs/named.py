@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from farmwatch.errors import NotFound
 from farmwatch.messages import one_line
 from stream.control import Control
 from stream.log import Log
 from stream.runs import LIVE, Run, RunNames, State
 
+BEFORE = "before"  # the run that was live before
+EXACTLY = "run/"  # in front of a name: that run, where `live` alone means the one that is live
+_NAMES_SHOWN = 20
 FIRST = Run(name=LIVE, ruleset="", digest="", detector="", epoch="")  # of a log on which no live stage ever began
 
 
+def run_meant(control: Control, name: str) -> Run:
+    """The run that a command line means by `name`.
+
+    `live` is the run that the alias names, `before` the one that was live before it, and `run/NAME` always the run of
+    that name. Raises NotFound, which names those that are there.
+    """
+    if name == LIVE:
+        return run_named(control, control.alias.run)
+    if name == BEFORE and control.alias.before:
+        return run_named(control, control.alias.before)
+    return run_named(control, name.removeprefix(EXACTLY))
+
+
 def run_named(control: Control, name: str) -> Run:
-    """A run by its name, or by run/NAME as `compare` has it. Raises NotFound, which names those that are there."""
-    run = control.runs.get(name.removeprefix("run/"))
-    if run is None or run.state == State.REMOVED:
-        there = sorted(known.name for known in control.runs.values() if known.state != State.REMOVED)
-        said = (
-            f"the runs of this log: {', '.join(there)}" if there else "this log has none yet, `farmwatch up` begins one"
-        )
-        raise NotFound(f"there is no run {one_line(name)[:60]!r}; {said}")
-    return run
+    """The run of this name. Raises NotFound, which names those that are there."""
+    run = control.runs.get(name)
+    if run is not None and run.state != State.REMOVED:
+        return run
+    there = sorted(known.name for known in control.runs.values() if known.state != State.REMOVED)
+    if not there:
+        raise NotFound("this log has no runs yet: `farmwatch up` begins one")
+    near = get_close_matches(name, there, 1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    more = f" and {len(there) - _NAMES_SHOWN} more" if len(there) > _NAMES_SHOWN else ""
+    raise NotFound(
+        f"there is no run {one_line(name)[:60]!r}; {meant}the runs of this log: {', '.join(there[:_NAMES_SHOWN])}{more}"
+    )
 
 
 def ever_live(control: Control) -> set[str]:
@@ -39,5 +61,5 @@ def names_to_read(log: Log, run: str = "") -> RunNames:
     control = Control(log)
     if not run:
         return names_of_live(control)
-    found = run_named(control, run)
+    found = run_meant(control, run)
     return found.names(is_live=found.name == control.alias.run)

@@ -63,7 +63,7 @@ def plan(log: Log, control: Control, config: Config, asked: Asked, clock: Clock 
         _refuse_bad_name(asked.name)
         known = control.runs.get(asked.name)
         if known is not None:
-            return _going_on(control, known, config, asked, clock())
+            return _going_on(log, control, known, config, asked, clock())
     return _beginning(log, control, config, asked, clock())
 
 
@@ -85,7 +85,7 @@ def _refuse_bad_name(name: str) -> None:
         )
 
 
-def _going_on(control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> Plan:
+def _going_on(log: Log, control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> Plan:
     if run.state == State.REMOVED:
         raise UsageError(
             f"the run {run.name} is being removed: end it by `farmwatch runs rm {run.name}`, or name another"
@@ -104,7 +104,19 @@ def _going_on(control: Control, run: Run, config: Config, asked: Asked, now_ms: 
             f"the run {run.name} was begun with the ruleset {run.ruleset} {run.digest}, which this version of farmwatch"
             f" reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
         )
-    return Plan(run, ruleset, is_new=False)
+    return Plan(_further(log, control, run, asked, now_ms), ruleset, is_new=False)
+
+
+def _further(log: Log, control: Control, run: Run, asked: Asked, now_ms: int) -> Run:
+    """The run up to a later end, where --to asks for one: what came since it ended, or all that comes."""
+    if asked.end is None or run.follows:
+        return run
+    window = read_window(None, asked.end, control.runs, now_ms)
+    if window.follows:
+        return msgspec.structs.replace(run, stop={}, to_at=0)
+    ends = {topic: stops_of(log, topic, window) for topic in run.stop if topic != SCORES}
+    later = {topic: [max(pair) for pair in zip(run.stop[topic], end, strict=True)] for topic, end in ends.items()}
+    return msgspec.structs.replace(run, stop={**run.stop, **later}, to_at=max(run.to_at, window.to_at))
 
 
 def _differences(control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> list[str]:
@@ -119,7 +131,9 @@ def _differences(control: Control, run: Run, config: Config, asked: Asked, now_m
         found.append(f"--from is {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}")
     if asked.end == NOW and run.follows:
         found.append(f"--to is {NOW}, the run has {FOLLOW}")
-    elif asked.end not in (None, NOW) and window.to_at != run.to_at:
+    elif asked.end not in (None, NOW, FOLLOW) and not run.follows and window.to_at < run.to_at:
+        found.append(f"--to is {asked.end}, and the run has {run_window(run)} already")
+    elif asked.end not in (None, NOW, FOLLOW) and run.follows:
         found.append(f"--to is {asked.end}, the run has {run_window(run)}")
     return found
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from farmwatch.flow import reads_of_run
 from farmwatch.runs.named import ever_live
 from stream.control import Control
+from stream.idle_groups import renew_offsets
 from stream.log import Log
 from stream.runs import Alias, Run, State
 from stream.topics import SCORES
@@ -51,6 +52,14 @@ def holding_runs(runs: Mapping[str, Run], alias: Alias, were_live: Collection[st
                 yield run
         elif name not in were_live and run.state == State.RUNNING:
             yield run
+
+
+def renew_idle(log: Log, control: Control) -> None:
+    """Keep the offsets of runs that nobody is at work on: a broker would forget them within days."""
+    for name, run in control.runs.items():
+        if name != control.alias.run and run.state != State.REMOVED:
+            for group, topics in reads_of_run(run.names()).items():
+                renew_offsets(log, group, topics)
 
 
 def needed_by(runs: Sequence[Run], partitions: Mapping[str, int], committed: Committed) -> dict[str, list[int]]:

@@ -321,7 +321,7 @@ def test_an_unknown_run_is_named_with_those_that_are_there(log: Log) -> None:
     two_runs(log)
     put_run(log, "gone", RULESETS[B], PAGES, state=State.REMOVED)
     with pytest.raises(
-        NotFound, match=r"no run 'aftre'; did you mean after\? The runs of this log: after, before, live"
+        NotFound, match=r"no run 'aftre'; did you mean after\? the runs of this log: after, before"
     ):
         compared(log, A, "aftre")
     with pytest.raises(NotFound, match="no run 'gone'"):
@@ -336,7 +336,7 @@ def test_live_is_the_run_that_the_alias_names(log: Log) -> None:
     assert (found.a.run, found.a.state, found.b.run, found.b.state) == ("live", "done", "next", "live")
     assert compared(log, "before", "live").a.run == "live"  # the run that was live before
     put_run(log, "before", RULESETS[B], PAGES, SITES)
-    assert compared(log, "before", "live").a.run == "before"
+    assert compared(log, "run/before", "live").a.run == "before"
 
 
 def test_a_log_of_before_runs_compares(log: Log) -> None:

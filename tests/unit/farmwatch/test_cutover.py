@@ -131,7 +131,7 @@ def _partial(world: CutoverWorld) -> None:
             CutoverRefused,
             r"60 records behind \(judge\.r1 30, tally\.r1 30\), and at most 20 are taken: .*runs",
         ),
-        (_behind, CutoverRefused, r"80 records behind \(judge\.r1 40, tally\.r1 40\).*`--to follow`"),
+        (_behind, CutoverRefused, r"80 records behind \(judge\.r1 40, tally\.r1 40\).*replay --name r1 --to now`"),
         (_partial, CutoverRefused, rf"does not have all records: .*\(features {PARTITIONS}\).*--partial"),
     ],
 )

@@ -160,7 +160,9 @@ def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Ru
     assert "10 sites" in farmwatch("rate", "--run", "r1", *flags).out
     cut_over(world.log, Wanted("r1", "me"))
     assert farmwatch("sites", *flags).out.count("\n") == 11
-    assert farmwatch("sites", "--run", "live", *flags).out.count("\n") == 1
+    assert farmwatch("sites", "--run", "run/live", *flags).out.count("\n") == 1
+    assert farmwatch("sites", "--run", "before", *flags).out.count("\n") == 1
+    assert farmwatch("sites", "--run", "live", *flags).out.count("\n") == 11
     assert "10 sites" in farmwatch("rate", *flags).out
     explained = farmwatch("explain", "http://s1.example/1", *flags)
     assert "ruleset notes" in explained.out and "judged r1" in explained.out

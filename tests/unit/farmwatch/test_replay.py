@@ -20,7 +20,7 @@ from farmwatch.runs.beginning import begin, cancel
 from farmwatch.runs.engine import Ending, Standing
 from farmwatch.runs.overview import counts_of, rows_of
 from farmwatch.runs.phases import is_done, phases_of, progress_of
-from farmwatch.runs.planning import Asked, plan
+from farmwatch.runs.planning import Asked, OtherParameters, plan
 from farmwatch.runs.stages import stage_of
 from filters.measure_stage import MeasureStage
 from filters.ruleset import Ruleset, load_ruleset
@@ -221,6 +221,39 @@ def test_what_comes_after_the_begin_is_left_out(world: LiveWorld, tmp_path: Path
     assert world.outcome("bounded") == expected
     world.carry_on()
     assert world.outcome("bounded")[0] != world.outcome()[0]
+
+
+@pytest.mark.parametrize("end", ["now", "2999-01-01"])
+def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, tmp_path: Path, end: str) -> None:
+    """Named again with a later --to it takes in what came since, and comes to what live came to; never less."""
+    file = write_rules(tmp_path, 20)
+    assert world.replay(ruleset=file, name="late") is Ending.DONE
+    world.feed(later_pages(world))
+    world.carry_on()
+    assert world.replay(name="late") is Ending.DONE
+    assert world.outcome("late") != world.outcome()
+    assert world.replay(name="late", end=end) is Ending.DONE
+    assert world.outcome("late") == world.outcome()
+    with pytest.raises(OtherParameters, match="already"):
+        world.begin(name="late", end="2001-01-01")
+
+
+def test_a_run_that_is_done_may_follow(world: LiveWorld, tmp_path: Path) -> None:
+    """Named again with --to follow it has no end any more, and takes in what comes."""
+    world.replay(ruleset=write_rules(tmp_path, 20), name="late")
+    run, ruleset = world.begin(name="late", end="follow")
+    assert run.follows and world.row("late").follows
+    thread = threading.Thread(target=lambda: world.carry_out(run, ruleset))
+    thread.start()
+    world.feed(later_pages(world))
+    world.carry_on()
+    until = time.monotonic() + 20
+    while world.outcome("late") != world.outcome() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert world.outcome("late") == world.outcome()
+    cancel(world.log, "late")
+    thread.join(20)
+    assert not thread.is_alive()
 
 
 def test_progress_ends_at_the_whole(world: LiveWorld, tmp_path: Path) -> None:
