@@ -72,7 +72,6 @@ class EmbeddedMember:
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         """See `Member.poll`. Raises Fenced when another process joined under this name, LogDamaged, LogUnavailable."""
         deadline = time.monotonic() + timeout_s
-        self._end_reads()
         while True:
             known = self._writer.committed
             with told(self._folder):
@@ -95,13 +94,12 @@ class EmbeddedMember:
             raise self._not_owned(partition)
         state = self._states.get(partition)
         if state is None:
-            state = EmbeddedState(self._reader.database, self._folder, self._store, partition, holds=True)
+            state = EmbeddedState(self._reader.database, self._folder, self._store, partition)
             self._states[partition] = state
         return state
 
     def commit(self, commit: Commit) -> None:
         """See `Member.commit`: one transaction, shared with other threads that commit at the same time."""
-        self._end_reads()
         if not (commit.outputs or commit.offsets or commit.state):
             return
         if commit.state and self._store is None:
@@ -140,7 +138,6 @@ class EmbeddedMember:
 
     def rewind(self) -> None:
         """Set the positions back to the committed offsets."""
-        self._end_reads()
         self._positions.clear()
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
@@ -153,7 +150,6 @@ class EmbeddedMember:
 
     def lag(self) -> Mapping[At, int]:
         """Records between the committed offset and the end, per owned partition."""
-        self._end_reads()
         with told(self._folder):
             bounds = self._reader.bounds(self._subscribed)
             committed = self._committed()
@@ -174,12 +170,6 @@ class EmbeddedMember:
             self._writer.run(lambda database, _: leave(database, *self.identity))
         finally:
             self._reader.close()
-
-    def _end_reads(self) -> None:
-        """End the transaction that reads of state have begun: what comes next sees what is committed by then."""
-        if self._reader.database.in_transaction:
-            with told(self._folder):
-                self._reader.database.execute("COMMIT")
 
     def _not_owned(self, partition: int) -> Fenced:
         group, name, _ = self.identity

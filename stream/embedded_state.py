@@ -12,18 +12,11 @@ from stream.embedded_schema import translate
 class EmbeddedState:
     """State of one partition of one store (a `StateReader`). Raises LogUnavailable when the database is locked."""
 
-    def __init__(
-        self, database: sqlite3.Connection, folder: Path, store: str, partition: int, *, holds: bool = False
-    ) -> None:
-        """Read from `database`. With `holds` a read begins a transaction, which the caller ends.
-
-        Reads within one need no lock each, and what they hold in memory outlives the commits of others.
-        """
+    def __init__(self, database: sqlite3.Connection, folder: Path, store: str, partition: int) -> None:
         self._database = database
         self._folder = folder
         self._name = (store, partition)
         self._slot: int | None = None
-        self._holds = holds
 
     def get(self, key: bytes) -> bytes | None:
         """The value of key, or None."""
@@ -72,8 +65,6 @@ class EmbeddedState:
                 if found is None:  # nothing was committed yet
                     return []
                 self._slot = found[0]
-            if self._holds and not self._database.in_transaction:
-                self._database.execute("BEGIN")
             return self._database.execute(query, (self._slot, *values)).fetchall()
         except (sqlite3.DatabaseError, OSError) as error:  # what `told` does, which is slow for so many reads
             translated = translate(error, self._folder)

@@ -15,7 +15,7 @@ from stream.log import StateReader
 from stream.metrics import Metrics
 
 _LOG_THREADS = ("kafka-io", "network-thread", "log-lease")  # in the names of kafka-python's threads and ours
-_TIMED = 16  # reads of state
+_TIMED = 17  # reads of state; a prime, for stages read in turns of two, four and more
 _TICK_S = 0.01  # USER_HZ is 100 on every Linux that Python runs on
 
 

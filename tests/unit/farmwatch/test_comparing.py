@@ -320,9 +320,7 @@ def test_an_unknown_run_is_named_with_those_that_are_there(log: Log) -> None:
     """The message has the nearest name, and all of them."""
     two_runs(log)
     put_run(log, "gone", RULESETS[B], PAGES, state=State.REMOVED)
-    with pytest.raises(
-        NotFound, match=r"no run 'aftre'; did you mean after\? the runs of this log: after, before"
-    ):
+    with pytest.raises(NotFound, match=r"no run 'aftre'; did you mean after\? the runs of this log: after, before"):
         compared(log, A, "aftre")
     with pytest.raises(NotFound, match="no run 'gone'"):
         compared(log, A, "gone")
