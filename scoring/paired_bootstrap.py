@@ -82,7 +82,7 @@ def paired_change(
 
     With `errors` both are corrected rates of 0-1 sums, as `scoring.rate` estimates them, and the errors vary, too.
     `same` says that the runs are one by construction: the interval is then the point 0. None where a whole is 0.
-    Raises BadParameters.
+    Raises BadParameters, also where runs that are said to be the same are not.
     """
     if sums.ndim != 2 or sums.shape[1] != 4 or not (sums >= 0).all() or (sums[:, ::2] > sums[:, 1::2]).any():
         raise BadParameters("paired sums need 0 <= part <= whole of each site, for both runs")
@@ -101,6 +101,8 @@ def paired_change(
         a, b = _corrected(total[None, :], errors, z)
     found = PairedChange(float(a[0]), float(b[0]), float(b[0] - a[0]), 0.0, 0.0)
     if same:
+        if a != b:
+            raise BadParameters(f"runs that are the same have one share, not {a[0]:g} and {b[0]:g}")
         return found
     drawn = np.concatenate(list(_resampled(sums, total, resamples, rng)))
     drawn = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]

@@ -103,12 +103,14 @@ def _rated(log: Log, run: Chosen, settings: RateSettings, now_ms: int) -> _Rated
 
 
 def _one_by_construction(runs: tuple[Chosen, Chosen], rated: tuple[_Rated, _Rated]) -> bool:
-    """Whether the same features were judged by the same rules, and the sites by the same scores and method."""
-    made = {
-        (run.digest, run.names.features, one.found.detector, one.found.site_method)
+    """Whether the same features were judged by the same rules, the sites by the same scores and method, and the rates
+    are corrected alike: each run has its own canaries.
+    """
+    a, b = (
+        (run.digest, run.names.features, one.found.detector, one.found.site_method, one.correction.errors)
         for run, one in zip(runs, rated, strict=True)
-    }
-    return len(made) == 1
+    )
+    return a == b
 
 
 def _nothing_differs(joined: Joined, sites: PairedSites) -> bool:
@@ -183,7 +185,7 @@ def _rules(runs: tuple[Chosen, Chosen], joined: Joined) -> list[RuleChange]:
 
 
 def condition(rule: RuleOutcome | None) -> str:
-    """What a page must meet, such as "ge 50"; "" where there is no such rule."""
+    """What a page must meet, such as ">= 50"; "" where there is no such rule."""
     if rule is None:
         return ""
     return NO_THRESHOLD if rule.threshold is None else f"{rule.op} {value_text(rule.threshold)}"

@@ -126,7 +126,7 @@ class RuleChange(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     rule: str
-    threshold_a: str  # such as "ge 50", "no threshold"; "" = the ruleset does not have the rule
+    threshold_a: str  # such as ">= 50", "no threshold"; "" = the ruleset does not have the rule
     threshold_b: str
     let_in_first: int  # became articles; this rule of A had thrown them out as the first
     let_in_only: int  # of those that failed it under A: no other rule of A failed
@@ -191,7 +191,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     at: int  # when it was made
     a: Side
     b: Side
-    identical: bool  # one ruleset, detector, site method and window, and not one verdict differs
+    identical: bool  # one ruleset, features, detector, site method and correction; no page and no site differs
     pages: PageTable
     sites: SiteCells
     rules: list[RuleChange]  # those of both rulesets, in the order of B, then of A alone

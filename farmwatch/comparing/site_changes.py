@@ -78,8 +78,7 @@ class PairedSites:
         """How these shares change over all sites; the corrected rate where there are `errors`."""
         everything = np.arange(len(self._rows))
         return [
-            self._change(name, everything, drawing, errors if name == "site_rate_corrected" else None, "")
-            for name in names
+            self._change(name, everything, drawing, errors if name == "site_rate_corrected" else None) for name in names
         ]
 
     def groups(self, drawing: Drawing) -> list[GroupChange]:
@@ -102,10 +101,7 @@ class PairedSites:
                     sites_b=int((self._kinds[1][members] != _KIND["absent"]).sum()),
                     unscored_a=unscored[0],
                     unscored_b=unscored[1],
-                    changes=[
-                        self._change(name, members, drawing, None, f"{by} {group}")
-                        for name in ("site_rate", "article_share")
-                    ],
+                    changes=[self._change(name, members, drawing) for name in ("site_rate", "article_share")],
                 )
             )
         return groups
@@ -115,11 +111,9 @@ class PairedSites:
         a, b = (int(sums[members, _COLUMNS.index(column)].sum()) for sums in self._sums)
         return a, b
 
-    def _change(
-        self, name: str, members: NDArray[np.int64], drawing: Drawing, errors: Errors | None, where: str
-    ) -> Change:
+    def _change(self, name: str, members: NDArray[np.int64], drawing: Drawing, errors: Errors | None = None) -> Change:
         sums = self._paired_sums(name)[members]
-        stream = xxhash.xxh3_64_intdigest(f"{name} {where}".encode())  # no share's interval hangs on which others are
+        stream = xxhash.xxh3_64_intdigest(name.encode())  # the same sites have the same interval in a group as over all
         rng = np.random.default_rng([drawing.seed, stream])
         found = paired_change(
             sums,

@@ -125,6 +125,21 @@ def test_identical_runs_compare_as_identical(log: Log, b: str) -> None:
     assert all("nothing can differ" in one.remark for one in said)
 
 
+def test_runs_with_other_canaries_are_not_identical(log: Log) -> None:
+    """Two runs of one ruleset that agree on all but their canaries: no point 0 where the corrected rates differ."""
+    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
+    for name, missed in ((A, 0), ("again", 3)):
+        put_run(log, name, RULESETS[A], PAGES, {**sites, **_canaries(12, missed)})
+    found = compared(log, A, "again", canary_least=10)
+    assert not found.identical
+    corrected = change(found, "site_rate_corrected")
+    assert corrected.difference is not None and corrected.low is not None and corrected.high is not None
+    assert corrected.low <= corrected.difference <= corrected.high and corrected.difference > 0
+    assert corrected.low < corrected.high
+    assert "nothing can differ" not in corrected.remark
+    assert compared(log, A, A, canary_least=10).identical
+
+
 def test_runs_that_agree_are_not_identical_for_that(log: Log) -> None:
     """Two rulesets that happen to say the same of all pages here: the difference is 0, its interval is not."""
     pages = [page(number, site=f"s{number}.example") for number in range(30)]
@@ -377,6 +392,16 @@ def test_groups_count_a_site_in_each_of_its_sources(log: Log) -> None:
     rate, articles = file.changes
     assert (rate.name, rate.a_part, rate.a_whole) == ("site_rate", 1, 2)
     assert (articles.name, articles.b_part, articles.b_whole) == ("article_share", 3, 4)
+
+
+def test_a_group_of_all_sites_has_the_intervals_of_all_sites(log: Log) -> None:
+    """One source and one band of ranks: their shares and intervals are those over all, whatever was drawn."""
+    pages = [page(n, 70 if n % 3 else 500, site=f"s{n % 30}.example") for n in range(90)]
+    two_runs(log, pages, {f"s{n}.example": "llm" if n < 9 else "human" for n in range(30)})
+    found = compared(log)
+    assert [group.by for group in found.groups] == ["source", "rank"]
+    for group in found.groups:
+        assert group.changes == [change(found, "site_rate"), change(found, "article_share")]
 
 
 def test_rates_are_corrected_where_both_can_be(log: Log) -> None:

@@ -127,6 +127,16 @@ def test_one_run_twice_has_no_interval() -> None:
     assert (change.difference, change.low, change.high) == (0, 0, 0)
 
 
+def test_runs_that_differ_are_not_the_same() -> None:
+    """Said to be one by construction, they differ in their sums or in what corrects them: an error, no point 0."""
+    sums = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)
+    errors = Errors(ErrorCounts(50, 45, 50, 48), ErrorCounts(50, 30, 50, 48), shared=False)
+    with pytest.raises(BadParameters, match="runs that are the same"):
+        paired_change(sums, np.random.default_rng(1), same=True, errors=errors)
+    with pytest.raises(BadParameters, match="runs that are the same"):
+        paired_change(np.append(sums, KINDS[[2]], axis=0), np.random.default_rng(1), same=True)
+
+
 def test_no_denominator_is_no_difference() -> None:
     """Where a run has nothing to divide by there is no share: None, not zero."""
     assert paired_change(np.empty((0, 4)), np.random.default_rng(1)) is None
