@@ -7,7 +7,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ class World(NamedTuple):
         flags = [
             f"log.url=sqlite:{self.folder / 'log'}",
             "log.partitions=1",
-            f"metrics.port={_free_port() - list(Role).index(Role.SCORE)}",
+            f"metrics.port={_free_ports() - list(Role).index(Role.SCORE)}",
             f"score.detectors={detectors}",
             f"score.pair.observer={self.pair.observer}",
             f"score.pair.performer={self.pair.performer}",
@@ -93,10 +93,15 @@ def world(pair: Pair, tmp_path: Path) -> World:
     return World(pair, tmp_path)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _free_ports() -> int:
+    """A port that is free, as is the one after it: SCORE's and TALLY's."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = int(first.getsockname()[1])
+            with suppress(OSError, OverflowError):
+                second.bind(("127.0.0.1", port + 1))
+                return port
 
 
 def _text(number: int) -> str:
