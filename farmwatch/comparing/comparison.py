@@ -171,8 +171,9 @@ class Flip(msgspec.Struct, frozen=True, kw_only=True):
     failed_a: list[FailedRule]
     failed_b: list[FailedRule]
     text: str | None  # main text; None = its features are no longer in the log
-    text_digest: str
+    text_digest: str  # of the whole text
     fetched_at: int
+    text_cut: int = 0  # characters at the end of the text that are left out
 
 
 class Stratum(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,22 +7,36 @@ too. `Stratum` says how many there are of each, for whoever wants to weigh.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from farmwatch.comparing.choosing import Chosen
 from farmwatch.comparing.comparison import FailedRule, Flip, Stratum
 from farmwatch.comparing.joining import Joined, Place
 from farmwatch.comparing.joining import Stratum as Key
-from stream.log import Log, partition_of
+from stream.log import Log, Message, partition_of
 from stream.records import Features, Record, Verdict, decode
 
 LARGEST = 1000  # flips in a sample: each is held with its text
+TEXT_CAP_CHARACTERS = 200_000  # of a flip's text: what `farmwatch label` shows of one; hostile pages have megabytes
 _CLOCKS_MS = 60_000  # by which the clock of a fetch may be ahead of the log's
+_LOOKUPS = 32  # of times in a topic: each may read all of its times
+_READERS = 16  # of a partition's verdicts: each may be a new connection
+_NEAR = 1000  # records that are sooner read over than leapt over
 
 
 class _Id(Record, frozen=True, kw_only=True):
     """The fetch id, which is all that most records are asked for."""
+
+
+class _Text(NamedTuple):
+    """The main text of a fetch up to the cap, how many characters are cut off, and the digest of the whole text."""
+
+    text: str
+    cut: int
+    digest: str
 
 
 def sample_of(log: Log, joined: Joined, runs: tuple[Chosen, Chosen], size: int) -> tuple[list[Stratum], list[Flip]]:
@@ -32,10 +46,14 @@ def sample_of(log: Log, joined: Joined, runs: tuple[Chosen, Chosen], size: int) 
     verdict meanwhile is left out.
     """
     order = sorted(joined.flips, key=lambda key: (-joined.flips[key], key))
+    turns = list(_in_turn(order, joined, size))
+    of_a = _verdicts(log, runs[0].names.verdicts, [(place.partition, place.offset_a) for _, place in turns])
+    of_b = _verdicts(log, runs[1].names.verdicts, [(place.partition, place.offset_b) for _, place in turns])
     found = [
-        (key, verdicts)
-        for key, place in _in_turn(order, joined, size)
-        if (verdicts := _verdicts(log, place, runs)) is not None
+        (key, (a, b))
+        for key, place in turns
+        if (a := of_a.get((place.partition, place.offset_a))) is not None
+        and (b := of_b.get((place.partition, place.offset_b))) is not None
     ]
     texts = _texts(log, runs[1].names.features, [verdicts[1] for _, verdicts in found])
     if runs[0].names.features != runs[1].names.features:
@@ -58,17 +76,29 @@ def _in_turn(order: list[Key], joined: Joined, size: int) -> Iterator[tuple[Key,
             left -= 1
 
 
-def _verdicts(log: Log, place: Place, runs: tuple[Chosen, Chosen]) -> tuple[Verdict, Verdict] | None:
-    found = []
-    for run, offset in zip(runs, (place.offset_a, place.offset_b), strict=True):
-        message = next(iter(log.read(run.names.verdicts, place.partition, offset, offset + 1)), None)
-        if message is None or not message.value:
-            return None
-        found.append(decode(Verdict, message.value))
-    return found[0], found[1]
+def _verdicts(log: Log, topic: str, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], Verdict]:
+    """(partition, offset) -> verdict, of those that are in the log still."""
+    return {
+        (partition, message.offset): decode(Verdict, message.value)
+        for partition in sorted({partition for partition, _ in places})
+        for message in _records(log, topic, partition, sorted(offset for at, offset in places if at == partition))
+        if message.value
+    }
 
 
-def _flip(key: Key, a: Verdict, b: Verdict, features: Features | None) -> Flip:
+def _records(log: Log, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[Message]:
+    """The records at these offsets, which ascend, by at most _READERS readers: only wide gaps are leapt over."""
+    wanted = set(offsets)
+    far = max(_NEAR, (offsets[-1] - offsets[0]) // _READERS)
+    first = offsets[0]
+    for offset, following in zip(offsets, (*offsets[1:], None), strict=True):
+        if following is None or following - offset > far:
+            read = log.read(topic, partition, first, offset + 1)
+            yield from (message for message in read if message.offset in wanted)
+            first = following or 0
+
+
+def _flip(key: Key, a: Verdict, b: Verdict, found: _Text | None) -> Flip:
     return Flip(
         fetch_id=b.id,
         url=b.url,
@@ -80,8 +110,9 @@ def _flip(key: Key, a: Verdict, b: Verdict, features: Features | None) -> Flip:
         verdict_b=b.verdict,
         failed_a=_failed(a),
         failed_b=_failed(b),
-        text=None if features is None else features.text,
-        text_digest="" if features is None else features.text_digest,
+        text=None if found is None else found.text,
+        text_cut=0 if found is None else found.cut,
+        text_digest="" if found is None else found.digest,
         fetched_at=b.fetched_at,
     )
 
@@ -95,21 +126,24 @@ def _failed(verdict: Verdict) -> list[FailedRule]:
     ]
 
 
-def _texts(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, Features]:
-    """Fetch id -> features, of those that are in the log still.
+def _texts(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, _Text]:
+    """Fetch id -> text, of those that are in the log still.
 
     Features stand behind their fetch's time. So each partition is read once, from the earliest fetch that is wanted on,
-    and what lies before the next wanted one is leapt over.
+    and what lies before the next wanted one is leapt over, as far as few times that are looked up tell where it begins.
     """
-    found: dict[str, Features] = {}
-    if topic not in log.topics():
+    found: dict[str, _Text] = {}
+    if topic not in log.topics() or not verdicts:
         return found
     partitions = log.topics()[topic]
+    times = sorted({verdict.fetched_at for verdict in verdicts})
+    times = times[:: -(-len(times) // _LOOKUPS)]
+    offsets = [log.offset_at(topic, max(0, time - _CLOCKS_MS)) for time in times]
     starts: dict[int, dict[str, int]] = {}
     for verdict in verdicts:
-        offsets = log.offset_at(topic, max(0, verdict.fetched_at - _CLOCKS_MS))
         partition = partition_of(verdict.site, partitions)
-        starts.setdefault(partition, {})[verdict.id] = offsets[partition]
+        before = bisect_right(times, verdict.fetched_at) - 1
+        starts.setdefault(partition, {})[verdict.id] = offsets[before][partition]
     for partition, wanted in starts.items():
         at = 0
         while wanted:
@@ -118,7 +152,9 @@ def _texts(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, Features]
                 at = message.offset + 1
                 if not message.value or (fetch := decode(_Id, message.value).id) not in wanted:
                     continue
-                found[fetch] = decode(Features, message.value)
+                features = decode(Features, message.value)
+                text = features.text[:TEXT_CAP_CHARACTERS]
+                found[fetch] = _Text(text, len(features.text) - len(text), features.text_digest)
                 del wanted[fetch]
                 if not wanted or min(wanted.values()) > at:
                     break

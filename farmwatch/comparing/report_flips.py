@@ -95,16 +95,17 @@ def _flip(one: Flip, a: str, b: str) -> Html:
         "summary", _badge(one.kind), " ", tag("code", one.rule), " ", tag("span", foreign(one.url), class_="url")
     )
     listed = tag("dl", *(join((tag("dt", name), tag("dd", said))) for name, said in facts))
-    return tag("details", summary, tag("div", listed, *_text(one.text)))
+    return tag("details", summary, tag("div", listed, *_text(one)))
 
 
-def _text(text: str | None) -> Sequence[Html]:
+def _text(one: Flip) -> Sequence[Html]:
+    text = one.text
     if text is None:
         return (tag("p", "Its text is no longer in the log.", class_="small"),)
     if not text.strip():
         return (tag("p", "It has no main text.", class_="small"),)
     shown = tag("pre", text[:TEXT_CAP_CHARACTERS], dir="auto")
-    rest = len(text) - TEXT_CAP_CHARACTERS
+    rest = len(text) + one.text_cut - TEXT_CAP_CHARACTERS
     if rest <= 0:
         return (shown,)
     return shown, tag("p", f"{count(rest)} characters more are not shown here.", class_="small")

@@ -210,7 +210,8 @@ def _flip(flip: Flip, *, texts: bool) -> None:
     for line in flip.text[:_TEXT_SHOWN].split("\n"):
         put_wrapped(f"    {one_line(line)}", "    ")
     if len(flip.text) > _TEXT_SHOWN:
-        put(f"    [{_TEXT_SHOWN} of {len(flip.text)} characters; --json and --save have all]")
+        whole, more = len(flip.text) + flip.text_cut, f"{len(flip.text)} of them" if flip.text_cut else "all"
+        put(f"    [{_TEXT_SHOWN} of {whole} characters; --json and --save have {more}]")
 
 
 def _reason(rule: FailedRule) -> str:

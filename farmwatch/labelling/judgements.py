@@ -52,6 +52,7 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     text: str | None = None  # None = it was in the log no longer
     page_id: str = ""
+    text_cut: int = 0  # characters that are left out at the end of the text
     text_digest: str = ""
     run_a: str = ""
     run_b: str = ""

@@ -51,7 +51,7 @@ def laid_out(
     if page is not None:
         head.append(_cut(page.url, columns))
         head += [_cut(line, columns) for line in _verdicts(page)] if verdicts else []
-        text = _text(page.text, columns)
+        text = _text(page.text, page.text_cut, columns)
     foot = _keys(columns)
     step = max(1, rows - len(head) - len(foot) - 2)
     last = max(0, len(text) - step)
@@ -69,14 +69,14 @@ def plain(text: str) -> str:
 
 
 @lru_cache(maxsize=2)  # one page is drawn again and again
-def _text(text: str | None, columns: int) -> list[str]:
+def _text(text: str | None, cut: int, columns: int) -> list[str]:
     if text is None:
         return ["(its text is in the log no longer: skip it, or judge by the page itself)"]
     if not text.strip():
         return ["(the page has no main text)"]
     paragraphs = Text(plain(text), overflow="fold")
     lines = [line.plain.rstrip() for line in paragraphs.wrap(Console(width=columns), columns)]
-    rest = len(text) - TEXT_CAP_CHARACTERS
+    rest = max(0, len(text) - TEXT_CAP_CHARACTERS) + cut
     return [*lines, f"... and {rest:,} characters more, not shown"] if rest > 0 else lines
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.comparing.comparison import IN, OUT, Comparison
+from farmwatch.comparing.flips import _records
 from farmwatch.comparing.joining import fetch_key
 from farmwatch.settings import RateSettings
 from stream.log import Log, Message, Topic
@@ -151,16 +155,78 @@ def test_what_lies_between_the_pages_of_the_sample_is_leapt_over() -> None:
     assert all(flip.text for flip in compared(log, 100).sample)
 
 
+def test_texts_and_verdicts_are_found_in_few_passes() -> None:
+    """However large the sample, few times are looked up, and verdicts that stand near are read by one reader."""
+    log = _Counting()
+    begin(log)
+    pages = [page(n, 70, site=f"s{n % 7}.example", text=f"Text {n}.") for n in range(300)]
+    put_features(log, pages)
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], pages)
+    compared(log, 0)
+    before = log.readers[f"verdicts.{A}"]
+    sample = compared(log, 300).sample
+    assert {flip.fetch_id: flip.text for flip in sample} == {features.id: features.text for features in pages}
+    assert 0 < log.looked_up <= 32
+    # the same as without a sample, and one reader of each partition
+    assert log.readers[f"verdicts.{A}"] - before == before + log.topics()[FEATURES]
+
+
+@given(st.lists(st.integers(0, 30_000), min_size=1, max_size=80, unique=True))
+@settings(max_examples=40, deadline=None)
+def test_records_are_read_over_and_leapt_over(offsets: list[int]) -> None:
+    """Whatever places are asked for, their records come in order, by few readers that read over no wide gap."""
+    read = _Records()
+    found = [message.offset for message in _records(read, "verdicts", 0, sorted(offsets))]  # type: ignore[arg-type]
+    assert found == sorted(offsets)
+    assert read.readers <= 16
+    assert read.records <= len(offsets) * max(1000, (max(offsets) - min(offsets)) // 16) + 1
+
+
+def test_a_huge_text_is_cut_and_says_by_how_much(log: Log) -> None:
+    """Texts are held up to a cap, with the number of characters that are left out, and the digest of the whole."""
+    huge = page(900, 70, text="x" * 200_007)
+    put_features(log, [huge])
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], [huge])
+    sample = {flip.fetch_id: flip for flip in compared(log, 100).sample}
+    flip = sample.pop(huge.id)
+    assert (flip.text, flip.text_cut, flip.text_digest) == ("x" * 200_000, 7, huge.text_digest)
+    assert all(other.text_cut == 0 for other in sample.values())
+
+
 def _place(fetch_id: str) -> int:
     return next(place for place, features in enumerate(PAGES) if features.id == fetch_id)
 
 
 class _Counting(MemoryLog):
-    """Counts the features that are read."""
+    """Counts the features that are read, the readers of each topic, and the times that are looked up."""
 
     features_read = 0
+    looked_up = 0
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.readers: Counter[str] = Counter()
+
+    def offset_at(self, topic: str, time_ms: int) -> list[int]:
+        self.looked_up += 1
+        return super().offset_at(topic, time_ms)
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        self.readers[topic] += 1
         for message in super().read(topic, partition, start, stop):
             self.features_read += topic == FEATURES
             yield message
+
+
+class _Records:
+    """A partition without an end; counts readers, and the records they read."""
+
+    readers = records = 0
+
+    def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[Message]:
+        self.readers += 1
+        for offset in range(start, stop):
+            self.records += 1
+            yield Message(topic, partition, offset, b"", b"", {}, 0)

@@ -304,6 +304,8 @@ def test_a_long_text_is_seen_whole_by_going_down() -> None:
     assert set(words) <= set(seen.split())
     huge = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_007)
     assert any("7 characters more" in line for line in laid_out(huge, "t", columns=60, rows=20, top=10**9).lines)
+    cut = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_000, text_cut=9)  # as `compare --save` writes it
+    assert any("9 characters more" in line for line in laid_out(cut, "t", columns=60, rows=20, top=10**9).lines)
 
 
 def sampled(folder: str) -> list[dict[str, Any]]:
