@@ -100,13 +100,25 @@ def as_json(found: Comparison) -> dict[str, Any]:
 
 
 def _lines(found: Comparison) -> str:
-    """The sample as JSON lines, in its order."""
+    """The sample as JSON lines, in a random order of the seed: the turns of the kinds would tell the verdicts.
+
+    Not in the order that the sample is drawn by: of a frequent kind of flip it has the first pages only.
+    """
     import msgspec
 
+    from farmwatch.comparing.joining import fetch_key
+
     sample = {"seed": found.seed, "size": found.sample_size}
+    strata = {(one.kind, one.rule): {"flips": one.flips, "sampled": one.sampled} for one in found.strata}
     lines = (
-        {**msgspec.to_builtins(flip), "run_a": found.a.run, "run_b": found.b.run, "sample": sample}
-        for flip in found.sample
+        {
+            **msgspec.to_builtins(flip),
+            "run_a": found.a.run,
+            "run_b": found.b.run,
+            "sample": sample,
+            "stratum": strata[flip.kind, flip.rule],
+        }
+        for flip in sorted(found.sample, key=lambda flip: fetch_key(f"label {flip.fetch_id}", found.seed))
     )
     return "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pty
@@ -139,12 +140,41 @@ def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, 
     lines = [json.loads(line) for line in saved.read_text().splitlines()]
     assert len(lines) == 5
     assert all(line["sample"] == {"seed": 3, "size": 5} for line in lines)
+    assert all(line["stratum"] == {"flips": 20, "sampled": 5} for line in lines)
     assert all((line["run_a"], line["run_b"], line["verdict_a"]) == (A, B, "article") for line in lines)
     sample = Sample(saved)
     assert sample.exit == 0
     assert [page.fetch_id for page in sample.pages] == [line["fetch_id"] for line in lines]
     assert all(page.text is not None and page.text.startswith(EVIL) for page in sample.pages)
     assert sample.pages[0].failed_b[0].name == "min_tokens"
+
+
+def test_the_order_of_a_saved_sample_tells_no_verdict(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
+    """Kinds of flips neither take turns in it, nor does the frequent kind stand first; a larger sample keeps the order
+    of the smaller.
+    """
+    url = f"sqlite:{tmp_path / 'log'}"
+    log = open_log(url)
+    begin(log)
+    pages = [page(n, 70, site=f"s{n % 9}.example") for n in range(600)]
+    pages += [page(1000 + n, language="de", site=f"s{n % 9}.example") for n in range(30)]
+    put_features(log, pages)
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], pages)
+    log.close()
+
+    def saved(sample: int) -> list[dict[str, str]]:
+        file = tmp_path / f"{sample}.jsonl"
+        assert farmwatch("compare", A, B, "--log", url, "--save", file, "--sample", str(sample)).code == 0
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+    small, large = saved(40), saved(60)
+    kinds = [line["kind"] for line in large]
+    assert kinds.count("in") == kinds.count("out") == 30
+    assert 20 <= sum(one != other for one, other in itertools.pairwise(kinds)) <= 40  # 59 in turns, 29.5 expected
+    assert 9 <= kinds[:30].count("in") <= 21  # 15 expected
+    names = [line["fetch_id"] for line in small]
+    assert [line["fetch_id"] for line in large if line["fetch_id"] in names] == names
 
 
 def test_the_report_is_one_file(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
