@@ -33,7 +33,10 @@ def errors_in_force(settings: RateSettings, rows: Iterable[SiteState], now_ms: i
 
 
 def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> CanarySummary:
-    """The canaries that count now, of `rows` of one ruleset, detector and site method. Raises PooledDetectors."""
+    """The canaries that count now, of `rows` of one ruleset, detector and site method. Raises PooledDetectors.
+
+    A canary is as old as its row's `updated_at`, which in a replay is the time of its round, too.
+    """
     return canary_summary(rows, now_ms - int(settings.canary_days * _DAY_MS))
 
 

@@ -51,7 +51,10 @@ class TallyStage(Stage):
     identities are never pooled. Canary sites are sites like any other here.
 
     A replay emits no decisions, and marks no site as decided: once its run is live, the decision is made when the site
-    is next heard of. It reads scores while no verdict waits, and counts no heartbeat.
+    is next heard of. It reads scores while no verdict waits, and counts no heartbeat. Canaries keep the time of their
+    round in it, see `_updated_at`.
+
+    Rows, decisions and counts are of the stage's own run and ruleset, whatever run the records were made for.
     """
 
     name: ClassVar[str] = "tally"
@@ -93,9 +96,8 @@ class TallyStage(Stage):
         """Put the record in its place in the site's tally. Raises FoldFailed, see above."""
         del prepared  # nothing here is slow
         result = self._kind(record, ctx)
-        run = (ctx.run if self._decides else "") or self.run
         ruleset = "" if isinstance(record, Hit | Score) else record.ruleset
-        ctx.meter.count("stage_records", run=run, ruleset=ruleset, stage=self.name, result=result)
+        ctx.meter.count("stage_records", run=self.run, ruleset=ruleset, stage=self.name, result=result)
         if result == "repeated_hit":
             return
         if isinstance(record, Hit):
@@ -154,7 +156,7 @@ class TallyStage(Stage):
         return _Site(site, ctx.state.get(site.encode()), self._detector)
 
     def _fold(self, record: Hit | JudgedPage | Score, site: _Site, ctx: Context) -> None:
-        site.headers = {**ctx.headers, "run": self.run}  # a score may have been asked for by another run
+        site.headers = ctx.headers
         if isinstance(record, Hit):
             site.tally.add_hit(record)
         elif isinstance(record, Score):
@@ -168,15 +170,28 @@ class TallyStage(Stage):
         verdict = self._method.decide(tally.evidence(self._detector))
         row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run)
         digest = xxhash.xxh3_128_digest(encode(row))
+        # Of this run, whose ever the last record was: a score may have been asked for by another one.
+        headers = {**site.headers, "run": self.run, "ruleset": tally.digest}
         if digest != tally.emitted:
             tally.emitted = digest
-            ctx.emit(self._rows, msgspec.structs.replace(row, updated_at=ctx.now_ms), headers=site.headers)
+            at_ms = self._updated_at(site, ctx.now_ms)
+            ctx.emit(self._rows, msgspec.structs.replace(row, updated_at=at_ms), headers=headers)
         if self._decides and not tally.stopped and not is_canary(site.name):  # nobody crawls a canary site
             reason = stop_reason(verdict, self._settings.enough_articles, self._settings.enough_if_mixed)
             if reason:
                 tally.stopped = reason
                 decision = Decision(id=site.name, site=site.name, stop=True, reason=reason, decided_at=ctx.now_ms)
-                ctx.emit(topics.DECISIONS, decision, headers=site.headers)
+                ctx.emit(topics.DECISIONS, decision, headers=headers)
         after = tally.dump()
         if after != site.before:
             ctx.state.put(site.name.encode(), after)
+
+    def _updated_at(self, site: _Site, now_ms: int) -> int:
+        """When the row changed, ms; in a replay a canary's row changed when its newest page was fetched.
+
+        Canaries count for some days after their round, and a replay must not make old rounds new. Of a canary that has
+        but scores the replay knows no page: it is as old as can be.
+        """
+        if self._decides or not is_canary(site.name):
+            return now_ms
+        return max((page.fetched_at for page in site.tally.pages.values()), default=0)

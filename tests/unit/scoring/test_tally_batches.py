@@ -258,6 +258,56 @@ def spoil(log: MemoryLog, key: bytes) -> None:
     member.close()
 
 
+@pytest.mark.parametrize("others", [True, False])
+def test_rows_and_decisions_are_of_the_stage_s_own_ruleset(others: bool) -> None:
+    """A score that a replay asked for carries that run and ruleset; the live run's rows and counts are its own."""
+    log, metrics = memory_log(), Metrics()
+    records = [Output(o.topic, o.partition, o.key, o.value, {"ruleset": "d1"}) for o in outputs(articles("a.example"))]
+    asked = {"run": "strict", "ruleset": "d9"} if others else {}
+    log.append([Output(o.topic, 0, o.key, o.value, {**o.headers, **asked}) for o in records])
+    work(log, TallyStage(DETECTOR, SETTINGS), metrics)
+    for topic in (SITES, DECISIONS):
+        headers = [message.headers for message in log.read(topic, 0)]
+        assert headers and {(of["run"], of["ruleset"]) for of in headers} == {("live", "d1")}
+    family = metrics.of("stage_records").collect()
+    assert {s.labels["run"] for f in family for s in f.samples if s.value} == {"live"}
+
+
+CANARY = "novels.5f0c2a91d3b7e604.6.20405.llm.canary.invalid"
+
+
+@pytest.mark.parametrize(("flag", "verdict"), [(True, "llm"), (None, "unclassifiable")])
+def test_a_replay_leaves_a_canary_as_old_as_its_pages(flag: bool | None, verdict: str) -> None:
+    """A replay's rows say when a canary's newest page was fetched, decided or not; those of other sites say now.
+
+    Live both say now.
+    """
+    records = [
+        msgspec.structs.replace(record, site=site)
+        for site in (CANARY, "a.example")
+        for n in range(6)
+        for record in (page(n, visit=n + 1), score(f"t{n}", flag))
+    ]
+    replay = updated(replayed(records, memory_log()), NAMES.sites)
+    assert replay == {CANARY: (6, verdict), "a.example": (7, verdict)}
+    live = memory_log()
+    live.append(list(outputs(records)))
+    work(live, TallyStage(DETECTOR, SETTINGS))
+    assert updated(live, SITES) == {CANARY: (7, verdict), "a.example": (7, verdict)}
+
+
+def test_a_canary_of_which_a_replay_knows_no_page_is_no_new_one() -> None:
+    """Scores are read from further back than pages are."""
+    log = replayed([msgspec.structs.replace(score("t1", True), site=CANARY)], memory_log())
+    assert updated(log, NAMES.sites) == {CANARY: (0, "unclassifiable")}
+
+
+def updated(log: Log, topic: str) -> dict[str, tuple[int, str]]:
+    """When the last row of each site changed, and its verdict."""
+    rows = [decode(SiteState, message.value) for message in log.read(topic, 0) if message.value]
+    return {row.site: (row.updated_at, row.verdict) for row in rows}
+
+
 def test_a_replay_counts_scores_under_its_own_run() -> None:
     """A score carries the run that asked for it; a replay that folds it counts it as its own work."""
     log, metrics = memory_log(), Metrics()
@@ -272,7 +322,7 @@ def test_a_row_passes_on_what_its_last_record_carries() -> None:
     log = memory_log()
     replayed(articles("a.example", 2), log)
     assert {tuple(sorted(m.headers.items())) for m in log.read(NAMES.sites, 0)} == {
-        (("feature_epoch", "e"), ("run", RUN)),
+        (("feature_epoch", "e"), ("ruleset", "d1"), ("run", RUN)),
     }
 
 
