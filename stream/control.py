@@ -137,14 +137,14 @@ class ControlWriter:
         """Whether they are there after all; Fenced where another took over, LogUnavailable where the log is away."""
         give_up_at = time.monotonic() + _LOOK_S
         while True:
-            found: set[tuple[bytes, bytes | None]] = set()
+            found: dict[bytes, bytes | None] = {}  # what stands last: a key may have been written before
             writer: bytes | None = None
             for message in self._log.read(CONTROL, 0, self._first):
                 if message.key == _WRITER_KEY:
                     writer = message.value
                 if writer == self._name:
-                    found.add((message.key, message.value))
-            if found.issuperset((output.key, output.value) for output in outputs):
+                    found[message.key] = message.value
+            if found.items() >= {(output.key, output.value) for output in outputs}:
                 return True
             if writer not in (None, self._name):
                 raise Fenced(_TOLD)

@@ -123,6 +123,19 @@ def test_a_change_that_got_lost_is_told(log: _Log, forgetful: pytest.MonkeyPatch
     assert (Control(log).alias, Control(log).runs) == (Alias(), {})
 
 
+def test_what_was_written_before_does_not_tell_of_a_change_that_got_lost(
+    log: _Log, forgetful: pytest.MonkeyPatch
+) -> None:
+    """The alias goes to a, to b, and back to a: the first row is no answer to the third change."""
+    with exclusive(log) as writer:
+        writer.put(Alias(run="a"))
+        writer.put(Alias(run="b"))
+        forgetful.setattr(_Forgetful, "keeps", False)
+        with pytest.raises(LogUnavailable, match="no answer"):
+            writer.put(Alias(run="a"))
+    assert Control(log).alias.run == "b"
+
+
 def test_who_is_fenced_without_an_answer_is_told_so(log: _Log, forgetful: pytest.MonkeyPatch) -> None:
     """Where another writer began meanwhile, a change without an answer was fenced, though that one wrote the same."""
     forgetful.setattr(_Forgetful, "keeps", False)
