@@ -32,6 +32,7 @@ from stream.metrics import Metrics
 from stream.records import SiteState
 
 _log = structlog.get_logger()
+_RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
 
 
@@ -57,6 +58,7 @@ class Upkeep:
         self._table = SiteTable(log, live.names.sites)
         self._reads = reads_of_live(live.names)
         self._rate = "none yet"
+        self._renew_at = 0.0
         self._series = SeriesKeeper(log, config.rate)
         up = config.up
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
@@ -95,7 +97,9 @@ class Upkeep:
         now_ms = int(self._clock() * 1000)
         control = Control(self._log)
         freed = self._log.expire(now_ms, needed(self._log, control, now_ms))
-        renew_idle(self._log, control)
+        if self._clock() >= self._renew_at:
+            renew_idle(self._log, control)
+            self._renew_at = self._clock() + _RENEW_S
         if freed:
             _log.info("expired", bytes=freed)
 

@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from stream import embedded_groups as groups
 from stream.clock import Clock, wall_ms
@@ -45,6 +45,8 @@ class EmbeddedLog:
     A member's lease is renewed by a thread of this log while the process runs, however long a batch takes; when the
     process dies, or the log is closed before its members, the others take over after `lease_ms`.
     """
+
+    forgets_offsets: ClassVar[bool] = False
 
     def __init__(
         self,

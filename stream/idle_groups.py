@@ -12,10 +12,12 @@ def renew_offsets(log: Log, group: str, topics: Sequence[str]) -> bool:
     """Set the group's offsets to what they are, so that they stay for as long as nobody joins; whether that was done.
 
     Kafka forgets offsets that members have committed once nobody was in the group for `offsets.retention.minutes`, a
-    week by default; offsets that were set stay. To be called now and then for groups that may be needed again.
-    A group with members, or without offsets, is left alone. Raises LogUnavailable.
+    week by default; offsets that were set stay. To be called once a day or so for groups that may be needed again:
+    no oftener, since a member that joins, commits and leaves between the look and the setting reads its records again.
+    On a log that forgets no offsets nothing is done. A group with members, or without offsets, is left alone.
+    Raises LogUnavailable.
     """
-    if log.members(group):
+    if not log.forgets_offsets or log.members(group):
         return False
     existing = log.topics()
     renewed = False

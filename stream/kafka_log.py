@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import structlog
 from kafka import TopicPartition
@@ -39,6 +40,8 @@ _MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows
 
 class KafkaLog:
     """See `Log`. Connects at first use; thread safe."""
+
+    forgets_offsets: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import xxhash
 
@@ -171,6 +171,8 @@ class Member(Protocol):
 
 class Log(Protocol):
     """A log: created once a process, closed at its end. Methods are safe to call from several threads."""
+
+    forgets_offsets: ClassVar[bool]  # of groups that nobody was in for long; never those that `reset` has set
 
     def create(self, topics: Sequence[Topic]) -> None:
         """Create the topics that are missing. Raises TopicMismatch where a partition count differs."""

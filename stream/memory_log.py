@@ -10,6 +10,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from stream.clock import Clock, wall_ms
 from stream.errors import Fenced, StreamError, TopicMismatch, UnknownTopic
@@ -51,6 +52,8 @@ class Group:
 
 class MemoryLog:
     """See `Log`. A member that neither polls nor commits for `lease_ms` of the clock may lose its partitions."""
+
+    forgets_offsets: ClassVar[bool] = False
 
     def __init__(self, *, clock: Clock = wall_ms, lease_ms: int = 10_000) -> None:
         self.clock = clock

@@ -107,6 +107,23 @@ def test_each_job_runs_at_its_interval(log: _Log) -> None:
     assert log.expired == [int(clock.now * 1000)]
 
 
+def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the first round of retention, not with those that follow within a day; after a failure with the next."""
+    clock, renewed = _Clock(), list[float]()
+
+    def renew(*_: object) -> None:
+        renewed.append(clock.now)
+        if len(renewed) == 1:
+            raise LogUnavailable("the broker is away")
+
+    monkeypatch.setattr("farmwatch.upkeep.renew_idle", renew)
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock)
+    for hour in (1, 2, 3, 24, 26):
+        clock.now = 1_000.0 + hour * 3600
+        upkeep.round()
+    assert renewed == [1_000.0 + hour * 3600 for hour in (1, 2, 26)]
+
+
 def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
     """Retention fails, the heartbeat of the same round is sent, and retention is tried again."""
     clock = _Clock()
