@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import msgspec
@@ -54,8 +55,13 @@ def instance_name(name: str) -> str:
 
 
 def name_of(instance: str) -> str:
-    """The name of which `instance_name` made `instance`."""
-    return re.sub(r"_([0-9a-f]+)_", lambda found: chr(int(found[1], 16)), instance)
+    """The name of which `instance_name` made `instance`; what it cannot have made, as others' names may be, stays."""
+    return re.sub(r"_([0-9a-f]{1,6})_", _character, instance)
+
+
+def _character(found: re.Match[str]) -> str:
+    number = int(found[1], 16)
+    return found[0] if number > sys.maxunicode or 0xD800 <= number <= 0xDFFF else chr(number)  # surrogates are none
 
 
 def connection_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> dict[str, Any]:
