@@ -184,16 +184,22 @@ def test_sizes_of_topics(world: World) -> None:
         sizes = log.sizes(["a", "empty", "nowhere"])
         assert sizes.keys() == {"a", "empty"}
         assert sizes["empty"] == (0, 0)
-        assert 4 <= sizes["a"].records <= 6
-        assert sizes["a"].bytes > 0
+        if world.expires:
+            assert sizes["a"] == (4, 4 * (len("k") + 10_000))
+        else:  # a broker counts transaction markers and compresses
+            assert 4 <= sizes["a"].records <= 6
+            assert 250 <= sizes["a"].bytes <= 42_000
 
 
 def test_a_changelog_stands_for_its_store(world: World) -> None:
     """sizes() of "state.<store>" tells of the store's state."""
     write_all(world)
     size = world.log.sizes(["state.s"])["state.s"]
-    assert size.records >= 2
-    assert size.bytes > 0
+    if world.expires:
+        assert size == (2, 2 * (len("key") + 100))
+    else:  # with transaction markers, compressed
+        assert 2 <= size.records <= 6
+        assert size.bytes > 0
 
 
 def test_a_member_that_comes_back_too_late_is_fenced(world: World) -> None:
