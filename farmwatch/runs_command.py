@@ -90,11 +90,13 @@ def show_run(run: Name, /, *, json: AsJson = False, common: Common = DEFAULTS) -
 def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
     """Cancel a run: processes at work on it end within seconds. What it has judged stays until `runs rm`."""
     from farmwatch.runs.beginning import cancel
+    from farmwatch.runs.named import run_meant
+    from stream.control import Control
 
     config = common.load().config
     with opened(config) as log:
-        cancel(log, run)
-    message(f"the run {run} is cancelled; `farmwatch runs rm {run}` frees what it holds")
+        name = cancel(log, run_meant(Control(log), run).name).name
+    message(f"the run {name} is cancelled; `farmwatch runs rm {name}` frees what it holds")
     return Exit.OK
 
 
@@ -113,7 +115,7 @@ def remove_run(
 
     Refused for the run that is live, while somebody is at work on the run, and while another run judges its features.
     """
-    from farmwatch.runs.named import run_named
+    from farmwatch.runs.named import name_meant, run_named
     from farmwatch.runs.removal import RunNeeded, remove, what_it_frees, why_not
     from farmwatch.spans import size
     from stream.control import Control
@@ -121,16 +123,23 @@ def remove_run(
     config = common.load().config
     with opened(config) as log:
         control = Control(log)
-        row = control.runs.get(run) or run_named(control, run)
+        name = name_meant(control, run)
+        row = control.runs.get(name) or run_named(control, name)  # also one whose removal broke off
         reason = why_not(log, control, row, force=force)
         if reason:
             raise RunNeeded(reason)
         freed = what_it_frees(log, row)
         if not dry_run:
-            remove(log, run, force=force)
+            remove(log, name, force=force)
     if json:
         put_json(
-            {"run": run, "removed": not dry_run, "topics": freed.topics, "records": freed.records, "bytes": freed.bytes}
+            {
+                "run": name,
+                "removed": not dry_run,
+                "topics": freed.topics,
+                "records": freed.records,
+                "bytes": freed.bytes,
+            }
         )
         return Exit.OK
     put(

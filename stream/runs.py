@@ -15,8 +15,9 @@ import msgspec
 from stream.topics import FEATURES, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SITES, TALLY_STORE, VERDICTS, site_memory
 
 LIVE = "live"  # the run that a log begins with; also the name of the alias
+BEFORE = "before"  # in a command: the run that was live before
 RUN_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # part of topic names, and a metric's label
-RESERVED = frozenset({LIVE, "now", "earliest", "follow"})
+RESERVED = frozenset({LIVE, BEFORE, "now", "earliest", "follow"})
 
 
 class RunNames(NamedTuple):
@@ -70,6 +71,15 @@ class State:
     REMOVED = "removed"
 
 
+class Gap(NamedTuple):
+    """Offsets of a partition that left the log before a run had read them."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int  # exclusive
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of a run under `run/<name>`. Times in milliseconds UTC, offsets per partition."""
 
@@ -92,6 +102,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     began_at: int = 0  # when the process at work on it began, and how many records were done then: for the rate
     began_done: int = 0
+    began_effort: float = 0.0  # and what they had cost, for the time left
+    gaps: list[Gap] = []  # known from when it was gone on with
     ended_at: int = 0
 
     @property

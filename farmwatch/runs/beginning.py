@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import msgspec
 
 from farmwatch.errors import NotFound, UsageError
-from farmwatch.runs.named import run_named
+from farmwatch.runs.missing import gaps_of
+from farmwatch.runs.named import EXACTLY, ever_live, run_named
 from farmwatch.runs.phases import MEASURE, is_done, phases_of, progress_of
-from farmwatch.runs.planning import Plan
+from farmwatch.runs.planning import Plan, further
 from farmwatch.runs.rows import Change, change
 from filters.judge_stage import asked_store
 from stream.clock import Clock, wall_ms
@@ -26,7 +27,8 @@ from stream.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, SITES, VER
 def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
     """Write the row of a new run, or that of one that goes on; returns it as it stands now.
 
-    A run that goes on takes in the scores that came since, and goes up to the end that is planned. Raises UsageError
+    A run that goes on takes in the scores that came since, and goes up to the end that is asked for, if that is later
+    than its own; what left the log before it had read it is written to the row. Raises UsageError
     where another process has begun, removed or put live a run of the name meanwhile; Fenced, LogUnavailable.
     """
 
@@ -44,11 +46,13 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
             row = msgspec.structs.replace(plan.run, began_at=clock())
             return Change(row, [(plan.ruleset.digest, plan.ruleset.source)])
         run = run_named(control, name)
-        stop = {**plan.run.stop, SCORES: log.end(SCORES)} if not plan.run.follows else {}
+        run = further(log, run, plan.further)
+        stop = {} if run.follows else {**run.stop, SCORES: log.end(SCORES)}
         row = msgspec.structs.replace(
-            run, stop=stop, to_at=plan.run.to_at, state=State.RUNNING, began_at=clock(), ended_at=0
+            run, stop=stop, state=State.RUNNING, began_at=clock(), ended_at=0, gaps=gaps_of(log, run)
         )
-        return Change(msgspec.structs.replace(row, began_done=progress_of(log, row).done))
+        done = progress_of(log, row)
+        return Change(msgspec.structs.replace(row, began_done=done.done, began_effort=done.effort))
 
     row = change(log, decide)
     assert row is not None
@@ -79,13 +83,19 @@ def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
 def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     """Mark a run as cancelled: processes at work on it end within seconds.
 
-    Raises NotFound, and UsageError where there is nothing to cancel.
+    Raises NotFound, and UsageError where there is nothing to cancel: also for a run that was live, which holds what a
+    cutover back to it needs.
     """
 
     def decide(control: Control) -> Change:
         run = run_named(control, name)
         if control.alias.run == name:
             raise UsageError(f"the run {name} is live: `farmwatch cutover` puts another one in its place")
+        if name in ever_live(control):
+            raise UsageError(
+                f"the run {name} was live, and `farmwatch cutover {EXACTLY}{name}` may make it live again: it is not"
+                " cancelled. Stop a process that replays it by a signal (Ctrl-C)"
+            )
         if run.state != State.RUNNING:
             raise UsageError(f"the run {name} is {run.state}: there is nothing to cancel")
         return Change(msgspec.structs.replace(run, state=State.CANCELLED, ended_at=clock()))

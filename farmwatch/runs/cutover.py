@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.flow import lag_of, reads_of_run
 from farmwatch.messages import counted, one_line
-from farmwatch.runs.named import run_meant, run_named
+from farmwatch.runs.missing import lacking
+from farmwatch.runs.named import ever_live, run_meant, run_named
 from farmwatch.runs.phases import progress_of
 from farmwatch.runs.run_rules import rules_of
 from farmwatch.spans import moment
@@ -23,7 +24,6 @@ from stream.control import Control, exclusive
 from stream.errors import Fenced
 from stream.log import Log
 from stream.runs import Alias, Cutover, Run, State
-from stream.topics import SCORES
 
 MAX_LAG = 1000  # records that the live stages may have to catch up with: seconds of work
 _ATTEMPTS = 5
@@ -108,25 +108,6 @@ def lag_by_group(log: Log, control: Control, run: Run) -> dict[str, int]:
     return {group: lag_of(log, group, reads) for group in reads}
 
 
-def lacking(log: Log, run: Run) -> dict[str, int]:
-    """Topic -> records that are there, or were, and that the run has not read and will not: before it, or expired."""
-    names, found = run.names(), {}
-    source = run.source
-    begun = run.start.get(source)
-    if begun is not None:
-        found[source] = sum(max(0, first - kept) for first, kept in zip(begun, log.beginning(source), strict=True))
-    for group, topics in reads_of_run(names).items():
-        for topic in topics if group != names.measure_group or run.remeasures else ():
-            if topic == SCORES:  # compaction moves its beginning, and takes no score away
-                continue
-            done = log.committed(group, topic)
-            gone = sum(
-                max(0, kept - read) for kept, read in zip(log.beginning(topic), done, strict=True) if read is not None
-            )
-            found[topic] = found.get(topic, 0) + gone
-    return {topic: records for topic, records in found.items() if records}
-
-
 def _decided(
     log: Log, control: Control, wanted: Wanted, now_ms: int, fit: Callable[[Run], None]
 ) -> tuple[Moved, Alias]:
@@ -139,7 +120,7 @@ def _decided(
         raise CutoverRefused("no live stage has begun on this log yet: start `farmwatch up` first")
     if run.name == alias.run:
         return Moved(run, None), alias
-    if run.state == State.CANCELLED:
+    if run.state == State.CANCELLED and run.name not in ever_live(control):
         raise CutoverRefused(f"run {run.name} was cancelled: `farmwatch replay` it anew, under another name")
     missing = [topic for topic in (run.features, run.names().verdicts, run.names().sites) if topic not in log.topics()]
     if missing:
@@ -151,7 +132,7 @@ def _decided(
             f" {ruleset.digest}: replay it anew, under another name"
         )
     fit(run)
-    lacks = lacking(log, run)
+    lacks = lacking(log, run, control.runs)
     if lacks and not wanted.partial:
         said = ", ".join(f"{topic} {records}" for topic, records in lacks.items())
         raise CutoverRefused(

@@ -8,25 +8,29 @@ from farmwatch.errors import NotFound
 from farmwatch.messages import one_line
 from stream.control import Control
 from stream.log import Log
-from stream.runs import LIVE, Run, RunNames, State
+from stream.runs import BEFORE, LIVE, Run, RunNames, State
 
-BEFORE = "before"  # the run that was live before
 EXACTLY = "run/"  # in front of a name: that run, where `live` alone means the one that is live
 _NAMES_SHOWN = 20
 FIRST = Run(name=LIVE, ruleset="", digest="", detector="", epoch="")  # of a log on which no live stage ever began
 
 
 def run_meant(control: Control, name: str) -> Run:
-    """The run that a command line means by `name`.
+    """The run that a command line means by `name`, see `name_meant`. Raises NotFound, which names those there are."""
+    return run_named(control, name_meant(control, name))
+
+
+def name_meant(control: Control, name: str) -> str:
+    """The name of the run that a command line means; any other text as it is.
 
     `live` is the run that the alias names, `before` the one that was live before it, and `run/NAME` always the run of
-    that name. Raises NotFound, which names those that are there.
+    that name.
     """
     if name == LIVE:
-        return run_named(control, control.alias.run)
+        return control.alias.run
     if name == BEFORE and control.alias.before:
-        return run_named(control, control.alias.before)
-    return run_named(control, name.removeprefix(EXACTLY))
+        return control.alias.before
+    return name.removeprefix(EXACTLY)
 
 
 def run_named(control: Control, name: str) -> Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import msgspec
@@ -13,10 +13,11 @@ from farmwatch import roles
 from farmwatch.config import Config
 from farmwatch.errors import NotFound, UsageError
 from farmwatch.messages import one_line
+from farmwatch.runs.named import name_meant
 from farmwatch.runs.run_rules import rules_of
 from farmwatch.runs.source import candidates, choose_source
 from farmwatch.runs.who import operator
-from farmwatch.runs.window import FOLLOW, NOW, read_window, stops_of, window_text
+from farmwatch.runs.window import FOLLOW, NOW, Window, read_window, stops_of, window_text
 from filters.epoch import feature_epoch
 from filters.ruleset import Ruleset, load_ruleset
 from stream.clock import Clock, wall_ms
@@ -53,17 +54,19 @@ class Plan:
     run: Run
     ruleset: Ruleset
     is_new: bool
+    further: Window | None = None  # whose end, if it is later, a run that goes on is to reach
 
 
 def plan(log: Log, control: Control, config: Config, asked: Asked, clock: Clock = wall_ms) -> Plan:
     """What is asked for, as a plan. Raises UsageError, BadRuleset, NothingToReplay, OutsideRetention, ConfigError."""
     if asked.ruleset is None and asked.detector is None and asked.name is None:
         raise UsageError("name what is to be replayed: --ruleset, --detector, or by --name a run to go on with")
+    asked = replace(asked, begin=asked.begin and name_meant(control, asked.begin))
     if asked.name is not None:
         _refuse_bad_name(asked.name)
         known = control.runs.get(asked.name)
         if known is not None:
-            return _going_on(log, control, known, config, asked, clock())
+            return _going_on(control, known, config, asked, clock())
     return _beginning(log, control, config, asked, clock())
 
 
@@ -85,7 +88,7 @@ def _refuse_bad_name(name: str) -> None:
         )
 
 
-def _going_on(log: Log, control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> Plan:
+def _going_on(control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> Plan:
     if run.state == State.REMOVED:
         raise UsageError(
             f"the run {run.name} is being removed: end it by `farmwatch runs rm {run.name}`, or name another"
@@ -104,19 +107,22 @@ def _going_on(log: Log, control: Control, run: Run, config: Config, asked: Asked
             f"the run {run.name} was begun with the ruleset {run.ruleset} {run.digest}, which this version of farmwatch"
             f" reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
         )
-    return Plan(_further(log, control, run, asked, now_ms), ruleset, is_new=False)
+    window = None if asked.end is None else read_window(None, asked.end, control.runs, now_ms)
+    return Plan(run, ruleset, is_new=False, further=window)
 
 
-def _further(log: Log, control: Control, run: Run, asked: Asked, now_ms: int) -> Run:
-    """The run up to a later end, where --to asks for one: what came since it ended, or all that comes."""
-    if asked.end is None or run.follows:
+def further(log: Log, run: Run, window: Window | None) -> Run:
+    """The run up to the end of a window: what came since it ended, or all that comes. An earlier end changes nothing.
+
+    Take the row as it stands when it is written: another process may have given it an end meanwhile.
+    """
+    if window is None or run.follows:
         return run
-    window = read_window(None, asked.end, control.runs, now_ms)
     if window.follows:
         return msgspec.structs.replace(run, stop={}, to_at=0)
-    ends = {topic: stops_of(log, topic, window) for topic in run.stop if topic != SCORES}
+    ends = {topic: stops_of(log, topic, window) for topic in (run.source, HITS)}
     later = {topic: [max(pair) for pair in zip(run.stop[topic], end, strict=True)] for topic, end in ends.items()}
-    return msgspec.structs.replace(run, stop={**run.stop, **later}, to_at=max(run.to_at, window.to_at))
+    return msgspec.structs.replace(run, stop={**later, SCORES: run.stop[SCORES]}, to_at=max(run.to_at, window.to_at))
 
 
 def _differences(control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> list[str]:

@@ -8,6 +8,7 @@ import msgspec
 
 from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.runs.beginning import stores_of, topics_of
+from farmwatch.runs.named import ever_live
 from farmwatch.runs.phases import groups_of
 from farmwatch.runs.rows import Change, change
 from stream.control import Control, exclusive
@@ -45,9 +46,10 @@ def why_not(log: Log, control: Control, run: Run, *, force: bool = False) -> str
         )
     members = sorted({member for group in groups_of(run) for member in log.members(group)})
     if members:
+        end = "stop them" if run.name in ever_live(control) else f"`farmwatch runs cancel {run.name}`"
         return (
             f"{', '.join(members)} {'is' if len(members) == 1 else 'are'} at work on the run {run.name}:"
-            f" `farmwatch runs cancel {run.name}` first; a process that was killed counts for some seconds more"
+            f" {end} first; a process that was killed counts for some seconds more"
         )
     resting = sorted(other.name for other in control.runs.values() if _rests_on(other, run))
     if resting:

@@ -43,7 +43,7 @@ def _some_are_old(log: Log, topic: str, offsets: Sequence[int], now_ms: int) -> 
 def holding_runs(runs: Mapping[str, Run], alias: Alias, were_live: Collection[str], now_ms: int) -> Iterator[Run]:
     """The runs that have still to read something; `were_live` names those that are live or were."""
     for name, run in runs.items():
-        if run.state in (State.CANCELLED, State.REMOVED):
+        if run.state == State.REMOVED:
             continue
         if name == alias.run:
             yield run

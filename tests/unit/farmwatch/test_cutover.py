@@ -176,6 +176,15 @@ def test_going_back_takes_any_lag_but_says_what_left_the_log(world: CutoverWorld
     assert cut_over(world.log, _to("", partial=True)).run.name == "live"
 
 
+def test_a_run_that_was_live_is_gone_back_to_though_cancelled(world: CutoverWorld) -> None:
+    """A row that says `cancelled` does not close the way back to a run that was live."""
+    world.replay(world.begin("r1"))
+    cut_over(world.log, _to("r1"))
+    with exclusive(world.log) as writer:
+        writer.put(msgspec.structs.replace(world.control().runs["live"], state=State.CANCELLED))
+    assert cut_over(world.log, _to("")).run.name == "live"
+
+
 def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another cutover comes between the look and the write: it is refused nothing, and this one says who won."""
     world.replay(world.begin("r1"))

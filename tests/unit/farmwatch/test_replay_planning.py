@@ -17,7 +17,7 @@ from farmwatch.runs.planning import Asked, OtherParameters, Plan, plan
 from farmwatch.runs.source import NothingToReplay
 from farmwatch.runs.window import OutsideRetention, kept, read_time, read_window
 from filters.errors import BadRuleset
-from stream.control import Control
+from stream.control import Control, exclusive
 from stream.log import Output, Topic
 from stream.memory_log import MemoryLog
 from stream.records import Page
@@ -193,6 +193,15 @@ def test_the_window_of_another_run_is_taken_over(desk: Desk) -> None:
     assert third.follows
 
 
+def test_from_live_is_the_window_of_the_run_that_is_live(desk: Desk) -> None:
+    """After a cutover `live`, `before` and `run/live` mean as `--from` what they mean in every command."""
+    first = desk.begin(name="first", begin="2026-05-02")
+    with exclusive(desk.log) as writer:
+        writer.put(Alias(run="first", before="live", number=1))
+    for name, from_at in (("live", first.from_at), ("before", 0), ("run/live", 0), ("run/first", first.from_at)):
+        assert desk.plan(begin=name).run.from_at == from_at, name
+
+
 def test_the_same_parameters_go_on_with_a_run(desk: Desk) -> None:
     """The same command again, and its name alone, plan the run that is there."""
     first = desk.begin(name="mine", begin="2026-05-02")
@@ -220,7 +229,9 @@ def test_other_parameters_are_refused_by_name(desk: Desk, asked: dict[str, str],
         desk.plan(name="mine", **asked)
 
 
-@pytest.mark.parametrize("name", ["live", "now", "earliest", "follow", "Mine", "-x", "a" * 41, "a b", "a.b", ""])
+@pytest.mark.parametrize(
+    "name", ["live", "before", "now", "earliest", "follow", "Mine", "-x", "a" * 41, "a b", "a.b", ""]
+)
 def test_names_that_no_run_can_have_are_refused(desk: Desk, name: str) -> None:
     """Reserved words and what is no part of a topic's name."""
     with pytest.raises(UsageError, match="a run is named by"):

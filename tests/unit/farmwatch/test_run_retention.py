@@ -31,7 +31,10 @@ def _holding(runs: Sequence[Run], alias: Alias, were_live: Sequence[str], now_ms
 
 
 def test_which_runs_hold_records() -> None:
-    """The live one, one that is under way, and the one before for so many days; none that is over, or was live once."""
+    """The live one, one that is under way, and the one before for so many days; none that is over, or was live once.
+
+    The one before also where its row says that it was cancelled: it can be gone back to.
+    """
     runs = [
         _run(LIVE),
         _run("under-way"),
@@ -45,6 +48,8 @@ def test_which_runs_hold_records() -> None:
     were = [LIVE, "now", "before"]
     assert _holding(runs, alias, were, 6 * DAY_MS) == ["under-way", "now", "before"]
     assert _holding(runs, alias, were, (5 + BACK_DAYS) * DAY_MS) == ["under-way", "now"]
+    cancelled = [_run("before", state=State.CANCELLED)]
+    assert _holding(cancelled, alias, were, 6 * DAY_MS) == ["before"]
     assert _holding(runs, Alias(), [LIVE]) == [LIVE, "under-way", "now", "before"]
 
 

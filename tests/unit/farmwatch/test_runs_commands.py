@@ -146,7 +146,12 @@ def test_what_is_needed_is_not_removed(place: Place, farmwatch: Runner) -> None:
     assert "is live" in refused.err
     with exclusive(place.log) as writer:
         writer.put(Alias(run="new", before="old"))
-    for name, said in (("new", "is live"), ("old", "cutover --back"), ("live", "it stays")):
+    for name, said in (
+        ("new", "is live"),
+        ("old", "cutover --back"),
+        ("run/live", "it stays"),
+        ("live", "new is live"),
+    ):
         ran = farmwatch("runs", "rm", name, "--log", place.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
     assert place.state("new") == "live"
@@ -155,6 +160,17 @@ def test_what_is_needed_is_not_removed(place: Place, farmwatch: Runner) -> None:
         remove(place.log, "old", force=True)
     member.close()
     assert farmwatch("runs", "rm", "old", "--force", "--log", place.url).code == 0
+
+
+def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -> None:
+    """`live` and `before` mean the runs that are, `run/live` the first: none is cancelled, and the way back is open."""
+    place.world.replay(ruleset=place.rules, name="mine")
+    moved = farmwatch("cutover", "mine", "--by", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", place.url)
+    assert moved.code == 0, moved.err
+    for name, said in (("live", "mine is live"), ("before", "the run live was live"), ("run/live", "run/live` may")):
+        ran = farmwatch("runs", "cancel", name, "--log", place.url)
+        assert (ran.code, said in ran.err) == (2, True), ran.err
+    assert place.world.row("live").state == State.RUNNING
 
 
 def test_features_that_another_run_judges_stay(place: Place) -> None:
