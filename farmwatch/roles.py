@@ -272,6 +272,8 @@ class _Process:
     def _carry_on(self, log: Log, live: RunRules, ended: threading.Event) -> None:
         """Work for a run until `ended`."""
         self._loop = None  # of the run before: not ready while this one begins
+        for lag in ("log_lag_records", "log_lag_seconds"):
+            self._metrics.clear(lag)  # nobody here reads the topics of the run before any more
         stage, names = build_stage(self._role, self._config, self._metrics, live, log), live.names
         if self._role is Role.JUDGE:
             self._metrics.clear("ruleset_info")

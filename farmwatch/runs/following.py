@@ -36,7 +36,10 @@ def follow(
     stop: threading.Event,
     work: Work,
 ) -> None:
-    """Carry on the run `live`, and then each run that is live, until `stop`. Raises what `work` raises."""
+    """Carry on the run `live`, and then each run that is live, until `stop`.
+
+    Raises what `work` raises, and what the look at which run is live did not expect.
+    """
     while True:
         _show(live, metrics)
         watch = _Watch(role, log, live, metrics, stop)
@@ -45,6 +48,8 @@ def follow(
             work(live, watch.ended)
         finally:
             watch.close()
+        if watch.failed is not None:
+            raise watch.failed
         if stop.is_set() or watch.next is None:
             return
         live = watch.next
@@ -57,6 +62,7 @@ class _Watch:
         self.live = live
         self.next: RunRules | None = None  # the run to carry on instead
         self.ended = threading.Event()
+        self.failed: Exception | None = None
         self._role = role
         self._log = log
         self._metrics = metrics
@@ -77,6 +83,8 @@ class _Watch:
         try:
             while not self._stop.wait(LOOK_S) and not self.ended.is_set() and self.next is None:
                 self._look()
+        except Exception as error:  # noqa: BLE001 - told to the thread that works, which raises it
+            self.failed = error
         finally:
             self.ended.set()  # what ends this thread must not leave the work without one who can stop it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,11 @@ def _page(metrics: Metrics) -> str:
     return generate_latest(metrics.registry).decode()
 
 
+def _topics_with_lag(metrics: Metrics) -> set[str]:
+    """Topics of which a lag is exported."""
+    return set(re.findall(r'^farmwatch_log_lag_\w+{.*?topic="([^"]+)"', _page(metrics), re.MULTILINE))
+
+
 def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
     shown = f'live_run_info{{run="{run}"}} 1.0'
     _patiently(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
@@ -68,6 +74,7 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
         with capture_logs() as said, world.live(Role.MEASURE, Role.JUDGE, Role.TALLY) as metrics:
             _goes_on_as(metrics, "live")
             _patiently(lambda: sum(world.judged(first.names()).values()) > 80, "live judges")
+            _patiently(lambda: "verdicts" in _topics_with_lag(metrics[Role.TALLY]), "its lag is shown")
             cut_over(world.log, Wanted("r1", "me@here", "stricter", max_lag=100_000))
             _goes_on_as(metrics, "r1")
             digest = load_ruleset(OTHER).digest
@@ -79,6 +86,8 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
             before = world.judged(run.names()).total()
             _patiently(lambda: world.judged(run.names()).total() > before + 50, "r1 judges")
             assert world.judged(first.names()).total() == at_switch
+            _patiently(lambda: "verdicts.r1" in _topics_with_lag(metrics[Role.TALLY]), "the new lag is shown")
+            assert "verdicts" not in _topics_with_lag(metrics[Role.TALLY])
             cut_over(world.log, Wanted("", "me@here"))
             _goes_on_as(metrics, "live")
             ended.set()
@@ -125,3 +134,20 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWo
         _patiently(lambda: world.judged(first.names()).total() == 5, "it goes on")
         time.sleep(0.3)
     assert sum(s["event"] == "cannot_see_which_run_is_live" for s in said) == 1
+
+
+def test_an_unexpected_error_of_the_look_ends_the_role_with_it(
+    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role that nobody could tell to go over any more does not end as if it had been told to stop."""
+    world.begin_live()
+    looked = threading.Event()
+
+    def fail(_: object) -> None:
+        looked.set()
+        raise ValueError("of a kind that nobody foresaw")
+
+    with pytest.raises(ValueError, match="nobody foresaw"), world.live(Role.JUDGE) as metrics:
+        _goes_on_as(metrics, "live")
+        monkeypatch.setattr(following, "live_now", fail)
+        assert looked.wait(30)
