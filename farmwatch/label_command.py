@@ -214,7 +214,7 @@ def _tell(session: Session, out: Path, *, changes: bool) -> None:
                 f"{share.rate:.0%} ({share.low:.0%}-{share.high:.0%})",
             )
         )
-    put_table(("judged pages that are", "articles", "share (95% interval)"), rows)
+    put_table(("judged pages that are", "articles", "share of this sample, not of all flips (95% interval)"), rows)
 
 
 def _end(number: int) -> None:

@@ -48,6 +48,6 @@ class KnownImports:
         for partition, end in enumerate(self._log.end(HITS)):
             if self._next[partition] < end:
                 for message in self._log.read(HITS, partition, self._next[partition], end):
-                    if message.value is not None and (hit := decode(Hit, message.value)).imported:
+                    if message.value and (hit := decode(Hit, message.value)).imported:
                         self.ids.add(hit.id)
                 self._next[partition] = end

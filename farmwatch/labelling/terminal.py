@@ -121,6 +121,7 @@ class Terminal:
             os.kill(os.getpid(), number)  # stands still here until it goes on
             signal.signal(number, self.note)
             self.take()
+            self._came = [later for later in self._came if later != signal.SIGCONT]  # or keys typed since were dropped
         elif number == signal.SIGCONT:
             self.take()  # the shell set the terminal to its own taste meanwhile
         return True

@@ -23,6 +23,7 @@ from farmwatch.errors import Exit
 from farmwatch.importing import import_pages
 from filters.epoch import feature_epoch
 from filters.settings import MeasureSettings
+from stream import heartbeat
 from stream.errors import LogUnavailable
 from stream.log import Log, Output, partition_of
 from stream.memory_log import MemoryLog
@@ -283,6 +284,17 @@ def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> Non
     with closing(open_log(url)) as log:
         hits, pages = on(log)
     assert len(pages) == len({page.id for page in pages}) == len(hits) == 40
+
+
+def test_heartbeats_among_the_hits_are_passed_over(tmp_path: Path) -> None:
+    """A log that a daemon works on has them; what was imported before and after them is known all the same."""
+    (file,) = write(tmp_path, [capture(number) for number in range(3)])
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        heartbeat.beat(log, PARTITIONS, 1)
+        _import(log, file, 99)
+        heartbeat.beat(log, PARTITIONS, 2)
+        assert len(_known(log).ids) == 3
 
 
 def test_a_lock_that_cannot_be_made_is_told(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
