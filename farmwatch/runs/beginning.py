@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import msgspec
 
 from farmwatch.errors import NotFound, UsageError
-from farmwatch.runs.missing import gaps_of
+from farmwatch.runs.missing import gaps_of, merged
 from farmwatch.runs.named import EXACTLY, ever_live, run_named
+from farmwatch.runs.offsets import reached
 from farmwatch.runs.phases import MEASURE, is_done, phases_of, progress_of
 from farmwatch.runs.planning import Plan, further
 from farmwatch.runs.rows import Change, change
@@ -20,7 +21,7 @@ from filters.judge_stage import asked_store
 from stream.clock import Clock, wall_ms
 from stream.control import Control
 from stream.log import Kept, Log, Topic
-from stream.runs import Run, State, memory_store
+from stream.runs import Gap, Run, State, memory_store
 from stream.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 
 
@@ -64,6 +65,35 @@ def complete(log: Log) -> None:
     partitions = log.topics().get(FEATURES)
     if partitions is not None:
         log.create([topic for topic in all_topics(partitions, "") if topic.name in (CONTROL, REPLAY_REQUESTS)])
+
+
+def measured(log: Log, name: str) -> Run:
+    """Write down where the features end that a run has measured, once MEASURE is at its stops; returns the row.
+
+    More may come on their topic: another run that judges them may follow, or become live. Raises as `finish`.
+    """
+    found: list[Run] = []
+
+    def decide(control: Control) -> Change | None:
+        run = run_named(control, name)
+        found[:] = [run]
+        measure = phases_of(run)[0]
+        if run.follows or run.features in run.stop or not reached(log, measure.group, measure.stops(log, run)):
+            return None
+        return Change(msgspec.structs.replace(run, stop={**run.stop, run.features: log.end(run.features)}))
+
+    return change(log, decide) or found[0]
+
+
+def note_gap(log: Log, name: str, gap: Gap) -> None:
+    """Write down what left the log before a run had read it. Raises as `finish`."""
+
+    def decide(control: Control) -> Change | None:
+        run = run_named(control, name)
+        gaps = merged([*run.gaps, gap])
+        return None if gaps == run.gaps else Change(msgspec.structs.replace(run, gaps=gaps))
+
+    change(log, decide)
 
 
 def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:

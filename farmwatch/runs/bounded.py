@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from farmwatch.runs.offsets import NO_STOPS, Stops, done_by, reached
 from farmwatch.runs.yielding import Gate
 from stream.log import At, Commit, Log, Member, Message, StateReader
+from stream.runs import Gap
+from stream.topics import SCORES
 
 _LOOK_S = 0.2  # between looks at what may be done, and longest wait of a poll once all that is owned is done
 _ALIVE_S = 1.0  # while the replay makes way, how often the membership is kept alive
@@ -34,12 +36,14 @@ class BoundedMember:
         *,
         gate: Gate | None = None,
         at_end: Callable[[], None] = lambda: None,
+        lost: Callable[[Gap], None] = lambda _: None,
         advanced: Callable[[int], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take over `member` of `group`, joined with `topics`, and give nothing at or beyond `stops`.
 
-        `at_end` is called while the whole group is at its stops; `advanced` is told the offsets of each commit.
+        `at_end` is called while the whole group is at its stops; `advanced` is told the offsets of each commit; `lost`
+        what left the log before it was read, before anything is committed that hides it.
         """
         self._member = member
         self._log = log
@@ -48,6 +52,7 @@ class BoundedMember:
         self._stops = stops
         self._gate = gate
         self._at_end = at_end
+        self._lost = lost
         self._advanced = advanced
         self._monotonic = monotonic
         self._owned: Mapping[int, int] = {}
@@ -70,7 +75,11 @@ class BoundedMember:
         self._follow_assignment()
         given = [message for message in messages if self._is_within(message)]
         for message in given:
-            self._given[At(message.topic, message.partition)] = message.offset + 1
+            at = At(message.topic, message.partition)
+            read = self._given.get(at, self._next.get(at, message.offset))
+            if message.offset - read > 1:  # else it is the marker of a transaction
+                self._look_for_gap(at, read, message.offset)
+            self._given[at] = message.offset + 1
         if not given and self._stops and self._held is not None:
             self._look_for_end()
         return given
@@ -138,8 +147,13 @@ class BoundedMember:
         self._given = {at: offset for at, offset in self._given.items() if at.partition in owned}
         self._next = {}
         for topic in self._topics:
-            done = done_by(self._log, self._group, topic)
-            self._next |= {At(topic, partition): done[partition] for partition in owned if partition < len(done)}
+            committed, done = self._log.committed(self._group, topic), done_by(self._log, self._group, topic)
+            for partition in [partition for partition in owned if partition < len(done)]:
+                at = At(topic, partition)
+                self._next[at] = done[partition]
+                read = committed[partition]
+                if read is not None and read < done[partition]:
+                    self._look_for_gap(at, read, done[partition])
         self._done = set()
         self._hold_done()
 
@@ -176,10 +190,20 @@ class BoundedMember:
             for at, offset in self._next.items()
             if at.topic in self._stops and self._is_open(at, offset) and self._is_gap(at, offset)
         }
+        for at, stop in passed.items():
+            self._look_for_gap(at, self._next[at], stop)
         if passed:
             self.commit(Commit(offsets=passed))
         if self._done >= self._owned.keys():
             self._is_over()
+
+    def _look_for_gap(self, at: At, first: int, last: int) -> None:
+        """Tell of what retention took out of these offsets."""
+        if at.topic == SCORES:  # compaction takes no score away
+            return
+        kept = self._log.beginning(at.topic)[at.partition]
+        if kept > first:
+            self._lost(Gap(at.topic, at.partition, first, min(kept, last)))
 
     def _is_over(self) -> bool:
         """Tell it where the whole group is at its stops."""

@@ -17,7 +17,7 @@ import structlog
 
 from farmwatch.config import Config
 from farmwatch.errors import UsageError
-from farmwatch.runs.beginning import finish
+from farmwatch.runs.beginning import finish, measured, note_gap
 from farmwatch.runs.bounded import BoundedMember
 from farmwatch.runs.named import names_of_live
 from farmwatch.runs.offsets import NO_STOPS, Stops, reached
@@ -27,6 +27,7 @@ from farmwatch.runs.yielding import Gate, LiveLag
 from filters.epoch import feature_epoch
 from filters.ruleset import Ruleset
 from stream.control import Control
+from stream.errors import StreamError
 from stream.log import Log
 from stream.loop import StageLoop
 from stream.metrics import Metrics
@@ -124,13 +125,18 @@ class Replay:
                 for phase in phases_of(self._run):
                     if self._ending is None:
                         self._carry_out(phase)
+                    if self._ending is None and phase.name == MEASURE:
+                        self._run = measured(self._log, self._run.name)
                 if self._ending is None and not self._run.follows:
                     self._run = finish(self._log, self._run.name)
                     if self._run.state == State.DONE:
                         self._ending = Ending.DONE
                 elif self._ending is None:
                     self._follow()
-        self._tell()
+        try:
+            self._tell()
+        except StreamError as error:  # of a removed run the topics are gone; what it came to stands in the log
+            _log.warning("replay_untold", error=f"{type(error).__name__}: {error}"[:300])
         return self._ending or Ending.STOPPED
 
     def health(self) -> Health:
@@ -191,6 +197,7 @@ class Replay:
             stops,
             gate=None if self._live is None else Gate(self._live, waited=self._waited, monotonic=self._monotonic),
             at_end=ends.set,
+            lost=lambda gap: note_gap(self._log, self._run.name, gap),
             advanced=lambda records: self._metrics.count(
                 "replay_records", records, run=self._run.name, phase=phase.name
             ),
@@ -222,7 +229,7 @@ class Replay:
 
     def _watch(self, ended: threading.Event) -> None:
         """Beside the loops: is it told to end, is live behind, how far is it?"""
-        control = Control(self._log)
+        control: Control | None = None
         looked_s = float("-inf")
         while not ended.wait(_LOOK_S):
             if self._stop.is_set():
@@ -232,6 +239,8 @@ class Replay:
                 continue
             looked_s = now_s
             try:
+                if control is None:
+                    control = Control(self._log)
                 control.refresh()
                 self._look_at_row(control)
                 if self._live is not None:

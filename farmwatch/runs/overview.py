@@ -69,7 +69,8 @@ def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
         passed_s = (now_ms - run.began_at) / 1000
         done = progress.done - run.began_done
         rate = done / passed_s if passed_s > 0 and done > 0 else None
-        eta_s = (progress.total - progress.done) / rate if rate else None
+        spent = progress.effort - run.began_effort
+        eta_s = progress.effort_left * passed_s / spent if passed_s > 0 and spent > 0 else None
     return RunState(
         run, state, progress, rate, eta_s, lag_of_run(log, run), members, counts_of(rows_of(log, run.names().sites))
     )

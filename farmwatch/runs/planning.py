@@ -13,7 +13,7 @@ from farmwatch import roles
 from farmwatch.config import Config
 from farmwatch.errors import NotFound, UsageError
 from farmwatch.messages import one_line
-from farmwatch.runs.named import name_meant
+from farmwatch.runs.named import name_meant, run_named
 from farmwatch.runs.run_rules import rules_of
 from farmwatch.runs.source import candidates, choose_source
 from farmwatch.runs.who import operator
@@ -88,6 +88,13 @@ def _refuse_bad_name(name: str) -> None:
         )
 
 
+def _refuse_unknown(control: Control, name: str) -> None:
+    try:
+        run_named(control, name)
+    except NotFound as error:
+        raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
+
+
 def _going_on(control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> Plan:
     if run.state == State.REMOVED:
         raise UsageError(
@@ -122,7 +129,10 @@ def further(log: Log, run: Run, window: Window | None) -> Run:
         return msgspec.structs.replace(run, stop={}, to_at=0)
     ends = {topic: stops_of(log, topic, window) for topic in (run.source, HITS)}
     later = {topic: [max(pair) for pair in zip(run.stop[topic], end, strict=True)] for topic, end in ends.items()}
-    return msgspec.structs.replace(run, stop={**later, SCORES: run.stop[SCORES]}, to_at=max(run.to_at, window.to_at))
+    stop = {**run.stop, **later}
+    if run.remeasures and later[PAGES] != run.stop[PAGES]:
+        stop.pop(run.features, None)  # more will be measured: `measured` writes its end then
+    return msgspec.structs.replace(run, stop=stop, to_at=max(run.to_at, window.to_at))
 
 
 def _differences(control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> list[str]:
@@ -150,6 +160,8 @@ def run_window(run: Run) -> str:
 
 
 def _beginning(log: Log, control: Control, config: Config, asked: Asked, now_ms: int) -> Plan:
+    if asked.name is not None and asked.ruleset is None and asked.detector is None:
+        _refuse_unknown(control, asked.name)
     if FEATURES not in log.topics():
         raise NotFound("the log has no topics yet: nothing was crawled that could be replayed")
     ruleset = _asked_ruleset(control, config, asked)

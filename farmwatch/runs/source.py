@@ -94,7 +94,7 @@ def _cut(log: Log, topic: str, window: Window, measured_by: Run | None) -> tuple
         return offsets_of(log, topic, window)
     if window.to_at != measured_by.to_at:
         return log.beginning(topic), stops_of(log, topic, window)
-    return log.beginning(topic), log.offset_at(topic, measured_by.ended_at)
+    return log.beginning(topic), measured_by.stop.get(topic) or log.offset_at(topic, measured_by.ended_at)
 
 
 def candidates(window: Window, live: Run | None) -> list[str]:
