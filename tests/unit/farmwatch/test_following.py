@@ -13,12 +13,14 @@ from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from farmwatch.role_names import Role
-from farmwatch.runs import following
+from farmwatch.runs import engine, following
+from farmwatch.runs.beginning import begin
 from farmwatch.runs.cutover import Wanted, cut_over
+from farmwatch.runs.planning import Asked, plan
 from filters.ruleset import load_ruleset
 from stream.control import exclusive
 from stream.metrics import Metrics
-from stream.runs import Alias
+from stream.runs import Alias, RunNames
 from tests.cutover_world import OTHER, CutoverWorld, cutover_world
 
 
@@ -107,6 +109,73 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
     assert sorted(switched) == sorted(
         (role, *way) for role in ("measure", "judge", "tally") for way in (("live", "r1"), ("r1", "live"))
     )
+
+
+def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
+    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While features come, the replay and the live roles are in the groups of the run at once, and then it leaves.
+
+    There, back and there again: under the run each record has one verdict, and under `live` each that it has passed.
+    """
+    monkeypatch.setattr(engine, "_CONTROL_S", 3600.0)  # the replay sees the cutover when both have worked
+    first, ended, looked = world.begin_live(), threading.Event(), threading.Event()
+    world.features(30)
+    planned = plan(world.log, world.control(), world.config, Asked(ruleset=OTHER, name="r1", end="follow"))
+    run = begin(world.log, planned)
+    endings: list[engine.Ending] = []
+
+    def replay() -> None:
+        work = engine.Replay(
+            world.log,
+            world.config,
+            run,
+            planned.ruleset,
+            "replay-1",
+            metrics=Metrics(),
+            stop=ended,
+            full_speed=True,
+            told=lambda _: looked.set(),
+        )
+        endings.append(work.carry_out())
+
+    def feed() -> None:
+        while not ended.wait(0.03):
+            world.features(7)
+
+    def judge_more(topics: RunNames) -> None:
+        enough = world.judged(topics).total() + 50
+        _patiently(lambda: world.judged(topics).total() > enough, f"{topics.verdicts} grows")
+
+    threads = [threading.Thread(target=work) for work in (replay, feed)]
+    for thread in threads:
+        thread.start()
+    try:
+        with world.live(Role.MEASURE, Role.JUDGE, Role.TALLY) as metrics:
+            assert looked.wait(30)
+            judge_more(run.names())
+            cut_over(world.log, Wanted("r1", "me", max_lag=100_000))
+            members = {"replay-1", "judge-1"}
+            _patiently(lambda: set(world.log.members("judge.r1")) == members, "both are in the group")
+            judge_more(run.names())
+            monkeypatch.setattr(engine, "_CONTROL_S", 0.1)
+            threads[0].join(30)
+            assert endings == [engine.Ending.LIVE]
+            judge_more(run.names())
+            cut_over(world.log, Wanted("", "me"))
+            _goes_on_as(metrics, "live")
+            judge_more(first.names())
+            cut_over(world.log, Wanted("r1", "me", max_lag=100_000))
+            ended.set()
+            threads[1].join()
+            _patiently(lambda: world.at_end("judge.r1", ["features"]), "r1 has judged all")
+            _patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1", "scores"]), "and tallied it")
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert world.judged(run.names()) == dict.fromkeys(world.put, 1)
+    assert world.judged(first.names()) == dict.fromkeys(world.passed("judge"), 1)
 
 
 def test_a_changed_setting_is_not_picked_up(world: CutoverWorld) -> None:
