@@ -58,8 +58,9 @@ def replay(
     of the epoch that this configuration measures; says which, and why. Scores that are there are used; texts without
     one are requested at low priority and count as unscored.
 
-    Ctrl-C, SIGTERM and a kill leave a run that the same command goes on with. Run again when it is done, it takes in
-    the scores that came since. Several runs, and several processes of one run, may work at once.
+    Ctrl-C, SIGTERM and a kill leave a run that its --name goes on with; without --name another run is begun. Run again
+    when it is done, it takes in the scores that came since. Several runs, and several processes of one run, may work at
+    once.
 
     A day is its beginning for --from and its end for --to.
 
@@ -87,7 +88,9 @@ def replay(
 
 
 def _announce(planned: Plan, run: Run, config: Config) -> None:
+    from farmwatch.runs.missing import records_in
     from farmwatch.runs.planning import run_window
+    from farmwatch.runs.summary import lost_text
     from farmwatch.site_table import short_ruleset
 
     what = "begun" if planned.is_new else "gone on with"
@@ -98,6 +101,8 @@ def _announce(planned: Plan, run: Run, config: Config) -> None:
         )
     )
     message(one_line(f"from {run.source}, because {run.why_source}"))
+    if run.gaps:
+        message(f"warning: {lost_text(records_in(run.gaps))}: they are in none of its verdicts")
     for warning in _warnings(run, config):
         message(f"warning: {warning}")
 
@@ -116,7 +121,8 @@ def _warnings(run: Run, config: Config) -> list[str]:
     return [
         one_line(
             f"score.detectors ({', '.join(scored)}) has not {run.detector}: texts that it has not scored yet stay"
-            " unscored. Add it, and restart SCORE"
+            " unscored. Stop this, add it, restart SCORE, and take another --name: what was requested without it is not"
+            " requested again"
         )
     ]
 

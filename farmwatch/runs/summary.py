@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from farmwatch.config import Config
 from farmwatch.messages import counted, one_line
 from farmwatch.rating import RateLine, rate_lines
+from farmwatch.runs.missing import gaps_of, records_in
 from farmwatch.runs.named import FIRST
 from farmwatch.runs.overview import Counts, counts_of, rows_of
 from farmwatch.site_table import VERDICTS, short_ruleset
@@ -32,6 +33,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     pages: int
     articles: int
     unscored: int
+    lost: dict[str, int]  # topic -> records that left the log before it had read them
     verdicts: dict[str, int]
     rate: str  # in words, with its interval
     live: str  # name of the live run
@@ -59,6 +61,7 @@ def summary_of(log: Log, control: Control, config: Config, run: Run, now_ms: int
         pages=counts.pages,
         articles=counts.articles,
         unscored=counts.unscored,
+        lost=records_in(gaps_of(log, run)),
         verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in VERDICTS},
         rate=_rate(lines),
         live=live.name,
@@ -76,6 +79,8 @@ def lines_of(summary: Summary) -> list[str]:
         f"  rate {summary.rate}",
         f"  {summary.live} (live): rate {summary.live_rate}",
     ]
+    if summary.lost:
+        found.append(f"  {lost_text(summary.lost)}: not all records are in it, and a cutover asks for --partial")
     if summary.unscored:
         verb = "has no score yet: it is" if summary.unscored == 1 else "have no score yet: they are"
         found.append(
@@ -83,6 +88,12 @@ def lines_of(summary: Summary) -> list[str]:
             " verdict"
         )
     return [one_line(line) for line in [*found, *(f"  next: {step}" for step in summary.next)]]
+
+
+def lost_text(lost: Mapping[str, int]) -> str:
+    """What left the log before a run had read it, in words."""
+    said = ", ".join(f"{topic} {records}" for topic, records in lost.items())
+    return f"{counted(sum(lost.values()), 'record')} left the log before it had read them ({said})"
 
 
 def _rate(lines: Sequence[RateLine]) -> str:

@@ -17,6 +17,7 @@ from stream.embedded_log import EmbeddedLog
 from stream.heartbeat import HEADER
 from stream.log import At, Commit, Kept, Log, Message, Output, Topic
 from stream.memory_log import MemoryLog
+from stream.runs import Gap
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -69,6 +70,30 @@ def test_nothing_at_or_beyond_the_stops_is_given(log: Log) -> None:
     ]
     assert done_by(log, "g", "a") == [4, 7]
     assert done_by(log, "g", "b") == [0, 10]
+
+
+def test_what_retention_takes_on_the_way_is_told(log: Log) -> None:
+    """Records that left the log before they were read are told, whether it joins, reads on or ends behind them."""
+    log.create([Topic("old", 3, retention_ms=1)])
+    for partition in (0, 1, 2):
+        put(log, "old", partition, 10)
+    log.reset("g", "old", [2, 0, 0])
+    log.expire(2**44, {"old": [4, 0, 0]})
+    lost: list[Gap] = []
+    ended = threading.Event()
+    inner = log.join("g", ["old"], member="m")
+    member = BoundedMember(inner, log, "g", ["old"], {"old": [10, 10, 10]}, at_end=ended.set, lost=lost.append)
+    for _ in range(3):
+        batch = member.poll(0.05, 2, 1 << 20)
+        member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
+    assert lost == [Gap("old", 0, 2, 4)]
+    read = done_by(log, "g", "old")
+    log.expire(2**44, {"old": [8, 8, 10]})
+    work(member, ended)
+    member.close()
+    assert sum(gap.last - gap.first for gap in lost[1:]) == sum(
+        max(0, kept - at) for at, kept in zip(read, (8, 8, 10), strict=True)
+    )
 
 
 def test_empty_partitions_are_at_their_end(log: Log) -> None:

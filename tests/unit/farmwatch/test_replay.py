@@ -19,13 +19,14 @@ from farmwatch.labelled import LabelledPage
 from farmwatch.runs.beginning import begin, cancel
 from farmwatch.runs.engine import Ending, Standing
 from farmwatch.runs.overview import counts_of, rows_of
-from farmwatch.runs.phases import is_done, phases_of, progress_of
+from farmwatch.runs.phases import Progress, is_done, phases_of, progress_of
 from farmwatch.runs.planning import Asked, OtherParameters, plan
 from farmwatch.runs.stages import stage_of
 from filters.measure_stage import MeasureStage
 from filters.ruleset import Ruleset, load_ruleset
 from stream.control import Control, exclusive
 from stream.embedded_log import EmbeddedLog
+from stream.errors import LogUnavailable
 from stream.log import Log
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
@@ -212,6 +213,45 @@ def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, tmp_path: Path
     assert endings == [Ending.LIVE]
 
 
+def test_a_first_look_that_fails_leaves_the_watch_alive(
+    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the log is away as the process begins, it hears of a signal all the same, and ends."""
+    looks: list[Log] = []
+
+    def away_at_first(log: Log) -> Control:
+        looks.append(log)
+        if len(looks) == 1:
+            raise LogUnavailable("away for a moment")
+        return Control(log)
+
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), end="follow", name="follower")
+    monkeypatch.setattr("farmwatch.runs.engine.Control", away_at_first)
+    monkeypatch.setattr("farmwatch.runs.engine._CONTROL_S", 0.01)
+    endings = []
+    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)), daemon=True)
+    thread.start()
+    until = time.monotonic() + 20
+    while len(looks) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    cancel(world.log, "follower")
+    thread.join(20)
+    assert endings == [Ending.CANCELLED]
+
+
+def test_a_last_look_that_fails_changes_no_ending(
+    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is done is done, also where its progress cannot be told any more."""
+
+    def away(*_: object) -> Progress:
+        raise LogUnavailable("away for a moment")
+
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="done")
+    monkeypatch.setattr("farmwatch.runs.engine.progress_of", away)
+    assert world.carry_out(run, ruleset) is Ending.DONE
+
+
 def test_what_comes_after_the_begin_is_left_out(world: LiveWorld, tmp_path: Path) -> None:
     """A bounded run judges what was there when it was planned, whatever live appends meanwhile."""
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="bounded")
@@ -358,6 +398,21 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld, tmp_p
         third = plan(measured.log, Control(measured.log), measured.config, Asked(ruleset=rules_file, begin="pages"))
         assert (third.run.source, third.run.remeasures) == ("features.pages", False)
     assert measured.live_traces() == before
+
+
+def test_features_that_others_add_are_not_taken_in(measured: LiveWorld, tmp_path: Path) -> None:
+    """A run that measured pages stays within its window, whatever comes on its features later."""
+    with measuring_otherwise(measured):
+        assert measured.replay(ruleset=write_rules(tmp_path, 20), name="grown") is Ending.DONE
+        row = measured.row("grown")
+        assert row.stop["features.grown"] == measured.log.end("features.grown")
+        more = features_of_pages(3, 2, row.epoch, seed=4)
+        measured.log.append([output("features.grown", page, feature_epoch=page.epoch) for page in more])
+        assert measured.replay(name="grown") is Ending.DONE
+        assert len(measured.outcome("grown")[0]) == 18
+        asked = Asked(ruleset=write_rules(tmp_path, 5), begin="grown")
+        other = plan(measured.log, Control(measured.log), measured.config, asked).run
+        assert other.stop["features.grown"] == row.stop["features.grown"]
 
 
 @contextmanager

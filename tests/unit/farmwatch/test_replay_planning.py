@@ -270,6 +270,29 @@ def test_nothing_named_is_refused(desk: Desk) -> None:
         plan(desk.log, Control(desk.log), desk.config, Asked(), desk.clock)
 
 
+def test_a_name_alone_begins_nothing(desk: Desk) -> None:
+    """A mistyped name is told with the nearest one, where neither ruleset nor detector says that a run is to begin."""
+    desk.begin(name="strict")
+    for more in ({}, {"end": "follow"}):
+        with pytest.raises(NotFound, match="did you mean strict"):
+            plan(desk.log, Control(desk.log), desk.config, Asked(name="strcit", **more), desk.clock)
+
+
+@pytest.mark.parametrize("end", ["follow", "now"])
+def test_an_earlier_plan_takes_no_later_end_back(desk: Desk, end: str) -> None:
+    """Of two processes that go on with a run, the one that planned first and begins last leaves it its later end."""
+    desk.begin(name="mine")
+    desk.clock.now_ms += 1000
+    early = [desk.plan(name="mine"), desk.plan(name="mine", end="now")]
+    desk.world.feed(features_of_pages(3, 4, desk.world.epoch, seed=99))
+    desk.clock.now_ms += 1000
+    later = desk.begin(name="mine", end=end)
+    for planned in early:
+        row = begin(desk.log, planned, desk.clock)
+        assert (row.follows, row.to_at) == (later.follows, later.to_at)
+        assert row.stop.get(FEATURES) == later.stop.get(FEATURES)
+
+
 def test_a_log_without_topics_has_nothing() -> None:
     """Before anything was crawled there is nothing to replay."""
     config = config_of("sqlite:nowhere")

@@ -51,6 +51,18 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made.log.close()
 
 
+def test_the_time_left_is_by_effort(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the pages is measured in 100 s: what is left is nine such times and a little, not one a record."""
+    run, _ = place.world.begin(ruleset=place.rules, name="r1")
+    advances = [Advance("measure", 4500, 45000), Advance("judge", 0, 45000), Advance("tally", 0, 100_000)]
+    monkeypatch.setattr("farmwatch.runs.overview.progress_of", lambda *_: Progress(advances))
+    run = msgspec.structs.replace(run, began_at=0, began_done=0, began_effort=0.0)
+    member = place.log.join("judge.r1", ["features"], member="m")
+    state = run_state(place.log, Control(place.log), run, 100_000)
+    member.close()
+    assert state.eta_s is not None and 900 < state.eta_s < 1000
+
+
 def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
     """Pages, articles, sites by verdict, the rate beside the live one, what is unscored, and what to do next."""
     ran = replay(
