@@ -162,7 +162,16 @@ class Replay:
         """All phases side by side, without an end."""
         self._said("caught up; it follows until it is cancelled, stopped or put live")
         self._phase_ends = ends = threading.Event()
-        self._loops = loops = [self._loop(phase, NO_STOPS, ends) for phase in phases_of(self._run)]
+        loops: list[StageLoop] = []
+        try:
+            for phase in phases_of(self._run):
+                loops.append(self._loop(phase, NO_STOPS, ends))
+        except BaseException:
+            ends.set()
+            for loop in loops:
+                loop.run(ends)  # leaves its group
+            raise
+        self._loops = loops
         failed: list[BaseException] = []
 
         def work(loop: StageLoop) -> None:

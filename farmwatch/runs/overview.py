@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from farmwatch.runs.cutover import lag_by_group
 from farmwatch.runs.named import ever_live
-from farmwatch.runs.phases import Progress, groups_of, lag_of_run, progress_of
+from farmwatch.runs.phases import Progress, groups_of, progress_of
 from farmwatch.site_table import SiteTable
 from scoring.canary import is_canary
 from stream.control import Control
@@ -71,9 +72,8 @@ def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
         rate = done / passed_s if passed_s > 0 and done > 0 else None
         spent = progress.effort - run.began_effort
         eta_s = progress.effort_left * passed_s / spent if passed_s > 0 and spent > 0 else None
-    return RunState(
-        run, state, progress, rate, eta_s, lag_of_run(log, run), members, counts_of(rows_of(log, run.names().sites))
-    )
+    lag = sum(lag_by_group(log, control, run).values())
+    return RunState(run, state, progress, rate, eta_s, lag, members, counts_of(rows_of(log, run.names().sites)))
 
 
 def rows_of(log: Log, topic: str) -> list[SiteState]:
@@ -99,7 +99,7 @@ def counts_of(rows: Iterable[SiteState]) -> Counts:
 def _state(run: Run, is_live: bool, was_live: bool, has_members: bool) -> str:
     if is_live:
         return LIVE_NOW
-    if run.state == State.RUNNING and was_live:
+    if run.state in (State.RUNNING, State.DONE) and was_live:
         return WAS_LIVE
     if run.state == State.RUNNING and not has_members:
         return BROKEN_OFF

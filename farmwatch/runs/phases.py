@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from farmwatch.runs.offsets import between, done_by, lag_on, reached
+from farmwatch.runs.offsets import between, done_by, reached
 from stream.log import Log
 from stream.runs import Run
 from stream.topics import HITS, PAGES, SCORES
@@ -137,8 +137,3 @@ def _advance(log: Log, run: Run, phase: Phase) -> tuple[int, int]:
         done += between(first, at)
         total += between(first, stops[topic])
     return done, total
-
-
-def lag_of_run(log: Log, run: Run) -> int:
-    """Records up to the present ends that a run's groups have not dealt with: what it is behind the live topics."""
-    return sum(lag_on(log, phase.group, topic) for phase in phases_of(run) for topic in phase.topics)

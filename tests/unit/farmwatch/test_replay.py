@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -27,7 +28,7 @@ from filters.ruleset import Ruleset, load_ruleset
 from stream.control import Control, exclusive
 from stream.embedded_log import EmbeddedLog
 from stream.errors import LogUnavailable
-from stream.log import Log
+from stream.log import Log, Member
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
 from stream.records import Features, Hit, Page, SiteState, Verdict
@@ -237,6 +238,26 @@ def test_a_first_look_that_fails_leaves_the_watch_alive(
     cancel(world.log, "follower")
     thread.join(20)
     assert endings == [Ending.CANCELLED]
+
+
+def test_a_follower_that_cannot_join_everywhere_leaves(
+    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the second of its stages cannot join, the first is not left in its group."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    world.carry_out(run, ruleset)
+    run, ruleset = world.begin(name="r1", end="follow")
+    join = world.log.join
+
+    def away(group: str, *args: Any, **more: Any) -> Member:
+        if group == "tally.r1":
+            raise LogUnavailable("away for a moment")
+        return join(group, *args, **more)
+
+    monkeypatch.setattr(world.log, "join", away)
+    with pytest.raises(LogUnavailable):
+        world.carry_out(run, ruleset)
+    assert world.log.members("judge.r1") == []
 
 
 def test_a_last_look_that_fails_changes_no_ending(

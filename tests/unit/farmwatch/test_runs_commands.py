@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from farmwatch.runs.cutover import lag_by_group
 from farmwatch.runs.engine import Pace, Standing
 from farmwatch.runs.overview import run_state
 from farmwatch.runs.phases import Advance, Progress
@@ -17,9 +18,11 @@ from farmwatch.runs.removal import RunNeeded, remove, why_not
 from farmwatch.runs.telling import Teller, line_of
 from stream.control import Control, exclusive
 from stream.embedded_log import EmbeddedLog
-from stream.runs import Alias, Run, State
+from stream.log import Output, Topic
+from stream.runs import Alias, Cutover, Run, State
+from stream.topics import PAGES
 from tests.front_door import Ran, Runner
-from tests.replay_world import LiveWorld, config_of, features_of_pages, write_rules
+from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
 
 
 class Place:
@@ -61,6 +64,30 @@ def test_the_time_left_is_by_effort(place: Place, monkeypatch: pytest.MonkeyPatc
     state = run_state(place.log, Control(place.log), run, 100_000)
     member.close()
     assert state.eta_s is not None and 900 < state.eta_s < 1000
+
+
+def test_the_lag_is_what_a_cutover_asks_for(place: Place) -> None:
+    """A run that judges what another measures is behind by the pages that are not measured yet, too."""
+    run, _ = place.world.begin(ruleset=place.rules, name="r1")
+    place.log.create([Topic("features.base", PARTITIONS)])
+    place.log.append([Output(PAGES, 0, b"k", b"v")] * 3)
+    run = msgspec.structs.replace(run, features="features.base")
+    control = Control(place.log)
+    lag = run_state(place.log, control, run, 0).lag
+    assert lag == sum(lag_by_group(place.log, control, run).values())
+    assert lag - run_state(place.log, control, place.world.row("r1"), 0).lag == 3 - sum(place.log.end("features"))
+
+
+def test_a_run_that_was_live_is_shown_so_when_it_was_done(place: Place) -> None:
+    """A bounded run that was live and was gone back from is one that a cutover may go back to, not just done."""
+    run, _ = place.world.begin(ruleset=place.rules, name="r1")
+    with exclusive(place.log) as writer:
+        writer.put(
+            msgspec.structs.replace(run, state=State.DONE),
+            Alias(run="live", before="r1"),
+            Cutover(number=1, at=1, by="me", from_run="r1", to_run="live"),
+        )
+    assert place.state("r1") == "was live"
 
 
 def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
