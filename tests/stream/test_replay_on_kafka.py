@@ -1,4 +1,4 @@
-"""A whole replay on Kafka: markers between the records, processes that share a run, one that is killed in the midst."""
+"""A whole replay on Kafka: markers between the records, a run that is shared, one that is stopped in its midst."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.runs.engine import Ending
+from farmwatch.runs.engine import Ending, Standing
 from farmwatch.runs.overview import run_state
 from farmwatch.runs.phases import progress_of
 from farmwatch.runs.removal import remove, what_it_frees
@@ -18,7 +18,7 @@ from tests.stream.worlds import KafkaWorld, patiently
 pytestmark = [pytest.mark.kafka]
 
 
-def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
+def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Verdicts and rows are those of live, which has not moved; cut off and gone on with; its topics go with it."""
     kafka = KafkaWorld(tmp_path)
     try:
@@ -31,11 +31,20 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
         before = world.live_traces()
         run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="same")
         stop = threading.Event()
-        threading.Timer(1.0, stop.set).start()
-        ending = world.carry_out(run, ruleset, stop=stop)
-        if ending is not Ending.DONE:
-            run, ruleset = world.begin(name="same")
-            assert world.carry_out(run, ruleset) is Ending.DONE
+
+        def stop_at_first_commit(standing: Standing) -> None:
+            if standing.progress.done:
+                stop.set()
+
+        with monkeypatch.context() as slow:
+            slow.setattr("farmwatch.runs.stages._RECORDS", 2)
+            slow.setattr("farmwatch.runs.engine._LOOK_S", 0.01)
+            slow.setattr("farmwatch.runs.engine._CONTROL_S", 0.01)
+            assert world.carry_out(run, ruleset, stop=stop, told=stop_at_first_commit) is Ending.STOPPED
+        stopped = progress_of(kafka.log, world.row("same"))
+        assert 0 < stopped.done < stopped.total
+        run, ruleset = world.begin(name="same")
+        assert world.carry_out(run, ruleset) is Ending.DONE
         assert world.outcome("same") == world.outcome()
         assert world.live_traces() == before
         progress = progress_of(kafka.log, world.row("same"))
