@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 import zstandard
+from prometheus_client import generate_latest
 
 from crawler.urls import host_of, page_id
 from farmwatch.config import Config
@@ -20,7 +22,7 @@ from farmwatch.labelled import LabelledPage
 from farmwatch.runs.beginning import begin, cancel
 from farmwatch.runs.engine import Ending, Standing
 from farmwatch.runs.overview import counts_of, rows_of
-from farmwatch.runs.phases import Progress, is_done, phases_of, progress_of
+from farmwatch.runs.phases import JUDGE, Progress, is_done, phases_of, progress_of
 from farmwatch.runs.planning import Asked, OtherParameters, plan
 from farmwatch.runs.stages import stage_of
 from filters.measure_stage import MeasureStage
@@ -81,11 +83,13 @@ def later_pages(world: LiveWorld) -> list[Features]:
 def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld, tmp_path: Path) -> None:
     """Every verdict, in its order, and every site's row are those of live; nothing of live has moved."""
     before = world.live_traces()
-    counted = world.metrics.registry.get_sample_value("farmwatch_page_verdicts_total")
-    assert world.replay(ruleset=write_rules(tmp_path, 20), name="same") is Ending.DONE
+    counted, metrics = generate_latest(world.metrics.registry), Metrics()
+    assert b'page_verdicts_total{ruleset="rules-20",run="live"' in counted
+    assert world.replay(ruleset=write_rules(tmp_path, 20), name="same", metrics=metrics) is Ending.DONE
     assert world.outcome("same") == world.outcome()
     assert world.live_traces() == before
-    assert world.metrics.registry.get_sample_value("farmwatch_page_verdicts_total") == counted
+    assert generate_latest(world.metrics.registry) == counted
+    assert set(re.findall(r'run="(.*?)"', generate_latest(metrics.registry).decode())) == {"same"}
     assert world.score(topics=[REPLAY_REQUESTS]) == 0
 
 
@@ -159,26 +163,42 @@ def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld, tmp_path
         assert world.outcome(f"r{least}")[0] == world.outcome(f"alone-{least}")[0]
 
 
-def together(world: LiveWorld, *begun: tuple[Run, Ruleset]) -> None:
-    """Carry runs out in threads; each must end as done."""
+def together(world: LiveWorld, *begun: tuple[Run, Ruleset]) -> list[Metrics]:
+    """Carry runs out in threads, each of which must end as done; returns the metrics of each."""
     endings: list[Ending] = []
+    metrics = [Metrics() for _ in begun]
 
-    def work(run: Run, ruleset: Ruleset, member: str) -> None:
-        endings.append(world.carry_out(run, ruleset, member=member))
+    def work(number: int, run: Run, ruleset: Ruleset) -> None:
+        endings.append(world.carry_out(run, ruleset, member=f"m{number}", metrics=metrics[number]))
 
-    threads = [threading.Thread(target=work, args=(*given, f"m{number}")) for number, given in enumerate(begun)]
+    threads = [threading.Thread(target=work, args=(number, *given)) for number, given in enumerate(begun)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert endings == [Ending.DONE] * len(begun)
+    return metrics
 
 
-def test_several_processes_share_a_run(world: LiveWorld, tmp_path: Path) -> None:
-    """Two members of one run judge each page once between them."""
+def test_several_processes_share_a_run(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two members of one run judge each page once between them, and both have their part in each phase."""
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="shared")
-    together(world, (run, ruleset), (run, ruleset))
+    join, both = world.log.join, threading.Barrier(2, timeout=30)
+
+    def join_together(group: str, *args: Any, **more: Any) -> Member:
+        joined = join(group, *args, **more)
+        if group.endswith(".shared"):
+            both.wait()  # one alone might be through before the other is there
+        return joined
+
+    monkeypatch.setattr(world.log, "join", join_together)
+    parts = together(world, (run, ruleset), (run, ruleset))
     assert world.outcome("shared") == world.outcome()
+    for phase in phases_of(run):
+        labels = {"run": "shared", "phase": phase.name}
+        done = [part.registry.get_sample_value("farmwatch_replay_records_total", labels) or 0 for part in parts]
+        assert min(done) > 0
+        assert phase.name != JUDGE or sum(done) == 200 + PARTITIONS
 
 
 def test_a_cancelled_run_ends_by_itself(world: LiveWorld, tmp_path: Path) -> None:
