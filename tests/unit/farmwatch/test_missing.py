@@ -10,7 +10,7 @@ import pytest
 from farmwatch.runs.beginning import cancel, note_gap, topics_of
 from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
 from farmwatch.runs.engine import Ending
-from farmwatch.runs.missing import lacking, merged
+from farmwatch.runs.missing import lacking, merged, records_in
 from farmwatch.runs.summary import lines_of, summary_of
 from stream.control import Control
 from stream.memory_log import MemoryLog
@@ -62,7 +62,8 @@ def test_a_run_that_goes_on_behind_retention_tells_it_for_ever(
     expire(world, [(done + end) // 2 for done, end in zip(read, ends, strict=True)])
     gone = sum((done + end) // 2 - done for done, end in zip(read, ends, strict=True))
     assert lacks(world, "r1") == {FEATURES: gone}
-    world.begin(name="r1", end="now")
+    begun, _ = world.begin(name="r1", end="now")
+    assert records_in(begun.gaps) == {FEATURES: gone}
     assert world.replay(name="r1", end="now") is Ending.DONE  # begun twice before it read on: counted once
     assert 0 < len(world.outcome("r1")[0]) < 160
     assert lacks(world, "r1") == {FEATURES: gone}

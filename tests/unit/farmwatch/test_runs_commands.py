@@ -90,6 +90,17 @@ def test_a_run_that_was_live_is_shown_so_when_it_was_done(place: Place) -> None:
     assert place.state("r1") == "was live"
 
 
+def test_what_left_the_log_unread_is_told(place: Place, farmwatch: Runner) -> None:
+    """A run that goes on after retention took part of what it had not read says so at its begin and at its end."""
+    place.world.begin(ruleset=place.rules, name="r1")
+    place.log.expire(2**44, {"features": [2, 2, 2], "hits": [0, 0, 0]})
+    ran = replay(farmwatch, "--name", "r1", "--log", place.url)
+    assert ran.code == 0
+    said = "6 records left the log before it had read them (features 6)"
+    assert f"warning: {said}" in ran.err
+    assert said in ran.out
+
+
 def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
     """Pages, articles, sites by verdict, the rate beside the live one, what is unscored, and what to do next."""
     ran = replay(
