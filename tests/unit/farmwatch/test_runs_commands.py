@@ -221,6 +221,10 @@ def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -
         ran = farmwatch("runs", "cancel", name, "--log", place.url)
         assert (ran.code, said in ran.err) == (2, True), ran.err
     assert place.world.row("live").state == State.RUNNING
+    assert farmwatch("cutover", "--back", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", place.url).code == 0
+    member = place.log.join("judge.mine", ["features"], member="somebody")
+    assert "stop them first" in farmwatch("runs", "rm", "before", "--force", "--log", place.url).err
+    member.close()
 
 
 def test_features_that_another_run_judges_stay(place: Place) -> None:
