@@ -154,10 +154,14 @@ def _verdict_ms(log: Log, window: Window) -> Iterator[float]:
 
 
 def _score_ms(log: Log, window: Window) -> Iterator[float]:
+    """Of each fetch its first score: a replay may have its text scored again."""
+    first: dict[str, float] = {}
     for message in _messages(log, SCORES):
         score = decode(Score, message.value or b"")
         if window.start <= score.fetched_at < window.stop:
-            yield message.timestamp_ms - score.fetched_at
+            took = message.timestamp_ms - score.fetched_at
+            first[score.fetch_id] = min(took, first.get(score.fetch_id, took))
+    return iter(first.values())
 
 
 def _messages(log: Log, topic: str) -> Iterator[Message]:
