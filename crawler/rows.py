@@ -233,11 +233,6 @@ def url_key(site: str, page: bytes) -> bytes:
     return b"%s\0u%s" % (site.encode(), page)
 
 
-def page_of_url_key(key: bytes) -> bytes:
-    """The page of a UrlRow's key."""
-    return key[-16:]
-
-
 def queue_prefix(site: str) -> bytes:
     """What the keys of a site's queue begin with."""
     return b"%s\0q" % site.encode()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from farmwatch.runs.named import names_of_live
+from farmwatch.runs.offsets import between, dealt_with, done_by
 from stream.control import Control
 from stream.log import Log
 from stream.runs import LIVE, RunNames, names_of
@@ -59,18 +60,15 @@ def topic_states(log: Log) -> list[TopicState]:
     reads = reads_of_live(names_of_live(Control(log)))
     for name, partitions in sorted(log.topics().items()):
         beginning, end = log.beginning(name), log.end(name)
-        lag = {group: _behind(log, group, name, beginning, end) for group, topics in reads.items() if name in topics}
+        lag = {
+            group: between(dealt_with(beginning, log.committed(group, name)), end)
+            for group, topics in reads.items()
+            if name in topics
+        }
         states.append(TopicState(name, partitions, beginning, end, lag))
     return states
 
 
 def lag_of(log: Log, group: str, reads: Reads = READS) -> int:
     """Records that a group has not dealt with, over all its topics. Raises UnknownTopic."""
-    return sum(_behind(log, group, topic, log.beginning(topic), log.end(topic)) for topic in reads[group])
-
-
-def _behind(log: Log, group: str, topic: str, beginning: list[int], end: list[int]) -> int:
-    committed = log.committed(group, topic)
-    return sum(
-        max(0, last - max(first, done or 0)) for first, last, done in zip(beginning, end, committed, strict=True)
-    )
+    return sum(between(done_by(log, group, topic), log.end(topic)) for topic in reads[group])

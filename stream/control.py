@@ -68,8 +68,8 @@ class Control:
         return self.runs.get(self.alias.run)
 
     def ruleset_text(self, run: Run) -> str:
-        """TOML text of a run's ruleset."""
-        return self.rulesets[run.digest]
+        """TOML text of a run's ruleset; "" where it is not there."""
+        return self.rulesets.get(run.digest, "")
 
     def _take(self, key: bytes, value: bytes | None) -> bool:
         kind, _, name = key.decode(errors="replace").partition("/")

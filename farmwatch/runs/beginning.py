@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from farmwatch.errors import NotFound, UsageError
+from farmwatch.errors import UsageError
 from farmwatch.runs.missing import gaps_of, merged
 from farmwatch.runs.named import EXACTLY, ever_live, run_named
 from farmwatch.runs.offsets import reached
@@ -131,8 +131,7 @@ def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
         return Change(msgspec.structs.replace(run, state=State.CANCELLED, ended_at=clock()))
 
     row = change(log, decide)
-    if row is None:
-        raise NotFound(f"there is no run {name}")
+    assert row is not None
     return row
 
 

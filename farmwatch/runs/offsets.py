@@ -15,10 +15,12 @@ _STEPS = (1, 16, 256)  # offsets looked at for a record, before all are: markers
 
 def done_by(log: Log, group: str, topic: str) -> list[int]:
     """The next offsets of a group, per partition; what retention took away counts as dealt with."""
-    return [
-        max(first, committed or 0)
-        for first, committed in zip(log.beginning(topic), log.committed(group, topic), strict=True)
-    ]
+    return dealt_with(log.beginning(topic), log.committed(group, topic))
+
+
+def dealt_with(beginning: Iterable[int], committed: Iterable[int | None]) -> list[int]:
+    """`done_by`, of offsets that were asked for already."""
+    return [max(first, done or 0) for first, done in zip(beginning, committed, strict=True)]
 
 
 def reached(log: Log, group: str, stops: Stops) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from farmwatch.flow import reads_of_run
 from farmwatch.runs.offsets import between, done_by, reached
 from stream.log import Log
 from stream.runs import Run
-from stream.topics import HITS, PAGES, SCORES
 
 MEASURE, JUDGE, TALLY = "measure", "judge", "tally"
 # What a record costs in each phase, beside the others: a core does about 45, 5,000 and 18,000 a second.
@@ -95,12 +95,9 @@ class Progress:
 
 def phases_of(run: Run) -> list[Phase]:
     """The phases of a run, in order."""
-    names = run.names()
-    phases = [
-        Phase(JUDGE, names.judge_group, (names.features,)),
-        Phase(TALLY, names.tally_group, (HITS, names.verdicts, SCORES)),
-    ]
-    return [Phase(MEASURE, names.measure_group, (PAGES,)), *phases] if run.remeasures else phases
+    reads = zip((MEASURE, JUDGE, TALLY), reads_of_run(run.names()).items(), strict=True)
+    phases = [Phase(name, group, topics) for name, (group, topics) in reads]
+    return phases if run.remeasures else phases[1:]
 
 
 def groups_of(run: Run) -> list[str]:

@@ -34,7 +34,7 @@ class RunRules:
 
 def rules_of(control: Control, run: Run) -> RunRules:
     """A run of `control` with its ruleset."""
-    return RunRules(run, control.rulesets.get(run.digest, ""))
+    return RunRules(run, control.ruleset_text(run))
 
 
 def live_now(control: Control) -> RunRules | None:
