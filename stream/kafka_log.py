@@ -32,7 +32,7 @@ from stream.kafka_settings import KafkaSettings, name_of, require_crc32c
 from stream.kafka_site import KafkaSite
 from stream.kafka_state import LocalState
 from stream.kafka_topics import configs_of
-from stream.log import NONE_NEEDED, Message, Output, Topic, TopicSize
+from stream.log import NONE_NEEDED, At, Message, Output, Topic, TopicSize
 
 log = structlog.get_logger(__name__)
 _MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows
@@ -135,6 +135,14 @@ class KafkaLog:
         end = self._site.admin.stable_end([at])[at]
         ranges = {at: (start, end if stop is None else min(stop, end))}
         records = read_all(self._site.reader_options(), ranges, self._settings.request_timeout_s)
+        return (self._site.message(record) for record in records)
+
+    def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
+        """See `Log.read_all`. Raises UnknownTopic, LogUnavailable."""
+        spans = {self._site.one(*at): span for at, span in ranges.items()}
+        ends = self._site.admin.stable_end(list(spans)) if spans else {}
+        bounded = {at: (start, min(stop, ends[at])) for at, (start, stop) in spans.items()}
+        records = read_all(self._site.reader_options(), bounded, self._settings.request_timeout_s)
         return (self._site.message(record) for record in records)
 
     def beginning(self, topic: str) -> list[int]:

@@ -202,6 +202,12 @@ class Log(Protocol):
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
         """Records with start <= offset < stop (default: the end when the call began), outside of any group."""
 
+    def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
+        """Records of several partitions, each with start <= offset < stop, below the end when the call began.
+
+        In order within a partition; on Kafka over one connection, and partitions mixed.
+        """
+
     def beginning(self, topic: str) -> list[int]:
         """First offset still kept, per partition."""
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 from stream.clock import Clock, wall_ms
@@ -113,6 +114,10 @@ class MemoryLog:
         with self.changed:
             found = self.partition(At(topic, partition))
             return iter(found.range(start, found.end if stop is None else stop))
+
+    def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
+        """See `Log.read_all`."""
+        return chain.from_iterable([self.read(*at, start, stop) for at, (start, stop) in ranges.items()])
 
     def beginning(self, topic: str) -> list[int]:
         """First offset still kept, per partition."""

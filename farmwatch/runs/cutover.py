@@ -6,28 +6,24 @@ one at every moment, whoever is killed when. The live stages see it within a sec
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from farmwatch.errors import Exit, FarmwatchError
-from farmwatch.flow import lag_of, reads_of_run
 from farmwatch.messages import counted, one_line
+from farmwatch.runs.lag import MAX_LAG, lag_by_group
 from farmwatch.runs.missing import lacking
 from farmwatch.runs.named import ever_live, run_meant, run_named
 from farmwatch.runs.phases import progress_of
+from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_rules import rules_of
 from farmwatch.spans import moment
 from stream.clock import Clock, wall_ms
-from stream.control import Control, exclusive
+from stream.control import Control
 from stream.errors import Fenced
 from stream.log import Log
 from stream.runs import Alias, Cutover, Run, State
-
-MAX_LAG = 1000  # records that the live stages may have to catch up with: seconds of work
-_ATTEMPTS = 5
-_PATIENCE_S = 0.2  # for the one who won to write what it won
 
 
 class CutoverRefused(FarmwatchError):
@@ -79,33 +75,23 @@ def cut_over(
     Raises NotFound for an unknown run, CutoverRefused, OtherCutover, BadRuleset, LogUnavailable, and as `fit`.
     """
     seen = Control(log).alias
-    for attempt in range(_ATTEMPTS):
-        try:
-            with exclusive(log) as writer:
-                control = Control(log)
-                if control.alias != seen:
-                    raise OtherCutover(_told(control))
-                moved, alias = _decided(log, control, wanted, clock(), fit)
-                if moved.cutover is not None:
-                    writer.put(alias, moved.cutover)
-                return moved
-        except Fenced:
-            sleep(random.uniform(0.5, 1.0) * _PATIENCE_S * (attempt + 1))  # noqa: S311  # spreads, hides nothing
-            if (control := Control(log)).alias != seen:
-                raise OtherCutover(_told(control)) from None
-    raise OtherCutover("others change the runs of this log all the time: nothing was changed, try again")
+    found: list[Moved] = []
 
+    def decide(control: Control) -> Change | None:
+        if control.alias != seen:
+            raise OtherCutover(_told(control))
+        moved, alias = _decided(log, control, wanted, clock(), fit)
+        found[:] = [moved]
+        return None if moved.cutover is None else Change(move=(alias, moved.cutover))
 
-def lag_by_group(log: Log, control: Control, run: Run) -> dict[str, int]:
-    """Group -> records up to the present ends that a run has not dealt with, heartbeats and all.
-
-    Of MEASURE only where the live run has other features: else the run waits for the same ones as that does.
-    """
-    reads = reads_of_run(run.names())
-    live = control.live
-    if live is not None and live.features == run.features:
-        reads = {group: topics for group, topics in reads.items() if group != run.names().measure_group}
-    return {group: lag_of(log, group, reads) for group in reads}
+    try:
+        change(log, decide, sleep)
+    except Fenced:
+        control = Control(log)
+        if control.alias != seen:
+            raise OtherCutover(_told(control)) from None
+        raise OtherCutover("others change the runs of this log all the time: nothing was changed, try again") from None
+    return found[0]
 
 
 def _decided(
@@ -139,7 +125,7 @@ def _decided(
             f"run {run.name} does not have all records: it begins after the earliest, or they left the log before it"
             f" read them ({said}). Its sites and rates rest on the rest: --partial takes it all the same"
         )
-    lag = lag_by_group(log, control, run)
+    lag = lag_by_group(log, control, run, wanted.max_lag)
     behind = sum(lag.values())
     if behind > wanted.max_lag and not back:
         raise CutoverRefused(_lagging(run, lag, wanted.max_lag))

@@ -48,7 +48,7 @@ def between(start: Iterable[int], stop: Iterable[int]) -> int:
 def first_record(log: Log, topic: str, partition: int, start: int, stop: int) -> Message | None:
     """The first record from `start` on, below `stop`; heartbeats are none."""
     for step in (*_STEPS, stop - start):
-        found = next(filter(_is_record, log.read(topic, partition, start, min(start + step, stop))), None)
+        found = next(filter(is_record, log.read(topic, partition, start, min(start + step, stop))), None)
         if found is not None or start + step >= stop:
             return found
     return None
@@ -57,11 +57,12 @@ def first_record(log: Log, topic: str, partition: int, start: int, stop: int) ->
 def last_record(log: Log, topic: str, partition: int, start: int, stop: int) -> Message | None:
     """The last record below `stop`, of those from `start` on and not further back than some hundred offsets."""
     for step in _STEPS:
-        found = deque(filter(_is_record, log.read(topic, partition, max(start, stop - step), stop)), maxlen=1)
+        found = deque(filter(is_record, log.read(topic, partition, max(start, stop - step), stop)), maxlen=1)
         if found or stop - step <= start:
             return found[0] if found else None
     return None
 
 
-def _is_record(message: Message) -> bool:
+def is_record(message: Message) -> bool:
+    """True for what a stage has to deal with: neither a heartbeat nor a tombstone."""
     return message.value is not None and not is_heartbeat(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from farmwatch.runs.cutover import lag_by_group
+from farmwatch.runs.lag import lag_by_group
 from farmwatch.runs.named import ever_live
 from farmwatch.runs.phases import Progress, groups_of, progress_of
 from farmwatch.site_table import SiteTable

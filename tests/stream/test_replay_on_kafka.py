@@ -12,7 +12,8 @@ from farmwatch.runs.overview import run_state
 from farmwatch.runs.phases import progress_of
 from farmwatch.runs.removal import remove, what_it_frees
 from stream.control import Control
-from tests.replay_world import LiveWorld, config_of, features_of_pages, write_rules
+from stream.heartbeat import beat
+from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
 from tests.stream.worlds import KafkaWorld, patiently
 
 pytestmark = [pytest.mark.kafka]
@@ -23,7 +24,6 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatc
     kafka = KafkaWorld(tmp_path)
     try:
         world = LiveWorld(kafka.log, config_of("kafka:127.0.0.1:9"))
-        world.poll_s = 0.5
         world.feed(features_of_pages(6, 40, world.epoch))
         world.carry_on()
         world.feed(features_of_pages(6, 10, world.epoch, seed=2))  # a second transaction, markers between
@@ -51,6 +51,13 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatc
         assert progress.done == progress.total
         state = run_state(kafka.log, Control(kafka.log), world.row("same"), 0)
         assert (state.state, state.counts.pages > 0, state.counts.unscored) == ("done", True, 0)
+        for number in range(3):
+            beat(kafka.log, PARTITIONS, number)
+        assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).lag == 0  # neither they nor markers
+        world.feed(features_of_pages(1, 2, world.epoch, seed=3))
+        assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).lag == 4  # hits and features
+        world.carry_on()
+        before = world.live_traces()
 
         loose, loose_rules = world.begin(ruleset=write_rules(tmp_path, 5), name="loose")
         endings: list[Ending] = []

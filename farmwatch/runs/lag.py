@@ -1,0 +1,64 @@
+"""How far a run is behind: the records up to the present ends that it would have to deal with.
+
+Offsets alone do not say it. A heartbeat a minute stands on most topics, on Kafka the marker of a transaction behind
+each, and compaction leaves gaps: a run that was done in the evening would be a thousand behind in the morning. So what
+is unread is read, until more is found than a cutover takes; of what is left then each offset counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from farmwatch.flow import reads_of_run
+from farmwatch.runs.offsets import done_by, is_record
+from stream.control import Control
+from stream.log import At, Log
+from stream.runs import Run
+
+MAX_LAG = 1000  # records that the live stages may have to catch up with after a cutover: seconds of work
+
+
+def lag_by_group(log: Log, control: Control, run: Run, limit: int = MAX_LAG) -> dict[str, int]:
+    """Group -> records that a run has not dealt with. Whether they are more than `limit` is exact; their number is up
+    to MAX_LAG, and may be a little too large beyond.
+
+    Of MEASURE only where the live run has other features: else the run waits for the same ones as that does. Raises
+    UnknownTopic, LogUnavailable.
+    """
+    reads = reads_of_run(run.names())
+    live = control.live
+    if live is not None and live.features == run.features:
+        reads = {group: topics for group, topics in reads.items() if group != run.names().measure_group}
+    unread: dict[At, tuple[int, int]] = {}
+    group_of: dict[str, str] = {}
+    for group, topics in reversed(reads.items()):  # what TALLY reads is small, pages are large
+        for topic in topics:
+            group_of[topic] = group
+            spans = zip(done_by(log, group, topic), log.end(topic), strict=True)
+            unread |= {At(topic, place): span for place, span in enumerate(spans) if span[0] < span[1]}
+    lag = dict.fromkeys(reads, 0)
+    offsets = sum(last - first for first, last in unread.values())
+    exact = max(limit, MAX_LAG) if offsets > limit else MAX_LAG  # records are no more than offsets
+    for topic, records in _records_in(log, unread, exact).items():
+        lag[group_of[topic]] += records
+    return lag
+
+
+def _records_in(log: Log, spans: Mapping[At, tuple[int, int]], exact: int) -> dict[str, int]:
+    """Topic -> records in these spans of offsets; what is left once `exact` are found counts by offsets."""
+    left = dict(spans)
+    found = dict.fromkeys((at.topic for at in spans), 0)
+    met = 0
+    for message in log.read_all(spans):
+        at = At(message.topic, message.partition)
+        left[at] = (message.offset + 1, left[at][1])
+        if is_record(message):
+            found[at.topic] += 1
+            met += 1
+        if met > exact:
+            break
+    else:
+        return found
+    for at, (first, last) in left.items():
+        found[at.topic] += last - first
+    return found

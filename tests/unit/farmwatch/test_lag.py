@@ -1,0 +1,69 @@
+"""How far a run is behind: records, told apart from what nobody has to deal with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
+from farmwatch.runs.lag import MAX_LAG, lag_by_group
+from stream.control import Control
+from stream.embedded_log import EmbeddedLog
+from stream.heartbeat import HEADER, KEY
+from stream.log import Log, Output
+from stream.memory_log import MemoryLog
+from stream.topics import FEATURES, HITS, SCORES
+from tests.replay_world import LiveWorld, config_of, features_of_pages, write_rules
+
+
+def beats(log: Log, topic: str, number: int) -> None:
+    """So many heartbeats on the first partition of a topic."""
+    log.append([Output(topic, 0, KEY, b"", {HEADER: "1"})] * number)
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveWorld]:
+    """A log with a live run, and another one, `mine`, that is done."""
+    log = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+    made.feed(features_of_pages(2, 3, made.epoch))
+    made.carry_on()
+    made.replay(ruleset=write_rules(tmp_path, 5), name="mine")
+    yield made
+    log.close()
+
+
+def lag(world: LiveWorld, limit: int = MAX_LAG) -> dict[str, int]:
+    """That of the run `mine`."""
+    return lag_by_group(world.log, Control(world.log), world.row("mine"), limit)
+
+
+def test_an_idle_night_leaves_nothing_behind(world: LiveWorld) -> None:
+    """Heartbeats of a night make no done run late: the lag is 0, and a cutover takes it with --max-lag 0."""
+    for topic in (HITS, FEATURES, SCORES):
+        beats(world.log, topic, 600)
+    assert lag(world) == {"judge.mine": 0, "tally.mine": 0}
+    moved = cut_over(world.log, Wanted("mine", "me", max_lag=0))
+    assert moved.cutover is not None and moved.cutover.lag == 0
+
+
+def test_records_between_heartbeats_are_counted(world: LiveWorld) -> None:
+    """Of each group what it has to deal with; a cutover that takes one record fewer is refused with these numbers."""
+    beats(world.log, FEATURES, 30)
+    world.feed(features_of_pages(2, 2, world.epoch, seed=2))  # 4 hits, 4 features, 3 heartbeats
+    beats(world.log, HITS, 30)
+    assert lag(world) == {"judge.mine": 4, "tally.mine": 4}
+    with pytest.raises(CutoverRefused, match=r"8 records behind \(judge.mine 4, tally.mine 4\)"):
+        cut_over(world.log, Wanted("mine", "me", max_lag=7))
+
+
+def test_reading_ends_where_a_cutover_is_refused_anyway(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind by more than a cutover takes, the rest counts by offsets: never fewer than there are, and not read."""
+    monkeypatch.setattr("farmwatch.runs.lag.MAX_LAG", 2)
+    world.feed(features_of_pages(2, 2, world.epoch, seed=2))
+    beats(world.log, HITS, 30)
+    beats(world.log, FEATURES, 30)
+    found = sum(lag(world, 2).values())
+    assert 8 < found <= 8 + 63
