@@ -24,13 +24,23 @@ from stream.topics import CONTROL
 _GROUP = "control"
 _WRITER = "writer"
 _READ = 1  # newest schema that this code reads
-_ALIAS_KEY, _WRITER_KEY = b"alias/live", b"writer"
+_ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
 _TOLD = (
     "another process began to change the runs of this log: nothing of this change was written; "
     "look at them, and try again"
 )
 _LOOK_S, _LOOK_EVERY_S = 2.0, 0.1  # who has fenced this writer writes its row soon after
-Row = TypeVar("Row", Run, Alias, Cutover)
+
+
+class Scorers(msgspec.Struct, frozen=True, kw_only=True):
+    """Which detectors SCORE runs, as it said when it was started last; under `score`."""
+
+    v: int = 1
+    detectors: list[str]  # identities
+    at: int = 0  # ms UTC
+
+
+Row = TypeVar("Row", Run, Alias, Cutover, Scorers)
 
 
 class Control:
@@ -45,6 +55,7 @@ class Control:
         self.rulesets: dict[str, str] = {}  # digest -> TOML text
         self.alias = Alias()
         self.cutovers: list[Cutover] = []
+        self.scorers: Scorers | None = None  # None = SCORE never said what it runs
         self.refresh()
 
     def refresh(self) -> bool:
@@ -82,6 +93,8 @@ class Control:
             self.rulesets[name] = value.decode()
         elif key == _ALIAS_KEY and value is not None:
             self.alias = _read(value, Alias)
+        elif key == _SCORERS_KEY and value is not None:
+            self.scorers = _read(value, Scorers)
         elif kind == "cutover" and value is not None:
             cutover = _read(value, Cutover)
             self.cutovers = [other for other in self.cutovers if other.number != cutover.number] + [cutover]
@@ -151,6 +164,11 @@ class ControlWriter:
             if time.monotonic() > give_up_at:
                 return False
             time.sleep(_LOOK_EVERY_S)
+
+
+def tell_scorers(log: Log, scorers: Scorers) -> None:
+    """Write down what SCORE runs. Nobody else writes this row, so nobody is fenced. Raises as `Log.append`."""
+    log.append([Output(CONTROL, 0, _SCORERS_KEY, msgspec.msgpack.encode(scorers))])
 
 
 @contextmanager

@@ -119,6 +119,7 @@ class ScoreRequest(Record, frozen=True, kw_only=True):
     text: str
     fetched_at: int = 0
     run: str = "live"
+    detector: str = ""  # identity that is wanted; "" = all that SCORE runs
 
 
 class Score(Record, frozen=True, kw_only=True):

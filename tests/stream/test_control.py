@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from stream.control import Control, exclusive
+from stream.control import Control, Scorers, exclusive, tell_scorers
 from stream.errors import Fenced, StreamError, UnknownTopic
 from stream.log import Kept, Log, Topic
 from stream.runs import Alias, Cutover, Run, State
@@ -241,3 +241,16 @@ def test_after_a_killed_writer_the_next_gets_in(kind: str, tmp_path: Path) -> No
     assert control.alias == Alias(run="after", before="before")
     patiently(lambda: log.members("control") == [], "the writer to leave")
     log.close()
+
+
+def test_what_score_runs_is_told_without_fencing_anybody(controlled: World) -> None:
+    """The row that was written last counts; who is about to change the runs writes his change all the same."""
+    control = Control(controlled.log)
+    assert control.scorers is None
+    with exclusive(controlled.log) as writer:
+        for identities in (["a/1"], ["a/1", "b/2"]):
+            tell_scorers(controlled.again(), Scorers(detectors=identities, at=7))
+        writer.put(RUN)
+    assert control.refresh()
+    assert control.scorers == Scorers(detectors=["a/1", "b/2"], at=7)
+    assert control.runs == {"tight": RUN}
