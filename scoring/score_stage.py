@@ -7,7 +7,9 @@ before TALLY has read it. Under one key then stand only records that say the sam
 
 Two batches are in flight: while the device works on one, the texts of the next are read and tokenised. A text is read
 once, in whichever batches it stands (`scoring.score_memory`); only canary pages are always read anew, for they measure
-the live path. Requests of replays are scored when no live one waits.
+the live path. Requests of replays are scored when no live one waits. They name the detector that is wanted: where
+SCORE does not run it, nobody would use what its own detectors say, so the text is not read and the request counts as
+`unanswered`. A replay that goes on finds its text without a score, and asks again.
 
 The detectors are loaded in a thread of their own, for large models take minutes, and this process must hold its
 partitions and answer meanwhile. /readyz turns to 200 when they have scored something. If they cannot be loaded, the
@@ -40,7 +42,7 @@ REMEMBERED_TEXTS = 20_000
 class Scored(NamedTuple):
     """What is known of a request's text. The batch's time stands with its first request, to be observed once."""
 
-    scores: Scores
+    scores: Scores  # none: another detector is wanted than those that there are
     read: bool  # for this request; False: it was known, or stood in the batch before
     batch_s: float | None
 
@@ -90,15 +92,20 @@ class ScoreStage(Stage):
         """Score the batch. Raises CannotScore, and what the detectors raise of a whole call."""
         panel = self._panel.result()
         requests = [record for record in records if isinstance(record, ScoreRequest)]
+        given = ("", *panel.identities)
+        wanted = [request for request in requests if request.detector in given]
         started = self._clock()
-        canaries = [request for request in requests if is_canary(request.site)]
+        canaries = [request for request in wanted if is_canary(request.site)]
         fresh = {id(request): scores for request, scores in zip(canaries, _read(panel, canaries), strict=True)}
-        texts = {request.text_digest: request.text for request in requests if id(request) not in fresh}
+        texts = {request.text_digest: request.text for request in wanted if id(request) not in fresh}
         found = self._memory.look(texts, panel.score)
         unread = set(found.read)
         batch_s = self._busy_s(started) if fresh or unread else None
         prepared = []
         for request in requests:
+            if request.detector not in given:
+                prepared.append(Scored((), read=False, batch_s=None))
+                continue
             digest = request.text_digest
             scores = fresh.get(id(request))
             prepared.append(Scored(scores or found.scores[digest], scores is not None or digest in unread, batch_s))
@@ -107,8 +114,11 @@ class ScoreStage(Stage):
         return prepared
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
-        """Emit a score per detector under (site, text digest, detector identity)."""
+        """Emit a score per detector under (site, text digest, detector identity), or none, see above."""
         panel = self._panel.result()
+        if not prepared.scores:
+            ctx.meter.count("stage_records", run=record.run, ruleset="", stage=self.name, result="unanswered")
+            return
         for said in prepared.scores:
             if isinstance(said, Exception):
                 raise said

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from scoring.detector import Detector, TextScore
@@ -353,6 +354,23 @@ def test_a_replay_counts_under_its_own_run() -> None:
     assert desk.value("stage_records_total", run="r7", **labels) == 1
     assert desk.value("stage_records_total", run="live", **labels) is None
     assert desk.value("page_score_count", run="r7", detector="fake/1") == 1
+
+
+def test_a_request_for_a_detector_that_is_not_there_is_left_unanswered() -> None:
+    """Its text is not read and has no score; it is counted. Who names a detector that is there gets all scores."""
+    desk = Desk(FakeDetector(), FakeDetector("x", "other/2"))
+    named = [
+        msgspec.structs.replace(request(number, f"d{number}", f"text {number}", run="mine"), detector=detector)
+        for number, detector in enumerate(["gone/3", "other/2", "", "gone/3"])
+    ]
+    desk.run(*named)
+    assert desk.keys == [f"a.example d{n}:{by}".encode() for n in (1, 2) for by in ("fake/1", "other/2")]
+    assert [detector.given for detector in desk.detectors] == [[["text 1", "text 2"]]] * 2
+    labels = {"run": "mine", "ruleset": "", "stage": "score"}
+    assert desk.value("stage_records_total", **labels, result="unanswered") == 2
+    assert desk.value("stage_records_total", **labels, result="scored") == 2
+    desk.run(named[0])
+    assert len(desk.keys) == 4
 
 
 def test_an_empty_batch_is_nothing() -> None:
