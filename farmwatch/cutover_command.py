@@ -53,8 +53,9 @@ def cutover(
     with opened(config) as log:
         if not (run or back):
             return _show(log, json)
-        from farmwatch.preflight import require_site_method
-        from farmwatch.runs.cutover import MAX_LAG, Wanted, cut_over
+        from farmwatch.runs.cutover import Wanted, cut_over
+        from farmwatch.runs.fitness import require_site_method
+        from farmwatch.runs.lag import MAX_LAG
         from farmwatch.runs.who import operator
 
         wanted = Wanted(

@@ -17,7 +17,7 @@ import structlog
 
 from farmwatch.canaries import read_canaries
 from farmwatch.config import Config
-from farmwatch.errors import ConfigError, FarmwatchError
+from farmwatch.errors import FarmwatchError
 from farmwatch.messages import counted, message, one_line
 from farmwatch.role_names import Role
 from farmwatch.roles import (
@@ -28,13 +28,13 @@ from farmwatch.roles import (
     open_configured,
     tally_identity,
 )
+from farmwatch.runs.fitness import require_live
 from farmwatch.runs.live import differences, live_or_begun
 from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.canary import is_canary
-from scoring.errors import BadThresholds, NoSiteTest
+from stream.control import Control
 from stream.errors import StreamError
 from stream.records import SiteState
-from stream.runs import Run
 
 if TYPE_CHECKING:
     from filters.ruleset import Ruleset
@@ -118,8 +118,7 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
             create_topics(log, config)
             if Role.JUDGE in roles or Role.TALLY in roles:
                 live = live_or_begun(log, config)
-                if Role.TALLY in roles:
-                    require_site_method(config, live.run)
+                require_live(Control(log), config, live, roles)
                 for difference in differences(live, config):
                     message(one_line(difference))
                 with suppress(StreamError):  # it is there to be told, and stops nothing
@@ -128,18 +127,6 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
         if not (error.retriable and config.log.url.startswith("kafka:")):
             raise
         _log.warning("broker_away", url=config.log.url, error=str(error)[:300])
-
-
-def require_site_method(config: Config, run: Run) -> None:
-    """Raises ConfigError where the site method of [tally] has no numbers for the detector of a run."""
-    try:
-        configured_site_method(config, run.detector)
-    except (BadThresholds, NoSiteTest) as error:
-        raise ConfigError(
-            one_line(
-                f"the run {run.name} rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
-            )
-        ) from error
 
 
 def _tell_other_rulesets(rows: Sequence[SiteState], in_force: Ruleset) -> None:

@@ -69,8 +69,8 @@ def replay(
     from farmwatch.messages import start_logging
     from farmwatch.runs.beginning import begin as begin_run
     from farmwatch.runs.beginning import complete
+    from farmwatch.runs.fitness import refuse_unfit
     from farmwatch.runs.planning import Asked, plan
-    from farmwatch.runs.stages import refuse_unfit
     from stream.control import Control
 
     config = common.load().config
@@ -80,7 +80,7 @@ def replay(
     with opened(config) as log:
         complete(log)
         planned = plan(log, Control(log), config, Asked(ruleset, detector, begin, end, name, why))
-        refuse_unfit(config, planned.run)
+        refuse_unfit(log, config, planned)
         run = begin_run(log, planned)
         _announce(planned, run, config)
         ending, signals = _carry_out(log, config, run, planned, full_speed, metrics_port)

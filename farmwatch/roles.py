@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from scoring.detector import Detector
     from scoring.site_method import SiteMethod
     from scoring.site_verdict import SprtParams
+    from stream.control import Control
+    from stream.runs import Run
 
 _log = structlog.get_logger()
 _PORT_MARGIN_S = 5.0  # beyond the drain of roles whose supervisor was killed: they hold their ports so long
@@ -128,6 +130,24 @@ def configured_site_method(config: Config, identity: str = "") -> SiteMethod:
     return site_method(config.tally, identity, site_test_of(config, identity))
 
 
+def site_method_of(config: Config, run: Run) -> SiteMethod:
+    """The site method that a run keeps; one that keeps none has the configured one for its detector.
+
+    Raises BadSiteNumbers where this farmwatch cannot read it, and as `configured_site_method`.
+    """
+    from scoring.kept_method import method_of_text
+
+    return method_of_text(run.site_method) if run.site_method else configured_site_method(config, run.detector)
+
+
+def site_method_to_keep(config: Config, identity: str) -> str:
+    """The configured site method for a detector as text, for a run to keep. Raises as `configured_site_method`."""
+    from scoring.kept_method import text_of_method
+    from scoring.method_choice import chosen_method
+
+    return text_of_method(chosen_method(config.tally, identity, site_test_of(config, identity)))
+
+
 def configured_warnings(config: Config) -> dict[str, str]:
     """Identity -> warning of the detectors of [score] that are on this machine, without loading a language model.
 
@@ -199,9 +219,9 @@ def build_stage(
     from scoring.tally_stage import TallyStage
 
     identity = live.run.detector or tally_identity(config)
-    test = site_test_of(config, identity)
+    method = site_method_of(config, live.run)
     canaries = canary_sender(config, names.sites, partial(canaries_sent_before, log, run))
-    return TallyStage(identity, config.tally, run, site_test=test, canaries=canaries, names=names)
+    return TallyStage(identity, config.tally, run, method=method, canaries=canaries, names=names)
 
 
 def run_role(
@@ -263,11 +283,15 @@ class _Process:
             stage = build_stage(role, self._config, metrics)
             self._begin(log, stage, stage.name).run(stop)
             return
+        from farmwatch.runs.fitness import require_live
         from farmwatch.runs.following import follow
         from farmwatch.runs.live import first_rules
 
+        def fit(control: Control, live: RunRules) -> None:
+            require_live(control, self._config, live, [role])
+
         live = first_rules(role, log, self._config)
-        follow(role, log, live, metrics, stop, partial(self._carry_on, log))
+        follow(role, log, live, metrics, stop, partial(self._carry_on, log), fit)
 
     def _carry_on(self, log: Log, live: RunRules, ended: threading.Event) -> None:
         """Work for a run until `ended`."""
@@ -295,7 +319,7 @@ class _Process:
 
     def _run_with_upkeep(self, loop: StageLoop, log: Log, live: RunRules, ended: threading.Event) -> None:
         upkeep_ended = threading.Event()
-        method = configured_site_method(self._config, live.run.detector)
+        method = site_method_of(self._config, live.run)
         upkeep = Upkeep(log, self._config, self._metrics, live, (method.name, method.digest))
         thread = threading.Thread(target=upkeep.run, args=(upkeep_ended,), name="upkeep", daemon=True)
         thread.start()

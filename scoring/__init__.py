@@ -43,8 +43,9 @@ if TYPE_CHECKING:
         UnsupportedModel,
     )
     from scoring.gaussian_test import GaussianParams
+    from scoring.kept_method import method_of_text, text_of_method
     from scoring.labelled_scores import LabelledScores, ScoredLabel, gather
-    from scoring.method_choice import site_method
+    from scoring.method_choice import chosen_method, site_method
     from scoring.pair_detector import PairDetector, load_pair_engine
     from scoring.pair_engine import PairEngine
     from scoring.pair_scores import PairReading
@@ -114,12 +115,19 @@ _HOMES = {
         "UnsupportedModel",
     ),
     "scoring.gaussian_test": ("GaussianParams",),
+    "scoring.kept_method": (
+        "method_of_text",
+        "text_of_method",
+    ),
     "scoring.labelled_scores": (
         "LabelledScores",
         "ScoredLabel",
         "gather",
     ),
-    "scoring.method_choice": ("site_method",),
+    "scoring.method_choice": (
+        "chosen_method",
+        "site_method",
+    ),
     "scoring.pair_detector": (
         "PairDetector",
         "load_pair_engine",
@@ -252,6 +260,7 @@ __all__ = [
     "by_source",
     "by_window",
     "calibrate",
+    "chosen_method",
     "detector_identities",
     "detector_names",
     "estimate",
@@ -262,6 +271,7 @@ __all__ = [
     "load_detectors",
     "load_pair_engine",
     "load_thresholds",
+    "method_of_text",
     "params_for",
     "published_for",
     "rates_by",
@@ -270,6 +280,7 @@ __all__ = [
     "site_method",
     "site_rate",
     "tally_scores",
+    "text_of_method",
     "train_sites",
     "truth_of",
 ]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from scoring.deciles import DecileTest, load_deciles
-from scoring.gaussian_test import GaussianTest, gaussian_params_for
+from scoring.deciles import load_deciles
+from scoring.gaussian_test import gaussian_params_for
+from scoring.kept_method import KeptDeciles, KeptGaussian, KeptMethod, KeptSprt, built
 from scoring.settings import TallySettings
 from scoring.site_method import SiteMethod
-from scoring.site_verdict import SiteTest, SprtParams, params_for
+from scoring.site_verdict import SprtParams, params_for
 
 
 def site_method(settings: TallySettings, detector: str, site_test: SprtParams | None = None) -> SiteMethod:
-    """The method of `settings` for page scores of the identity `detector`.
+    """The method of `settings` for page scores of the identity `detector`. Arguments and errors as `chosen_method`."""
+    return built(chosen_method(settings, detector, site_test))
+
+
+def chosen_method(settings: TallySettings, detector: str, site_test: SprtParams | None = None) -> KeptMethod:
+    """The same with its numbers, as a run keeps it.
 
     `site_test` is that of the detector's threshold set. The numbers of `sprt` are those of the settings, else of
     `site_test`, else the ones that belong to the detector; `gaussian` and `deciles` take those of the settings, else
@@ -19,7 +25,7 @@ def site_method(settings: TallySettings, detector: str, site_test: SprtParams | 
     """
     close_after_ms = round(settings.close_after_s * 1000)
     if settings.method == "deciles":
-        return DecileTest(load_deciles(detector, settings.deciles), close_after_ms)
+        return KeptDeciles(close_after_ms=close_after_ms, numbers=load_deciles(detector, settings.deciles))
     if settings.method == "gaussian":
-        return GaussianTest(settings.gaussian or gaussian_params_for(detector), close_after_ms)
-    return SiteTest(settings.sprt or site_test or params_for(detector), close_after_ms)
+        return KeptGaussian(close_after_ms=close_after_ms, numbers=settings.gaussian or gaussian_params_for(detector))
+    return KeptSprt(close_after_ms=close_after_ms, numbers=settings.sprt or site_test or params_for(detector))

@@ -18,8 +18,8 @@ from scoring.errors import FoldFailed
 from scoring.judged_page import JudgedPage
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
+from scoring.site_method import SiteMethod
 from scoring.site_tally import SiteTally, hit_key, stop_reason
-from scoring.site_verdict import SprtParams
 from stream import topics
 from stream.batch import concerns_one_record
 from stream.log import Headers
@@ -65,7 +65,7 @@ class TallyStage(Stage):
         detector: str,
         settings: TallySettings | None = None,
         run: str = LIVE,
-        site_test: SprtParams | None = None,
+        method: SiteMethod | None = None,
         canaries: Canaries | None = None,
         names: RunNames | None = None,
         decides: bool = True,
@@ -73,13 +73,13 @@ class TallyStage(Stage):
         """Tally scores of the identity `detector` (a whole identity, threshold tag included), and send canaries.
 
         Works as `run` between the topics of `names`, by default the run's own; one that `decides` not is a replay.
-        `site_test` is that of the detector's threshold set, if it has one. Raises as `site_method`: NoSiteTest,
+        `method` judges sites, by default that of `settings` for the detector. Raises as `site_method`: NoSiteTest,
         BadSiteNumbers.
         """
         self.run = run
         self._settings = settings or TallySettings()
         self._detector = detector
-        self._method = site_method(self._settings, detector, site_test)
+        self._method = method or site_method(self._settings, detector)
         self._canaries = canaries
         self._decides = decides
         names = names or names_of(run)

@@ -105,6 +105,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     began_effort: float = 0.0  # and what they had cost, for the time left
     gaps: list[Gap] = []  # known from when it was gone on with
     ended_at: int = 0
+    articles: int | None = None  # as its rows had them when it was done last, and of these without a score
+    unscored: int | None = None
+    site_method: str = ""  # by which sites are judged, with its numbers, as text; "" = as configured
+    error: str = ""  # by which the last process that was at work on it ended; "" = by none
 
     @property
     def follows(self) -> bool:

@@ -16,15 +16,14 @@ from dataclasses import dataclass
 import structlog
 
 from farmwatch.config import Config
-from farmwatch.errors import UsageError
 from farmwatch.runs.beginning import finish, measured, note_gap
 from farmwatch.runs.bounded import BoundedMember
+from farmwatch.runs.fitness import refuse_other_epoch
 from farmwatch.runs.named import names_of_live
 from farmwatch.runs.offsets import NO_STOPS, Stops, reached
 from farmwatch.runs.phases import MEASURE, Phase, Progress, phases_of, progress_of
 from farmwatch.runs.stages import loop_settings, stage_of
 from farmwatch.runs.yielding import Gate, LiveLag
-from filters.epoch import feature_epoch
 from filters.ruleset import Ruleset
 from stream.control import Control
 from stream.errors import StreamError
@@ -152,7 +151,7 @@ class Replay:
         if reached(self._log, phase.group, stops):
             return
         if phase.name == MEASURE:
-            self._refuse_other_epoch()
+            refuse_other_epoch(self._config, self._run)  # more may be to measure than when it was begun
         self._phase_ends = threading.Event()
         if self._ending is None:
             self._loops = [self._loop(phase, stops, self._phase_ends)]
@@ -213,14 +212,6 @@ class Replay:
             monotonic=self._monotonic,
         )
         return StageLoop(stage, member, metrics=self._metrics, settings=loop_settings(self._config))
-
-    def _refuse_other_epoch(self) -> None:
-        epoch = feature_epoch(self._config.measure)
-        if epoch != self._run.epoch:
-            raise UsageError(
-                f"the run {self._run.name} measures pages in the feature epoch {self._run.epoch}, this configuration is"
-                f" {epoch}: go on with the settings and versions that it began with, or begin another run"
-            )
 
     def _waited(self, wait_s: float) -> None:
         self._metrics.count("replay_yield_seconds", wait_s, run=self._run.name)

@@ -14,8 +14,8 @@ import structlog
 from farmwatch.errors import FarmwatchError
 from farmwatch.messages import one_line
 from farmwatch.role_names import Role
+from farmwatch.runs.fitness import LiveRunUnfit
 from farmwatch.runs.run_rules import RunRules, live_now
-from filters.errors import BadRuleset
 from stream.control import Control
 from stream.errors import StreamError
 from stream.log import Log
@@ -26,6 +26,7 @@ LOOK_S = 1.0  # between two looks at which run is live
 _log = structlog.get_logger()
 
 Work = Callable[[RunRules, threading.Event], None]  # carry on a run until the event is set
+Fit = Callable[[Control, RunRules], None]  # raises LiveRunUnfit where the role cannot carry it on
 
 
 def follow(
@@ -35,14 +36,17 @@ def follow(
     metrics: Metrics,
     stop: threading.Event,
     work: Work,
+    fit: Fit,
 ) -> None:
     """Carry on the run `live`, and then each run that is live, until `stop`.
 
-    Raises what `work` raises, and what the look at which run is live did not expect.
+    Raises what `fit` raises of the first one, what `work` raises, and what the look at which run is live did not
+    expect.
     """
+    fit(Control(log), live)
     while True:
         _show(live, metrics)
-        watch = _Watch(role, log, live, metrics, stop)
+        watch = _Watch(role, log, live, metrics, stop, fit)
         watch.start()
         try:
             work(live, watch.ended)
@@ -58,7 +62,7 @@ def follow(
 class _Watch:
     """Looks which run is live, in a thread of its own, and sets `ended` when the work at hand is to end."""
 
-    def __init__(self, role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event) -> None:
+    def __init__(self, role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event, fit: Fit) -> None:
         self.live = live
         self.next: RunRules | None = None  # the run to carry on instead
         self.ended = threading.Event()
@@ -67,6 +71,7 @@ class _Watch:
         self._log = log
         self._metrics = metrics
         self._stop = stop
+        self._fit = fit
         self._control: Control | None = None
         self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="alias", daemon=True)
@@ -97,10 +102,12 @@ class _Watch:
             found = live_now(self._control)
             if found is None or found.run.name == self.live.run.name:
                 return
-            if self._role is not Role.MEASURE:
-                _ = found.ruleset  # one that cannot be read must not end the work of the one that can
-        except (StreamError, FarmwatchError, BadRuleset) as error:
-            self._tell(error)
+            self._fit(self._control, found)  # one that cannot be carried on must not end the work of the one that can
+        except LiveRunUnfit as error:
+            self._tell("cannot_go_over", error)
+            return
+        except (StreamError, FarmwatchError) as error:
+            self._tell("cannot_see_which_run_is_live", error)
             return
         self._switch(found)
 
@@ -120,11 +127,11 @@ class _Watch:
         else:
             self.next = found
 
-    def _tell(self, error: Exception) -> None:
+    def _tell(self, event: str, error: Exception) -> None:
         trouble = one_line(f"{type(error).__name__}: {error}")[:300]
         if trouble != self._trouble:
             self._trouble = trouble
-            _log.error("cannot_see_which_run_is_live", goes_on_with=self.live.run.name, error=trouble)
+            _log.error(event, goes_on_with=self.live.run.name, error=trouble)
 
 
 def _show(live: RunRules, metrics: Metrics) -> None:

@@ -34,21 +34,28 @@ from stream.runs import LIVE, Run, State
 def live_or_begun(log: Log, config: Config, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:
     """The live run; where no live stage has ever begun, it is written as the configuration has it.
 
-    A process that cannot know the detector (its files are where SCORE runs) leaves it open, for one that can.
+    A process that cannot know the detector (its files are where SCORE runs) leaves it and the site method open, for
+    one that can.
     Raises BadRuleset, Fenced, LogUnavailable.
     """
     control = Control(log)
     live = control.live
-    detector = _configured_detector(config) if live is None or not live.detector else ""
-    if live is None or detector:
+    detector = live.detector if live is not None and live.detector else _configured_detector(config)
+    method = live.site_method if live is not None and live.site_method else _configured_method(config, detector)
+    if live is None or (live.detector, live.site_method) != (detector, method):
 
         def decide(control: Control) -> Change | None:
             now = control.live
             if now is None:
                 ruleset = roles.load_configured_ruleset(config)
-                run = _first(config, ruleset, detector, by or operator(), clock())
+                run = _first(config, ruleset, (detector, method), by or operator(), clock())
                 return Change(run, [(ruleset.digest, ruleset.source)])
-            return Change(msgspec.structs.replace(now, detector=detector)) if detector and not now.detector else None
+            filled = msgspec.structs.replace(
+                now,
+                detector=now.detector or detector,
+                site_method=now.site_method or (method if now.detector in ("", detector) else ""),
+            )
+            return Change(filled) if filled != now else None
 
         change(log, decide)
         control.refresh()
@@ -76,7 +83,8 @@ def in_force(log: Log, config: Config, run: str = "") -> RunRules:
     if live is not None:
         return live
     ruleset = roles.load_configured_ruleset(config)
-    return RunRules(_first(config, ruleset, _configured_detector(config), "", 0), ruleset.source)
+    detector = _configured_detector(config)
+    return RunRules(_first(config, ruleset, (detector, _configured_method(config, detector)), "", 0), ruleset.source)
 
 
 def differences(live: RunRules, config: Config) -> Iterator[str]:
@@ -133,7 +141,9 @@ def _how(live: RunRules, option: str) -> str:
     return f"`farmwatch replay {option} --name NEW`, `farmwatch compare {live.run.name} NEW`, `farmwatch cutover NEW`"
 
 
-def _first(config: Config, ruleset: Ruleset, detector: str, by: str, at: int) -> Run:
+def _first(config: Config, ruleset: Ruleset, judged_by: tuple[str, str], by: str, at: int) -> Run:
+    """The run that a log begins with; `judged_by` is the detector and the site method."""
+    detector, method = judged_by
     return Run(
         name=LIVE,
         ruleset=ruleset.name,
@@ -144,6 +154,7 @@ def _first(config: Config, ruleset: Ruleset, detector: str, by: str, at: int) ->
         created_at=at,
         created_by=by,
         why="the first start of a live stage",
+        site_method=method,
     )
 
 
@@ -151,6 +162,16 @@ def _configured_detector(config: Config) -> str:
     """Identity; "" where this machine does not have what it is made of."""
     try:
         return roles.tally_identity(config)
+    except (FarmwatchError, ScoringError):
+        return ""
+
+
+def _configured_method(config: Config, detector: str) -> str:
+    """The site method for a detector, as text; "" where there is none, or it is not known."""
+    if not detector:
+        return ""
+    try:
+        return roles.site_method_to_keep(config, detector)
     except (FarmwatchError, ScoringError):
         return ""
 

@@ -172,11 +172,12 @@ def _beginning(log: Log, control: Control, config: Config, asked: Asked, now_ms:
     epoch = feature_epoch(config.measure)
     source = choose_source(log, window, epoch, candidates(window, live), control.runs, control.alias.run)
     stop = {source.topic: source.stop, HITS: stops_of(log, HITS, window), SCORES: log.end(SCORES)}
+    detector = detector or roles.tally_identity(config)
     run = Run(
         name=name,
         ruleset=ruleset.name,
         digest=ruleset.digest,
-        detector=detector or roles.tally_identity(config),
+        detector=detector,
         epoch=epoch,
         features=features_of(name) if source.topic == PAGES else source.topic,
         remeasures=source.topic == PAGES,
@@ -188,6 +189,7 @@ def _beginning(log: Log, control: Control, config: Config, asked: Asked, now_ms:
         created_at=now_ms,
         created_by=operator(),
         why=asked.why,
+        site_method=roles.site_method_to_keep(config, detector),
     )
     return Plan(run, ruleset, is_new=True)
 

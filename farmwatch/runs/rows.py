@@ -1,4 +1,4 @@
-"""Rows of runs in `control`, changed by one at a time."""
+"""Rows of `control`, changed by one process at a time."""
 
 from __future__ import annotations
 
@@ -10,21 +10,29 @@ from typing import NamedTuple
 from stream.control import Control, exclusive
 from stream.errors import Fenced
 from stream.log import Log
-from stream.runs import Run
+from stream.runs import Alias, Cutover, Run
 
 _ATTEMPTS = 8
-_WAIT_S = 0.2
+_WAIT_S = 0.2  # for the one who won to write what it won; longer each time
 
 
 class Change(NamedTuple):
-    """What is to be written: a row, and rulesets (digest, text) that it needs."""
+    """What is to be written in one commit: a run's row, rulesets (digest, text) that it needs, a move of the alias."""
 
-    row: Run
+    row: Run | None = None
     rulesets: Sequence[tuple[str, str]] = ()
+    move: tuple[Alias, Cutover] | None = None
+
+    @property
+    def rows(self) -> list[Run | Alias | Cutover]:
+        """All rows."""
+        return [*([] if self.row is None else [self.row]), *(self.move or ())]
 
 
-def change(log: Log, decide: Callable[[Control], Change | None]) -> Run | None:
-    """Write what `decide` makes of `control` as it stands, alone; None: nothing. Returns the row.
+def change(
+    log: Log, decide: Callable[[Control], Change | None], sleep: Callable[[float], None] = time.sleep
+) -> Run | None:
+    """Write what `decide` makes of `control` as it stands, alone; None: nothing. Returns the run's row.
 
     `decide` may be called again, where another process changed `control` at the same time. Raises Fenced where others
     do so all the time, LogUnavailable, and what `decide` raises.
@@ -35,10 +43,10 @@ def change(log: Log, decide: Callable[[Control], Change | None]) -> Run | None:
                 decided = decide(Control(log))
                 if decided is None:
                     return None
-                writer.put(decided.row, rulesets=decided.rulesets)
+                writer.put(*decided.rows, rulesets=decided.rulesets)
                 return decided.row
         except Fenced:
             if attempt + 1 == _ATTEMPTS:
                 raise
-            time.sleep(random.uniform(0.5, 1.0) * _WAIT_S * (attempt + 1))  # noqa: S311  # spreads, hides nothing
+            sleep(random.uniform(0.5, 1.0) * _WAIT_S * (attempt + 1))  # noqa: S311  # spreads, hides nothing
     raise AssertionError("the last attempt returns or raises")

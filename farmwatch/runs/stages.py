@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from farmwatch.config import Config
+from farmwatch.roles import site_method_of
 from farmwatch.runs.phases import JUDGE, MEASURE, Phase
 from filters.ruleset import Ruleset
 from stream.log import Log
@@ -16,9 +16,6 @@ from stream.metrics import Metrics
 from stream.runs import Run
 from stream.stage import Stage
 from stream.topics import SCORES
-
-if TYPE_CHECKING:
-    from scoring.site_verdict import SprtParams
 
 _RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however much it holds
 _BATCH_BYTES = 24 * 1024 * 1024
@@ -41,25 +38,10 @@ def stage_of(phase: Phase, log: Log, config: Config, run: Run, ruleset: Ruleset,
     else:
         from scoring.tally_stage import TallyStage
 
-        site_test = site_test_of(config, run)
-        stage = TallyStage(run.detector, config.tally, run=run.name, site_test=site_test, names=names, decides=False)
+        method = site_method_of(config, run)
+        stage = TallyStage(run.detector, config.tally, run=run.name, method=method, names=names, decides=False)
     stage.max_records = _RECORDS
     return stage
-
-
-def site_test_of(config: Config, run: Run) -> SprtParams | None:
-    """The site test of the threshold set behind a run's detector, where it has one. Raises BadThresholds."""
-    from scoring.detector import threshold_set_of
-
-    chosen = threshold_set_of(config.score, run.detector)
-    return None if chosen is None else chosen.site_test
-
-
-def refuse_unfit(config: Config, run: Run) -> None:
-    """Raises NoSiteTest, BadSiteNumbers, BadThresholds where TALLY could not judge sites: before anything is begun."""
-    from scoring.method_choice import site_method
-
-    site_method(config.tally, run.detector, site_test_of(config, run))
 
 
 def score_keys(log: Log, partition: int) -> Iterator[bytes]:

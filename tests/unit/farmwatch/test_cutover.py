@@ -15,7 +15,7 @@ import pytest
 
 from farmwatch.errors import Exit, NotFound
 from farmwatch.roles import open_configured
-from farmwatch.runs import cutover as cutover_module
+from farmwatch.runs import rows
 from farmwatch.runs.cutover import CutoverRefused, OtherCutover, Wanted, cut_over
 from farmwatch.runs.named import names_to_read
 from filters.judge_stage import JudgeStage
@@ -245,7 +245,7 @@ def test_a_change_of_other_runs_at_the_same_time_is_waited_for(
 
     monkeypatch.setattr(ControlWriter, "put", late)
     assert cut_over(world.log, _to("r1"), sleep=lambda _: None).cutover is not None
-    monkeypatch.setattr(cutover_module, "exclusive", _always_fenced)
+    monkeypatch.setattr(rows, "exclusive", _always_fenced)
     with pytest.raises(OtherCutover, match="all the time"):
         cut_over(world.log, _to(""), sleep=lambda _: None)
 

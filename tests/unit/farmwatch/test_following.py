@@ -198,11 +198,11 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWo
         _goes_on_as(metrics, "live")
         with exclusive(world.log) as writer:
             writer.put(world.begin_broken("r2"), Alias(run="r2", number=1))
-        _patiently(lambda: any(s["event"] == "cannot_see_which_run_is_live" for s in said), "it says so")
+        _patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         world.features(5)
         _patiently(lambda: world.judged(first.names()).total() == 5, "it goes on")
         time.sleep(0.3)
-    assert sum(s["event"] == "cannot_see_which_run_is_live" for s in said) == 1
+    assert sum(s["event"] == "cannot_go_over" for s in said) == 1
 
 
 def test_an_unexpected_error_of_the_look_ends_the_role_with_it(

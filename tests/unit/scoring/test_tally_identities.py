@@ -10,6 +10,7 @@ import pytest
 
 from scoring.errors import NoSiteTest
 from scoring.gaussian_test import GaussianParams
+from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage
@@ -69,7 +70,7 @@ def test_the_threshold_sets_site_test_stands_behind_the_settings() -> None:
     used = []
     for ours, theirs in ((None, None), (None, bold), (shy, bold)):
         desk = Desk()
-        desk.stage = TallyStage(DETECTOR, TallySettings(sprt=ours), site_test=theirs)
+        desk.stage = TallyStage(DETECTOR, method=site_method(TallySettings(sprt=ours), DETECTOR, theirs))
         used.append(desk.feed(*records).row.pages_used)
     assert used == [6, 3, 15]
 
@@ -96,7 +97,7 @@ def test_a_detector_without_numbers_has_no_tally() -> None:
     name = "fast-detectgpt/a+b@0a1b2c3d/float32/512/mine-1"
     with pytest.raises(NoSiteTest):
         TallyStage(name)
-    TallyStage(name, site_test=SPRT)
+    TallyStage(name, method=site_method(TallySettings(), name, SPRT))
     TallyStage(name, TallySettings(sprt=SPRT))
     for method in ("gaussian", "deciles"):
         with pytest.raises(NoSiteTest):

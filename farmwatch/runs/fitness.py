@@ -1,0 +1,86 @@
+"""Whether this process can carry a run out, or the live one on: looked at before anything is begun."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from farmwatch.config import Config
+from farmwatch.errors import ConfigError, FarmwatchError, NotFound, UsageError
+from farmwatch.messages import one_line
+from farmwatch.role_names import Role
+from farmwatch.roles import site_method_of
+from farmwatch.runs.offsets import reached
+from farmwatch.runs.phases import MEASURE, phases_of
+from farmwatch.runs.planning import Plan, further
+from farmwatch.runs.run_rules import RunRules
+from filters.epoch import feature_epoch
+from filters.errors import BadRuleset
+from scoring.errors import BadSiteNumbers, BadThresholds, NoSiteTest
+from stream.control import Control
+from stream.log import Log
+from stream.runs import Run
+
+
+class LiveRunUnfit(FarmwatchError):
+    """This farmwatch cannot carry the live run on. The operator goes back, or does what the message says.
+
+    A role that meets it at its start ends with it; one that goes over to the run stays with the run that it has.
+    """
+
+
+def refuse_unfit(log: Log, config: Config, plan: Plan) -> None:
+    """Raises what would end the run later: what MEASURE has not, and TALLY cannot read.
+
+    That is UnknownExtractor, MissingExtractor, and as `require_site_method`, `refuse_other_epoch`.
+    """
+    run = plan.run if plan.is_new else further(log, plan.run, plan.further)
+    require_site_method(config, run)
+    if run.remeasures and (plan.is_new or _has_to_measure(log, run)):
+        from filters.extraction import extractor
+
+        extractor(config.measure.extractor)
+        refuse_other_epoch(config, run)
+
+
+def refuse_other_epoch(config: Config, run: Run) -> None:
+    """Raises UsageError where this configuration would measure in another feature epoch than the run began with."""
+    epoch = feature_epoch(config.measure)
+    if epoch != run.epoch:
+        raise UsageError(
+            f"the run {run.name} measures pages in the feature epoch {run.epoch}, this configuration is {epoch}: go on"
+            " with the settings and versions that it began with, or begin another run"
+        )
+
+
+def require_site_method(config: Config, run: Run) -> None:
+    """Raises ConfigError where TALLY has no site method for a run: its own cannot be read, or none is configured."""
+    try:
+        site_method_of(config, run)
+    except (BadSiteNumbers, BadThresholds, NoSiteTest) as error:
+        if run.site_method:
+            said = (
+                f"the run {run.name} keeps {error}: another version of farmwatch began it. Use that, or replay it anew"
+            )
+        else:
+            said = (
+                f"the run {run.name} rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
+            )
+        raise ConfigError(one_line(said)) from error
+
+
+def require_live(control: Control, config: Config, live: RunRules, roles: Collection[Role]) -> None:
+    """Raises LiveRunUnfit where one of the roles cannot carry the live run on; it names the way back."""
+    try:
+        if Role.JUDGE in roles or Role.TALLY in roles:
+            _ = live.ruleset
+        if Role.TALLY in roles:
+            require_site_method(config, live.run)
+    except (BadRuleset, NotFound, ConfigError) as error:
+        before = control.alias.before
+        back = f"; `farmwatch cutover --back` goes back to the run {before}" if before else ""
+        raise LiveRunUnfit(one_line(f"the live run {live.run.name} cannot be carried on: {error}{back}")) from error
+
+
+def _has_to_measure(log: Log, run: Run) -> bool:
+    measure = phases_of(run)[0]
+    return measure.name == MEASURE and (run.follows or not reached(log, measure.group, measure.stops(log, run)))
