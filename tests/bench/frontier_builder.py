@@ -24,6 +24,7 @@ PARTITIONS = 4
 SIZES = (1, 1, 1, 10, 10, 10, 40, 40, 40, 100, 400)  # URLs of a site, by turns; 59 on average
 _SITES_A_COMMIT = 400
 _HOUR_MS = 3_600_000
+_READ_BYTES = 1 << 20
 
 
 class Shelf(Protocol):
@@ -134,6 +135,19 @@ def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: C
         rows += sum(change.key != TOTALS_KEY for found in changes.values() for change in found)
         tell(made)
     return rows
+
+
+def hold_cached(folder: Path) -> None:
+    """Have the system write the files, and hold them in memory as far as it can.
+
+    What was just built is else written while claims are timed, and machines that lend their memory hold little of it.
+    """
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb", buffering=0) as file:
+                os.fsync(file.fileno())
+                while file.read(_READ_BYTES):
+                    pass
 
 
 def forget_cached(folder: Path) -> None:
