@@ -70,6 +70,7 @@ def cutover(
 def _tell(moved: Moved, as_json: bool) -> None:
     import msgspec
 
+    from farmwatch.runs.run_rules import method_name
     from farmwatch.spans import lasting
 
     done, run = moved.cutover, moved.run
@@ -80,9 +81,9 @@ def _tell(moved: Moved, as_json: bool) -> None:
     if done is None:
         message(f"run {run.name} is live already: nothing was changed")
         return
-    put(
-        one_line(f"live: {done.from_run} -> {done.to_run}, ruleset {run.ruleset} {run.digest}, detector {run.detector}")
-    )
+    method = f", site method {method_name(run.site_method)}" if run.site_method else ""
+    judged_by = f"ruleset {run.ruleset} {run.digest}, detector {run.detector}{method}"
+    put(one_line(f"live: {done.from_run} -> {done.to_run}, {judged_by}"))
     at_pace = f", about {lasting(moved.catch_up_s)} at the pace of its replay" if moved.catch_up_s is not None else ""
     behind = f"{counted(done.lag, 'record')} to catch up with{at_pace}" if done.lag else "nothing to catch up with"
     message(f"live stages go over within a second, and have {behind}; `farmwatch cutover --back` goes back")
@@ -92,11 +93,12 @@ def _tell_differences(config: Config) -> None:
     """What is configured otherwise than the run that is live now has it: the roles will say so at their next start."""
     from farmwatch.runs.live import differences, in_force
     from filters.errors import BadRuleset
+    from stream.control import Control
 
     with opened(config) as log:
-        live = in_force(log, config)
+        live, control = in_force(log, config), Control(log)
     try:
-        for difference in differences(live, config):
+        for difference in differences(live, config, control):
             message(one_line(f"the configuration has it otherwise, which changes nothing: {difference}"))
     except BadRuleset as error:
         message(one_line(f"judge.ruleset: {error}"))

@@ -301,11 +301,12 @@ def _live_run(config: Config) -> list[Finding]:
             return []
         require_broker(config)
         with closing(open_configured(config)) as log:
-            live = live_now(Control(log))
+            control = Control(log)
+            live = live_now(control)
         if live is None:
             return []
         run, ruleset = live.run, live.ruleset
-        others = [Finding("live run", State.WARN, one_line(said)) for said in differences(live, config)]
+        others = [Finding("live run", State.WARN, one_line(said)) for said in differences(live, config, control)]
         detector = f" and scores of {run.detector}" if run.detector else ""
         return others or [Finding("live run", State.OK, f"{run.name}: {ruleset.name} {ruleset.digest}{detector}")]
     return []

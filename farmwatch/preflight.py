@@ -118,8 +118,9 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
             create_topics(log, config)
             if Role.JUDGE in roles or Role.TALLY in roles:
                 live = live_or_begun(log, config)
-                require_live(Control(log), config, live, roles)
-                for difference in differences(live, config):
+                control = Control(log)
+                require_live(control, config, live, roles)
+                for difference in differences(live, config, control):
                     message(one_line(difference))
                 with suppress(StreamError):  # it is there to be told, and stops nothing
                     _tell_other_rulesets(read_sites(log), live.ruleset)

@@ -78,7 +78,7 @@ class CutoverWorld:
     def begin(self, name: str, ruleset: str = OTHER, **fields: Any) -> Run:
         """The row, the ruleset and the topics of a run."""
         rules = load_ruleset(ruleset)
-        run = Run(name=name, ruleset=rules.name, digest=rules.digest, detector=DETECTOR, epoch="e", **fields)
+        run = Run(name=name, ruleset=rules.name, digest=rules.digest, detector=DETECTOR, **{"epoch": "e", **fields})
         names = run.names()
         self.log.create(
             [

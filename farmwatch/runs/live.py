@@ -16,9 +16,9 @@ from farmwatch.canary_rounds import sent_last
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.role_names import Role
-from farmwatch.runs.named import FIRST, ever_live, run_meant
+from farmwatch.runs.named import FIRST, ever_live, run_meant, spoken
 from farmwatch.runs.rows import Change, change
-from farmwatch.runs.run_rules import RunRules, live_now, rules_of
+from farmwatch.runs.run_rules import RunRules, live_now, method_name, rules_of
 from farmwatch.runs.who import operator
 from filters.epoch import feature_epoch
 from filters.ruleset import Ruleset
@@ -87,38 +87,43 @@ def in_force(log: Log, config: Config, run: str = "") -> RunRules:
     return RunRules(_first(config, ruleset, (detector, _configured_method(config, detector)), "", 0), ruleset.source)
 
 
-def differences(live: RunRules, config: Config) -> Iterator[str]:
+def differences(live: RunRules, config: Config, control: Control | None = None) -> Iterator[str]:
     """What is configured otherwise than the live run has it, and so is not in force: a sentence each, with what to do.
 
-    Raises BadRuleset where a ruleset does not load.
+    That names a run of `control` which is what is configured, where there is one. Raises BadRuleset where a ruleset
+    does not load.
     """
     run, ruleset, configured = live.run, live.ruleset, roles.load_configured_ruleset(config)
-    anew = f"--ruleset {config.judge.ruleset}"
+    detector = _configured_detector(config) or run.detector
+    epoch = feature_epoch(config.measure)
+    method = _configured_method(config, detector)
+    asked = msgspec.structs.replace(run, digest=configured.digest, detector=detector, epoch=epoch, site_method=method)
+    how = _how(asked, run, config, control)
     if ruleset.digest != run.digest:
         yield (
             f"the live run {run.name} began with the ruleset {run.ruleset} {run.digest}; this version of farmwatch"
-            f" reads it as {ruleset.digest}, and judges by that from now on. To judge all by one: {_how(live, anew)}"
+            f" reads it as {ruleset.digest}, and judges by that from now on. To judge all by one: {how}"
         )
     if configured.digest not in (run.digest, ruleset.digest):
         yield (
             f"judge.ruleset is {configured.name} {configured.digest}, and the live run {run.name} goes on with"
-            f" {ruleset.name} {ruleset.digest}. To change over: {_how(live, anew)}"
+            f" {ruleset.name} {ruleset.digest}. To change over: {how}"
         )
-    detector = _configured_detector(config)
-    if run.detector and detector and detector != run.detector:
+    if detector != run.detector and run.detector:
         if run.detector in _scored(config):
             goes_on = f"goes on with {run.detector}"
         else:
             goes_on = f"has {run.detector}, which SCORE as configured no longer gives: new articles stay unscored in it"
+        yield f"tally.detector is {detector}, and the live run {run.name} {goes_on}. To change over: {how}"
+    elif method and run.site_method and method != run.site_method:
         yield (
-            f"tally.detector is {detector}, and the live run {run.name} {goes_on}. To change over:"
-            f" {_how(live, f'--detector {detector}')}"
+            f"[tally] gives the site method {method_name(method)}, and the live run {run.name} goes on with"
+            f" {method_name(run.site_method)}. To change over: {how}"
         )
-    epoch = feature_epoch(config.measure)
     if epoch != run.epoch:
         yield (
             f"[measure] gives features of the epoch {epoch}, and the live run {run.name} began with {run.epoch}: pages"
-            f" are compared with those of the same epoch only. To measure all by one: {_how(live, anew)}"
+            f" are compared with those of the same epoch only. To measure all by one: {how}"
         )
 
 
@@ -137,8 +142,30 @@ def canaries_sent_before(log: Log, run: str, partition: int) -> int:
     return last
 
 
-def _how(live: RunRules, option: str) -> str:
-    return f"`farmwatch replay {option} --name NEW`, `farmwatch compare {live.run.name} NEW`, `farmwatch cutover NEW`"
+def _how(asked: Run, run: Run, config: Config, control: Control | None) -> str:
+    """The commands after which what is asked for is live in place of `run`."""
+    if control is not None and (ready := _ready(asked, control)):
+        if ready == control.alias.before:
+            return f"the run {ready}, which was live before, has it so: `farmwatch cutover --back`"
+        name = spoken(control, ready)
+        return f"the run {name} has it so already: `farmwatch compare live {name}`, `farmwatch cutover {name}`"
+    options = f" --detector {asked.detector}" if asked.detector != run.detector else ""
+    if asked.digest != run.digest or not options:
+        options = f" --ruleset {config.judge.ruleset}{options}"
+    return f"`farmwatch replay{options} --name NEW`, `farmwatch compare live NEW`, `farmwatch cutover NEW`"
+
+
+def _ready(asked: Run, control: Control) -> str:
+    """The newest run that is done, or was live, and is what is asked for; "" = none."""
+    fit = [
+        run
+        for run in control.runs.values()
+        if (run.digest, run.detector, run.epoch) == (asked.digest, asked.detector, asked.epoch)
+        and (run.site_method == asked.site_method or not (run.site_method and asked.site_method))
+        and (run.state == State.DONE or (run.state == State.RUNNING and run.name in ever_live(control)))
+        and run.name != control.alias.run
+    ]
+    return max(fit, key=lambda run: run.created_at).name if fit else ""
 
 
 def _first(config: Config, ruleset: Ruleset, judged_by: tuple[str, str], by: str, at: int) -> Run:

@@ -24,13 +24,20 @@ def name_meant(control: Control, name: str) -> str:
     """The name of the run that a command line means; any other text as it is.
 
     `live` is the run that the alias names, `before` the one that was live before it, and `run/NAME` always the run of
-    that name.
+    that name. Raises NotFound for `before` where there was no cutover.
     """
     if name == LIVE:
         return control.alias.run
-    if name == BEFORE and control.alias.before:
+    if name == BEFORE:
+        if not control.alias.before:
+            raise NotFound(f"{BEFORE}: no run was live before {control.alias.run}, since there was no cutover yet")
         return control.alias.before
     return name.removeprefix(EXACTLY)
+
+
+def spoken(control: Control, name: str) -> str:
+    """How a command line names this run, see `name_meant`."""
+    return name if name_meant(control, name) == name else EXACTLY + name
 
 
 def run_named(control: Control, name: str) -> Run:

@@ -37,6 +37,20 @@ def rules_of(control: Control, run: Run) -> RunRules:
     return RunRules(run, control.ruleset_text(run))
 
 
+def method_name(text: str) -> str:
+    """Name and digest of a site method that a run keeps as text; "" for none."""
+    from scoring.errors import BadSiteNumbers
+    from scoring.kept_method import method_of_text
+
+    if not text:
+        return ""
+    try:
+        method = method_of_text(text)
+    except BadSiteNumbers:
+        return "that another version of farmwatch wrote"
+    return f"{method.name} {method.digest}"
+
+
 def live_now(control: Control) -> RunRules | None:
     """The live run; None while no live stage has ever begun."""
     return None if control.live is None else rules_of(control, control.live)

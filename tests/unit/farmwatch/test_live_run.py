@@ -11,20 +11,21 @@ import msgspec
 import pytest
 
 from farmwatch.canaries import canary_sender
+from farmwatch.config import load
 from farmwatch.errors import Exit
-from farmwatch.roles import configured_site_method, create_topics, open_configured
+from farmwatch.roles import configured_site_method, create_topics, open_configured, site_method_of, site_method_to_keep
 from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.live import canaries_sent_before, differences, in_force, live_or_begun
 from farmwatch.runs.named import names_to_read
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import read_sites
 from filters.ruleset import load_ruleset
-from scoring.errors import BadThresholds
+from scoring.errors import BadThresholds, NoSiteTest
 from scoring.tally_stage import TallyStage
 from stream.control import exclusive
 from stream.log import Output, partition_of
 from stream.records import Page, SiteState, decode, encode
-from stream.runs import LIVE, Alias, names_of
+from stream.runs import LIVE, Alias, State, names_of
 from stream.topics import PAGES
 from tests.cutover_world import DETECTOR, CutoverWorld, config_of, cutover_world
 from tests.front_door import PARTITIONS, Runner
@@ -88,6 +89,7 @@ def test_who_does_not_know_the_detector_leaves_it_to_who_does(
         ),
         (("tally.detector=lite-ngram",), ["and the live run live has some-detector/1/x, which SCORE as configured no"]),
         (("measure.chunk_mode=block",), ["[measure] gives features of the epoch"]),
+        (("tally.sprt={p0=0.2, p1=0.6}",), ["[tally] gives the site method sprt "]),
     ],
 )
 def test_what_is_configured_otherwise_is_told(world: CutoverWorld, flags: tuple[str, ...], said: list[str]) -> None:
@@ -99,6 +101,39 @@ def test_what_is_configured_otherwise_is_told(world: CutoverWorld, flags: tuple[
         assert start in sentence
         for command in ("`farmwatch replay --", "`farmwatch compare live NEW`", "`farmwatch cutover NEW`"):
             assert command in sentence
+
+
+def test_all_that_is_configured_otherwise_is_one_replay(world: CutoverWorld) -> None:
+    """Ruleset and detector are other ones: each sentence has the one replay that brings both in."""
+    live = live_or_begun(world.log, world.config)
+    both = config_of(world.config.log.url, "judge.ruleset=notes", "tally.detector=other/1/x")
+    found = list(differences(live, both))
+    assert len(found) == 2
+    assert all("`farmwatch replay --ruleset notes --detector other/1/x --name NEW`" in said for said in found)
+
+
+def test_a_run_that_is_what_is_configured_is_named(world: CutoverWorld) -> None:
+    """One of that ruleset, detector, epoch and site method that is done needs no other replay.
+
+    Not one that is under way, nor one of other numbers of the site test; the one that was live is gone back to.
+    """
+    live = live_or_begun(world.log, world.config)
+    config = config_of(world.config.log.url, "judge.ruleset=notes")
+    anew = "`farmwatch replay --ruleset notes --name NEW`"
+    method = site_method_to_keep(config, DETECTOR)
+
+    def remedy() -> str:
+        (said,) = differences(live, config, world.control())
+        return said.partition("To change over: ")[2]
+
+    world.begin("odd", epoch=live.run.epoch, state=State.DONE, site_method=method.replace("0.6", "0.7"))
+    world.begin("under-way", epoch=live.run.epoch, site_method=method)
+    assert remedy().startswith(anew)
+    world.replay(world.begin("ready", epoch=live.run.epoch, site_method=method))
+    assert remedy() == "the run ready has it so already: `farmwatch compare live ready`, `farmwatch cutover ready`"
+    cut_over(world.log, Wanted("ready", "me"))
+    cut_over(world.log, Wanted("", "me"))
+    assert remedy() == "the run ready, which was live before, has it so: `farmwatch cutover --back`"
 
 
 def test_a_detector_that_score_still_gives_goes_on(world: CutoverWorld) -> None:
@@ -116,6 +151,33 @@ def test_a_detector_whose_thresholds_are_gone_takes_numbers_from_the_settings(wo
     assert configured_site_method(config, "binoculars/a+b@2/bf16/512/none").name == "sprt"
     with pytest.raises(BadThresholds):
         configured_site_method(config_of(world.config.log.url, *settings[:2], f"tally.detector={_ODD}"))
+
+
+def test_the_live_run_keeps_its_site_method(world: CutoverWorld) -> None:
+    """What [tally] says later changes nothing of it, and a detector that has no numbers any more does not either."""
+    live = live_or_begun(world.log, world.config)
+    later = config_of(world.config.log.url, "tally.sprt={p0=0.3, p1=0.6}", "tally.close_after_s=60")
+    begun = configured_site_method(world.config, DETECTOR)
+    assert live_or_begun(world.log, later).run.site_method == live.run.site_method
+    assert site_method_of(later, live.run).digest == begun.digest != configured_site_method(later, DETECTOR).digest
+    gone = load(None, [f"log.url={world.config.log.url}", "tally.method=gaussian"], {}).config
+    assert site_method_of(gone, live.run).digest == begun.digest
+    with pytest.raises(NoSiteTest):
+        site_method_of(gone, msgspec.structs.replace(live.run, site_method=""))
+
+
+def test_a_live_run_that_cannot_be_carried_on_names_the_way_back(world: CutoverWorld, farmwatch: Runner) -> None:
+    """Its site method is of a newer farmwatch: `up` and the role say so at once, with `cutover --back`."""
+    world.begin_live()
+    world.replay(world.begin("r1", site_method='{"method":"sprt","of":"later"}'))
+    with exclusive(world.log) as writer:
+        writer.put(Alias(run="r1", before="live", number=1))
+    flags = (*("--log", world.config.log.url), *("--set", f"tally.detector={DETECTOR}"), "--set", "metrics.port=0")
+    for arguments in (["--role", "judge,tally"], ["--role", "tally", "--in-process"]):
+        ran = farmwatch("up", *arguments, *flags)
+        assert ran.code == Exit.UNAVAILABLE
+        assert "the live run r1 cannot be carried on: the run r1 keeps a site method that" in ran.err
+        assert "`farmwatch cutover --back` goes back to the run live" in ran.err
 
 
 def test_another_version_of_the_rules_code_is_told(world: CutoverWorld) -> None:
