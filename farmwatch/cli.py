@@ -101,7 +101,7 @@ _runs = App(name="runs", help="The runs of the log: which there are, how far, wh
 _runs.default(runs_command.list_runs)
 _add(_runs, runs_command.show_run, name="show")
 _add(_runs, runs_command.cancel_run, name="cancel")
-_add(_runs, runs_command.remove_run, name="rm")
+_add(_runs, runs_command.remove_runs, name="rm")
 app.command(_runs)
 
 _add(app, checking.doctor, group=_CHECKING)

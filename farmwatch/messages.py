@@ -43,6 +43,7 @@ def put_table(
     *,
     less: Sequence[str] = (),
     same: Sequence[str] = (),
+    spare: Sequence[str] = (),
     styles: Sequence[str] = (),
     below: int = 0,
 ) -> None:
@@ -61,7 +62,7 @@ def put_table(
     from farmwatch.tables import fit
 
     console = _console()
-    fitted = fit(console, headings, cells, title=title, less=less, same=same, styles=styles, below=below)
+    fitted = fit(console, headings, cells, title=title, less=less, same=same, spare=spare, styles=styles, below=below)
     console.print(fitted.table)
     for note in fitted.notes:
         put_wrapped(note)

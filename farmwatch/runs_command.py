@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit
-from farmwatch.messages import counted, message, one_line, put, put_json, put_table
+from farmwatch.errors import Exit, NotFound
+from farmwatch.messages import counted, message, one_line, put, put_json, put_table, put_wrapped
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
     from farmwatch.runs.overview import RunState
+    from farmwatch.runs.removal import Freed
+    from stream.control import Control
+    from stream.runs import Run
 
 Name = Annotated[str, Parameter(help="Name of the run.")]
 _DETECTOR_SHOWN = 28  # characters
@@ -21,7 +26,8 @@ _DETECTOR_SHOWN = 28  # characters
 def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """The runs of the log: what each judges by, how far it is, what it came to, and which one is live.
 
-    JSON: one object a line.
+    Articles, and those without a score, are of the time when a run was done; `runs show` counts them now. JSON: one
+    object a line.
     """
     from farmwatch.runs.overview import run_states
     from stream.control import Control
@@ -33,58 +39,87 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         for state in states:
             put_json(_fields(state))
         return Exit.OK
+    headings = ("run", "state", "ruleset", "detector", "source", "window", "phase")
+    numbers = ("done", "rate", "left", "lag", "articles", "unscored")
     put_table(
-        (
-            *("run", "live", "ruleset", "detector", "source", "window", "state", "phase"),
-            *("done", "rate", "left", "lag", "articles", "unscored"),
-        ),
+        (*headings, *numbers),
         (_row(state) for state in states),
         less=("source", "rate", "window", "articles", "phase"),
         same=("detector", "source", "window"),
+        spare=("phase", "done", "rate", "left", "articles", "unscored"),
+        below=len(headings) + len(numbers) - 2,
     )
     for state in states:
         if state.resume:
-            message(f"{state.run.name} broke off: resume with `{state.resume}`")
+            message(f"{state.run.name} is stopped: `{state.resume}` goes on with it")
     if not states:
         message("no run yet: `farmwatch up` begins the live one, `farmwatch replay` another")
     return Exit.OK
 
 
-def show_run(run: Name, /, *, json: AsJson = False, common: Common = DEFAULTS) -> int:
+def show_run(
+    run: Name,
+    /,
+    *,
+    ruleset: Annotated[
+        bool, Parameter(negative="", help="Only the text of its ruleset, as it was read from its file.")
+    ] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
     """One run in full: what was asked for, by whom and why, how far it is, and what it came to."""
     from farmwatch.runs.named import run_meant
     from farmwatch.runs.overview import run_state
     from farmwatch.runs.summary import lines_of, summary_of
-    from farmwatch.spans import moment
     from stream.control import Control
 
     config = common.load().config
     with opened(config) as log:
         control = Control(log)
         row = run_meant(control, run)
+        if ruleset:
+            return _show_ruleset(control, row, json)
         state = run_state(log, control, row, _now_ms())
         summary = summary_of(log, control, config, row, _now_ms())
     if json:
-        put_json(_fields(state))
+        counts = ("sites", "pages", "articles", "unscored", "lost", "verdicts")
+        put_json(_fields(state) | {count: getattr(summary, count) for count in counts})
         return Exit.OK
-    facts: list[tuple[str, Any]] = [
-        ("state", f"{state.state}{f'; resume with `{state.resume}`' if state.resume else ''}"),
-        ("ruleset", f"{row.ruleset} {row.digest}"),
-        ("detector", row.detector),
-        ("feature epoch", row.epoch),
-        ("source", f"{row.source}{f': {row.why_source}' if row.why_source else ''}"),
-        ("window", _window(state)),
-        ("created", f"{moment(row.created_at)} by {row.created_by or '-'}{f': {row.why}' if row.why else ''}"),
-        ("ended", moment(row.ended_at) if row.ended_at else "-"),
-        ("at work", ", ".join(state.members) or "nobody"),
-        ("lag", f"{counted(state.lag, 'record')} behind the live topics"),
-        *((f"phase {step.phase}", f"{step.done} of {step.total}") for step in state.progress.advances),
-    ]
-    for name, value in facts:
-        put(one_line(f"{name}: {value}"))
+    for name, value in _facts(state):
+        put_wrapped(one_line(f"{name}: {value}"), "  ")
     for line in lines_of(summary):
-        put(line)
+        put_wrapped(line, "    ")
     return Exit.OK
+
+
+def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
+    text = control.ruleset_text(run)
+    if not text:
+        raise NotFound(f"the text of the ruleset {run.ruleset} {run.digest} is not in this log")
+    if as_json:
+        put_json({"run": run.name, "ruleset": run.ruleset, "digest": run.digest, "text": text})
+    else:
+        sys.stdout.write(text)
+    return Exit.OK
+
+
+def _facts(state: RunState) -> Iterator[tuple[str, str]]:
+    from farmwatch.spans import moment
+
+    run = state.run
+    yield "state", f"{state.state}{f'; `{state.resume}` goes on with it' if state.resume else ''}"
+    yield "ruleset", f"{run.ruleset} {run.digest}"
+    yield "detector", run.detector
+    yield "feature epoch", run.epoch
+    yield "source", f"{run.source}{f', because {run.why_source}' if run.why_source else ''}"
+    yield "window", _window(state)
+    yield "created", f"{moment(run.created_at)} by {run.created_by or '-'}{f': {run.why}' if run.why else ''}"
+    yield "ended", moment(run.ended_at) if run.ended_at else "-"
+    yield "at work", ", ".join(state.members) or "nobody"
+    for step in () if run.follows else state.progress.advances:
+        yield f"phase {step.phase}", f"{step.done} of {step.total}"
+    behind = ", ".join(f"{group} {records}" for group, records in state.lags.items() if records)
+    yield "lag", f"{counted(state.lag, 'record')} behind the live topics{f' ({behind})' if behind else ''}"
 
 
 def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
@@ -100,8 +135,8 @@ def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
     return Exit.OK
 
 
-def remove_run(
-    run: Name,
+def remove_runs(
+    runs: Annotated[list[str], Parameter(help="Names of the runs.", negative="")],
     /,
     *,
     force: Annotated[
@@ -111,44 +146,43 @@ def remove_run(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Remove a run with its topics, groups and state, and say what that frees.
+    """Remove runs with their topics, groups and state, and say what each frees.
 
-    Refused for the run that is live, while somebody is at work on the run, and while another run judges its features.
+    Refused, before anything is removed, for the run that is live, while somebody is at work on one of them, and while
+    another run that stays judges the features of one. JSON: one object a line, for each run.
     """
     from farmwatch.runs.named import name_meant, run_named
     from farmwatch.runs.removal import RunNeeded, remove, what_it_frees, why_not
-    from farmwatch.spans import size
     from stream.control import Control
 
     config = common.load().config
     with opened(config) as log:
         control = Control(log)
-        name = name_meant(control, run)
-        row = control.runs.get(name) or run_named(control, name)  # also one whose removal broke off
-        reason = why_not(log, control, row, force=force)
-        if reason:
-            raise RunNeeded(reason)
-        freed = what_it_frees(log, row)
-        if not dry_run:
-            remove(log, name, force=force)
-    if json:
-        put_json(
-            {
-                "run": name,
-                "removed": not dry_run,
-                "topics": freed.topics,
-                "records": freed.records,
-                "bytes": freed.bytes,
-            }
-        )
-        return Exit.OK
-    put(
-        f"{'would free' if dry_run else 'freed'}: {counted(len(freed.topics), 'topic')},"
-        f" {counted(freed.records, 'record')}, {size(freed.bytes)}"
-    )
+        names = dict.fromkeys(name_meant(control, run) for run in runs)
+        rows = [control.runs.get(name) or run_named(control, name) for name in names]  # also half removed ones
+        rows.sort(key=lambda row: row.remeasures)  # who judges the features of another one goes first
+        reasons = [why_not(log, control, row, force=force, leaving=names) for row in rows]
+        if any(reasons):
+            raise RunNeeded("; ".join(filter(None, reasons)))
+        for row in rows:
+            freed = what_it_frees(log, row)
+            if not dry_run:
+                remove(log, row.name, force=force)
+            _tell_freed(row.name, freed, removed=not dry_run, as_json=json)
+    return Exit.OK
+
+
+def _tell_freed(name: str, freed: Freed, *, removed: bool, as_json: bool) -> None:
+    from farmwatch.spans import size
+
+    if as_json:
+        told = {"topics": freed.topics, "records": freed.records, "bytes": freed.bytes}
+        put_json({"run": name, "removed": removed, **told})
+        return
+    held = f"{counted(len(freed.topics), 'topic')}, {counted(freed.records, 'record')}, {size(freed.bytes)}"
+    put_wrapped(f"{name}: {'freed' if removed else 'would free'} {held}", "  ")
     for topic in freed.topics:
         put(f"  {topic}")
-    return Exit.OK
 
 
 def _row(state: RunState) -> tuple[Any, ...]:
@@ -158,19 +192,18 @@ def _row(state: RunState) -> tuple[Any, ...]:
     run = state.run
     return (
         run.name,
-        "live" if state.is_live else "",
+        state.state,
         short_ruleset(run.ruleset, run.digest),
         run.detector if len(run.detector) <= _DETECTOR_SHOWN else f"{run.detector[: _DETECTOR_SHOWN - 1]}…",
         run.source,
         _window(state),
-        state.state,
         "" if state.is_live else state.progress.phase,
-        "" if run.follows else f"{state.progress.share:.0%}",
+        "" if state.is_live else "follows" if run.follows else f"{state.progress.share:.0%}",
         "" if state.rate is None else f"{state.rate:.0f}/s",
         "" if state.eta_s is None else lasting(state.eta_s),
         state.lag,
-        state.counts.articles,
-        state.counts.unscored,
+        "" if run.articles is None else run.articles,
+        "" if run.unscored is None else run.unscored,
     )
 
 
@@ -199,11 +232,10 @@ def _fields(state: RunState) -> dict[str, Any]:
         "rate": state.rate,
         "eta_s": state.eta_s,
         "lag": state.lag,
+        "lags": dict(state.lags),
         "members": list(state.members),
-        "sites": state.counts.sites,
-        "pages": state.counts.pages,
-        "articles": state.counts.articles,
-        "unscored": state.counts.unscored,
+        "articles": run.articles,
+        "unscored": run.unscored,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from farmwatch.runs.named import names_to_read
 from stream import records
-from stream.log import Log
+from stream.log import At, Log
 from stream.records import SiteState
 from stream.topics import SITES
 
@@ -27,14 +27,15 @@ class SiteTable:
 
     def refresh(self) -> None:
         """Read up to the end of the topic. Raises UnknownTopic, LogUnavailable, SchemaTooNew."""
-        for partition, start in enumerate(self._log.beginning(self._topic)):
-            for message in self._log.read(self._topic, partition, max(start, self._next.get(partition, 0))):
-                self._next[partition] = message.offset + 1
-                if message.value is None:
-                    self._rows.pop(message.key.decode(), None)
-                elif message.value:
-                    row = records.decode(SiteState, message.value)
-                    self._rows[row.site] = row
+        spans = enumerate(zip(self._log.beginning(self._topic), self._log.end(self._topic), strict=True))
+        unread = {At(self._topic, place): (max(first, self._next.get(place, 0)), end) for place, (first, end) in spans}
+        for message in self._log.read_all({at: (start, end) for at, (start, end) in unread.items() if start < end}):
+            self._next[message.partition] = message.offset + 1
+            if message.value is None:
+                self._rows.pop(message.key.decode(), None)
+            elif message.value:
+                row = records.decode(SiteState, message.value)
+                self._rows[row.site] = row
 
     def rows(self) -> list[SiteState]:
         """All rows, by name of the site."""

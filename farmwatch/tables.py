@@ -39,22 +39,27 @@ def fit(
     title: str = "",
     less: Sequence[str] = (),
     same: Sequence[str] = (),
+    spare: Sequence[str] = (),
     styles: Sequence[str] = (),
     below: int = 0,
 ) -> Fitted:
     """A table for the width of `console`.
 
-    Columns of `same` stand under the table when all rows agree. Columns of `less` are left out, the first one first,
-    until the rest fits, and the note says which. What is too wide then is broken: every character is shown; the last
-    `below` columns, long ones, go to lines of their own under each row then. `styles` are one a row.
+    Columns of `spare` are left out where all their cells are empty; those of `same` stand under the table when all rows
+    agree. Columns of `less` are left out, the first one first, until the rest fits, and the note says which. What is
+    too wide then is broken: every character is shown; the last `below` columns go to lines of their own under each row
+    then, none of them left out but for empty cells. `styles` are one a row.
     """
-    columns = list(range(len(headings)))
+    columns = [
+        place for place, heading in enumerate(headings) if heading not in spare or any(row[place] for row in rows)
+    ]
     notes = []
     for column in [place for place in columns if headings[place] in same]:
         values = {row[column] for row in rows}
         if len(values) == 1:
             columns.remove(column)
             notes.append(f"{headings[column]}: {values.pop() or '-'}")
+    whole, told = list(columns), list(notes)
     left_out: list[str] = []
     for heading in less:
         column = headings.index(heading)
@@ -70,7 +75,9 @@ def fit(
     if excess <= 0:
         return Fitted(table, notes)
     if below:
-        return Fitted(_stacked(console.width, headings, rows, columns, below, title, styles), notes)
+        under = [place for place in whole if place >= len(headings) - below]
+        beside = [place for place in whole if place not in under]
+        return Fitted(_stacked(console.width, headings, rows, beside, under, title, styles), told)
     chosen = [(headings[place], [row[place] for row in rows]) for place in columns]
     widths = _widths(chosen, excess)
     broken = [
@@ -134,21 +141,21 @@ def _stacked(
     width: int,
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
-    columns: Sequence[int],
-    below: int,
+    beside: Sequence[int],
+    under: Sequence[int],
     title: str,
     styles: Sequence[str],
 ) -> Group:
-    """Each row as a line, and its last `below` columns under it in lines of their own, beside or under the heading."""
-    beside, under = columns[:-below], columns[-below:]
+    """Each row as a line, and below it the other cells in lines of their own, beside or under their headings."""
     indent = max(cell_len(headings[place]) for place in under) + 4
     apart = indent > width // 3
     if apart:
         indent = 4
     told: list[RenderableType] = [Text(title, style="italic")] if title else []
     for number, row in enumerate(rows):
-        told.append(Text("  ".join(row[place] for place in beside), style=(styles[number] if styles else "") or "bold"))
-        for place in under:
+        line = "  ".join(row[place] for place in beside if row[place])
+        told.append(Text(line, style=(styles[number] if styles else "") or "bold"))
+        for place in [place for place in under if row[place]]:
             head, lines = f"  {headings[place]}", _lines(row[place], width - indent)
             if apart:
                 told.append(Text(head))

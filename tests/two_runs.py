@@ -18,7 +18,7 @@ from stream.topics import CONTROL, FEATURES, all_topics
 
 PARTITIONS = 2
 DETECTOR = "some-detector/1"
-A, B = "before", "after"
+A, B = "older", "after"
 EXTRACTED = '[rules.extracted]\nthreshold = "ok"\n'
 RULESETS = {
     A: parse_ruleset(f'{EXTRACTED}[rules.language]\nthreshold = ["en"]\n[rules.min_tokens]\nthreshold = 50\n', "mild"),

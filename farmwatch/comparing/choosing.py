@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from farmwatch.errors import NotFound
+from farmwatch.runs.lag import lag_by_group
 from farmwatch.runs.named import FIRST, run_meant
 from farmwatch.runs.offsets import last_record
 from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
+from farmwatch.runs.run_state import state_of
 from stream.control import Control
 from stream.log import Log, Message
 from stream.records import RuleOutcome, Verdict, decode
@@ -24,7 +26,7 @@ class Chosen:
 
     run: Run
     names: RunNames
-    is_live: bool
+    state: str  # see `state_of`
     ruleset: str
     digest: str
     epoch: str
@@ -38,9 +40,8 @@ def choose(log: Log, control: Control, name: str) -> Chosen:
     Raises NotFound: as `run_meant`, and for a run without a verdict.
     """
     run = FIRST if name == LIVE and not control.runs else run_meant(control, name)
-    is_live = run.name == control.alias.run
-    names = run.names(is_live=is_live)
-    progress = _progress(log, run)
+    names = run.names(is_live=run.name == control.alias.run)
+    progress = _progress(log, control, run)
     newest = _newest(log, names.verdicts)
     if newest is None:
         so_far = f" ({progress})" if progress else ""
@@ -48,7 +49,7 @@ def choose(log: Log, control: Control, name: str) -> Chosen:
     return Chosen(
         run=run,
         names=names,
-        is_live=is_live,
+        state=state_of(log, control, run),
         ruleset=newest.ruleset,
         digest=newest.digest,
         epoch=newest.epoch,
@@ -76,15 +77,20 @@ def _last_of(messages: Iterator[Message]) -> Message | None:
     return last
 
 
-def _progress(log: Log, run: Run) -> str:
+def _progress(log: Log, control: Control, run: Run) -> str:
     """What is not measured, judged or tallied yet, in words. A run that follows is always a little behind."""
     if run.state == State.DONE or not {run.source, run.names().verdicts} <= log.topics().keys():
         return ""
-    said = [
-        f"{_DONE[advance.phase]} {advance.done:,} of {advance.total:,} records ({advance.done / advance.total:.0%})"
-        for advance in progress_of(log, run).advances
-        if advance.total - advance.done > (advance.total * _LITTLE if run.follows else 0)
-    ]
+    advances = progress_of(log, run).advances
+    if run.follows:
+        behind, done = sum(lag_by_group(log, control, run).values()), sum(advance.done for advance in advances)
+        said = [f"{behind:,} records behind the live topics"] if behind > done * _LITTLE else []
+    else:
+        said = [
+            f"{_DONE[advance.phase]} {advance.done:,} of {advance.total:,} records ({advance.done / advance.total:.0%})"
+            for advance in advances
+            if not advance.is_done
+        ]
     if said and run.state == State.CANCELLED:
         said.insert(0, "cancelled")
     return "; ".join(said)

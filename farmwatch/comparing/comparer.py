@@ -137,7 +137,7 @@ def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: J
         detector=rated.found.detector or run.run.detector,
         epoch=run.epoch,
         site_method=rated.found.site_method,
-        state="live" if run.is_live else run.run.state,
+        state=run.state,
         progress=run.progress,
         from_at=run.run.from_at,
         to_at=run.run.to_at,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from farmwatch.errors import UsageError
+from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.missing import gaps_of, merged
 from farmwatch.runs.named import EXACTLY, ever_live, run_named
 from farmwatch.runs.offsets import reached
@@ -97,7 +98,10 @@ def note_gap(log: Log, name: str, gap: Gap) -> None:
 
 
 def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
-    """Mark a run as done if it is; returns the row as it stands. Raises NotFound where it was removed."""
+    """Mark a run as done if it is, with what it came to; returns the row as it stands.
+
+    Raises NotFound where it was removed.
+    """
     found: list[Run] = []
 
     def decide(control: Control) -> Change | None:
@@ -105,7 +109,9 @@ def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
         found[:] = [run]
         if run.state != State.RUNNING or run.follows or not is_done(log, run):
             return None
-        return Change(msgspec.structs.replace(run, state=State.DONE, ended_at=clock()))
+        counts = counts_of(rows_of(log, run.names().sites))
+        ended = msgspec.structs.replace(run, state=State.DONE, ended_at=clock())
+        return Change(msgspec.structs.replace(ended, articles=counts.articles, unscored=counts.unscored))
 
     return change(log, decide) or found[0]
 

@@ -31,7 +31,7 @@ def lag_by_group(log: Log, control: Control, run: Run, limit: int = MAX_LAG) -> 
         reads = {group: topics for group, topics in reads.items() if group != run.names().measure_group}
     unread: dict[At, tuple[int, int]] = {}
     group_of: dict[str, str] = {}
-    for group, topics in reversed(reads.items()):  # what TALLY reads is small, pages are large
+    for group, topics in reversed(list(reads.items())):  # what TALLY reads is small, pages are large
         for topic in topics:
             group_of[topic] = group
             spans = zip(done_by(log, group, topic), log.end(topic), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
@@ -11,6 +12,7 @@ from farmwatch.runs.beginning import stores_of, topics_of
 from farmwatch.runs.named import ever_live
 from farmwatch.runs.phases import groups_of
 from farmwatch.runs.rows import Change, change
+from farmwatch.runs.run_state import members_of
 from stream.control import Control, exclusive
 from stream.log import Log
 from stream.runs import LIVE, Run, State
@@ -34,8 +36,8 @@ class Freed:
     bytes: int
 
 
-def why_not(log: Log, control: Control, run: Run, *, force: bool = False) -> str:
-    """Why the run cannot be removed now, and what to do; "" = it can."""
+def why_not(log: Log, control: Control, run: Run, *, force: bool = False, leaving: Collection[str] = ()) -> str:
+    """Why the run cannot be removed now, and what to do; "" = it can. Those `leaving` go before it."""
     if run.name == control.alias.run:
         return f"the run {run.name} is live: `farmwatch cutover` puts another one in its place first"
     if run.name == LIVE:
@@ -44,14 +46,16 @@ def why_not(log: Log, control: Control, run: Run, *, force: bool = False) -> str
         return (
             f"the run {run.name} was live before {control.alias.run}: `farmwatch cutover --back` needs it; or --force"
         )
-    members = sorted({member for group in groups_of(run) for member in log.members(group)})
+    members = members_of(log, run)
     if members:
         end = "stop them" if run.name in ever_live(control) else f"`farmwatch runs cancel {run.name}`"
         return (
             f"{', '.join(members)} {'is' if len(members) == 1 else 'are'} at work on the run {run.name}:"
             f" {end} first; a process that was killed counts for some seconds more"
         )
-    resting = sorted(other.name for other in control.runs.values() if _rests_on(other, run))
+    resting = sorted(
+        other.name for other in control.runs.values() if _rests_on(other, run) and other.name not in leaving
+    )
     if resting:
         return f"the features that the run {run.name} measured are judged by {', '.join(resting)}: remove these first"
     return ""

@@ -316,10 +316,20 @@ def test_a_run_without_a_verdict_is_an_error_that_says_how_far_it_is(log: Log) -
     """Nothing judged yet: nothing can be compared, and the message says what there is to wait for."""
     two_runs(log)
     put_run(log, "young", RULESETS[B], [], finished=False, state=State.RUNNING)
-    with pytest.raises(
-        NotFound, match=r"young has judged nothing yet \(judged 0 of 6 records \(0%\); tallied 0 of 6 records \(0%\)\)"
-    ):
+    with pytest.raises(NotFound, match=r"young has judged nothing yet \(6 records behind the live topics\)"):
         compared(log, A, "young")
+    with pytest.raises(NotFound, match="before: no run was live before live, since there was no cutover yet"):
+        compared(log, "before", A)
+
+
+def test_heartbeats_leave_no_follower_behind(log: Log) -> None:
+    """A run that follows and was stopped before an idle night is as far as its records are: nothing is said."""
+    two_runs(log)
+    put_run(log, "young", RULESETS[B], PAGES, SITES, finished=False, state=State.RUNNING)
+    log.reset("judge.young", "features", log.end("features"))
+    log.reset("tally.young", "verdicts.young", log.end("verdicts.young"))
+    log.append([travelling("features", partition, {HEADER: "1"}) for partition in range(PARTITIONS)] * 300)
+    assert compared(log, A, "young").b.progress == ""
 
 
 def test_a_quiet_live_topic_compares(log: Log) -> None:
@@ -335,7 +345,7 @@ def test_an_unknown_run_is_named_with_those_that_are_there(log: Log) -> None:
     """The message has the nearest name, and all of them."""
     two_runs(log)
     put_run(log, "gone", RULESETS[B], PAGES, state=State.REMOVED)
-    with pytest.raises(NotFound, match=r"no run 'aftre'; did you mean after\? the runs of this log: after, before"):
+    with pytest.raises(NotFound, match=r"no run 'aftre'; did you mean after\? the runs of this log: after, older"):
         compared(log, A, "aftre")
     with pytest.raises(NotFound, match="no run 'gone'"):
         compared(log, A, "gone")
@@ -346,7 +356,7 @@ def test_live_is_the_run_that_the_alias_names(log: Log) -> None:
     put_run(log, "live", RULESETS[A], PAGES, SITES)
     put_run(log, "next", RULESETS[B], PAGES, SITES, live=True)
     found = compared(log, "run/live", "live")
-    assert (found.a.run, found.a.state, found.b.run, found.b.state) == ("live", "done", "next", "live")
+    assert (found.a.run, found.a.state, found.b.run, found.b.state) == ("live", "was live", "next", "live")
     assert compared(log, "before", "live").a.run == "live"  # the run that was live before
     put_run(log, "before", RULESETS[B], PAGES, SITES)
     assert compared(log, "run/before", "live").a.run == "before"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from farmwatch.runs.engine import Pace, Standing
+from farmwatch.runs.engine import Ending, Pace, Standing
 from farmwatch.runs.lag import lag_by_group
 from farmwatch.runs.overview import run_state
 from farmwatch.runs.phases import Advance, Progress
 from farmwatch.runs.removal import RunNeeded, remove, why_not
 from farmwatch.runs.telling import Teller, line_of
+from farmwatch.site_table import SiteTable
 from stream.control import Control, exclusive
 from stream.embedded_log import EmbeddedLog
 from stream.log import Output, Topic
@@ -131,23 +133,24 @@ def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
 
 
 def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> None:
-    """The live one first; of one that broke off, how to go on with it."""
+    """The live one first; of one that nobody is at work on, how to go on with it; of a done one what it came to."""
     place.world.replay(ruleset=place.rules, name="done")
     place.world.begin(ruleset=place.rules, name="half")
     ran = farmwatch("runs", "--log", place.url)
     assert ran.code == 0
     lines = [line.split("\t") for line in ran.out.splitlines()]
     assert [line[0] for line in lines] == ["run", "live", "done", "half"]
-    assert "resume with `farmwatch replay --name half`" in ran.err
+    assert "half is stopped: `farmwatch replay --name half` goes on with it" in ran.err
     listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", place.url).out.splitlines()]
     assert [(run["run"], run["state"]) for run in listed] == [
         ("live", "live"),
         ("done", "done"),
-        ("half", "broken off"),
+        ("half", "stopped"),
     ]
     assert listed[1]["share"] == 1.0
     assert listed[1]["lag"] == 0
-    assert listed[1]["unscored"] > 0
+    assert (listed[1]["articles"], listed[1]["unscored"]) == (57, 7)
+    assert (listed[2]["articles"], listed[2]["unscored"]) == (None, None)
     assert listed[2]["phase"] == "judge"
     assert listed[2]["resume"] == "farmwatch replay --name half"
 
@@ -157,12 +160,88 @@ def test_a_run_is_shown_in_full(place: Place, farmwatch: Runner) -> None:
     place.world.replay(ruleset=place.rules, name="mine", why="to see")
     ran = farmwatch("runs", "show", "mine", "--log", place.url)
     assert ran.code == 0
-    for part in ("state: done", "source: features: ", "window: earliest .. ", ": to see", "phase judge: 63 of 63"):
+    for part in (
+        "state: done",
+        "source: features, because ",
+        "window: earliest .. ",
+        ": to see",
+        "phase judge: 63 of 63",
+    ):
         assert part in ran.out
-    assert json.loads(farmwatch("runs", "show", "mine", "--json", "--log", place.url).out)["why"] == "to see"
+    shown = json.loads(farmwatch("runs", "show", "mine", "--json", "--log", place.url).out)
+    assert (shown["why"], shown["pages"], shown["lags"]) == ("to see", 59, {"judge.mine": 0, "tally.mine": 0})
+    live = farmwatch("runs", "show", "live", "--log", place.url)
+    assert "next:" not in live.out  # nobody replays or cuts over to the live run
+    assert live.out.count("rate ") == 1
     unknown = farmwatch("runs", "show", "nobody", "--log", place.url)
     assert unknown.code == 1
     assert "live, mine" in unknown.err
+
+
+def test_the_text_of_a_runs_ruleset_comes_back(place: Place, farmwatch: Runner) -> None:
+    """To the byte, whatever became of its file; a text that is not in the log is told."""
+    place.world.begin(ruleset=place.rules, name="mine")
+    text = Path(place.rules).read_text()
+    Path(place.rules).unlink()
+    assert farmwatch("runs", "show", "mine", "--ruleset", "--log", place.url).out == text
+    shown = json.loads(farmwatch("runs", "show", "mine", "--ruleset", "--json", "--log", place.url).out)
+    assert (shown["run"], shown["text"]) == ("mine", text)
+    with exclusive(place.log) as writer:
+        writer.put(msgspec.structs.replace(place.world.row("mine"), digest="0" * 16))
+    gone = farmwatch("runs", "show", "mine", "--ruleset", "--log", place.url)
+    assert (gone.code, gone.out) == (1, "")
+    assert "is not in this log" in gone.err
+
+
+def test_the_list_reads_no_row_of_a_site(place: Place, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it costs goes with the number of runs: the rows of sites are read by `runs show` alone."""
+    place.world.replay(ruleset=place.rules, name="mine")
+    read: list[str] = []
+    refresh = SiteTable.refresh
+    monkeypatch.setattr(SiteTable, "refresh", lambda self: (read.append(self._topic), refresh(self)))
+    assert "57" in farmwatch("runs", "--log", place.url).out
+    assert read == []
+    assert farmwatch("runs", "show", "mine", "--log", place.url).code == 0
+    assert sorted(read) == ["sites", "sites.mine"]
+
+
+def test_a_run_is_called_the_same_everywhere(place: Place, farmwatch: Runner) -> None:
+    """A follower that was stopped is stopped in the list, in full, in a comparison and in its report; live is live."""
+    world = place.world
+    run, ruleset = world.begin(ruleset=place.rules, name="mine", end="follow")
+    stop = threading.Event()
+    told: list[Standing] = []
+
+    def tell(standing: Standing) -> None:
+        told.append(standing)
+        if not standing.progress.phase:
+            stop.set()
+
+    assert world.carry_out(run, ruleset, stop=stop, told=tell) is Ending.STOPPED
+    report = Path(place.rules).parent / "report.html"
+    compared = farmwatch("compare", "live", "mine", "--html", str(report), "--log", place.url).out
+    assert place.state("mine") == "stopped"
+    assert "state: stopped" in farmwatch("runs", "show", "mine", "--log", place.url).out
+    assert "B: run mine (stopped), " in compared and "A: run live (live), " in compared
+    assert "stopped" in report.read_text() and "running" not in report.read_text()
+
+
+def test_several_runs_are_removed_at_once(place: Place, farmwatch: Runner) -> None:
+    """Each says what it frees; one that may not go keeps all; a run goes with the one that rests on its features."""
+    for name in ("base", "top", "third"):
+        place.world.begin(ruleset=place.rules, name=name)
+    base = msgspec.structs.replace(place.world.row("base"), features="features.base", remeasures=True)
+    with exclusive(place.log) as writer:
+        writer.put(base, msgspec.structs.replace(place.world.row("top"), features="features.base"))
+    refused = farmwatch("runs", "rm", "third", "live", "--log", place.url)
+    assert (refused.code, refused.out) == (1, "")
+    assert "is live" in refused.err
+    assert "remove these first" in farmwatch("runs", "rm", "base", "--log", place.url).err
+    assert set(Control(place.log).runs) == {"live", "base", "top", "third"}
+    freed = farmwatch("runs", "rm", "base", "top", "third", "--log", place.url)
+    assert freed.code == 0, freed.err
+    assert [line.split(": ")[0] for line in freed.out.splitlines() if ": freed " in line] == ["top", "third", "base"]
+    assert set(Control(place.log).runs) == {"live"}
 
 
 def test_a_run_is_cancelled_and_removed(place: Place, farmwatch: Runner) -> None:
@@ -173,7 +252,7 @@ def test_a_run_is_cancelled_and_removed(place: Place, farmwatch: Runner) -> None
     assert place.state("mine") == State.CANCELLED
     assert farmwatch("runs", "cancel", "mine", "--log", place.url).code == 2
     dry = farmwatch("runs", "rm", "mine", "--dry-run", "--log", place.url)
-    assert (dry.code, dry.out.splitlines()[0].split(":")[0]) == (0, "would free")
+    assert (dry.code, dry.out.split("\n")[0].startswith("mine: would free 4 topics, ")) == (0, True)
     assert "verdicts.mine" in place.log.topics()
     freed = json.loads(farmwatch("runs", "rm", "mine", "--json", "--log", place.url).out)
     assert (freed["removed"], freed["topics"]) == (

@@ -1,0 +1,30 @@
+"""How a run stands, in one word: the same one wherever a run is shown."""
+
+from __future__ import annotations
+
+from farmwatch.runs.named import ever_live
+from farmwatch.runs.phases import groups_of
+from stream.control import Control
+from stream.log import Log
+from stream.runs import Run, State
+
+LIVE_NOW, WAS_LIVE, STOPPED = "live", "was live", "stopped"
+
+
+def members_of(log: Log, run: Run) -> list[str]:
+    """Processes at work on a run, by name; one that was killed counts until its lease or session ends."""
+    return sorted({member for group in groups_of(run) for member in log.members(group)})
+
+
+def state_of(log: Log, control: Control, run: Run) -> str:
+    """The word: that of its row, but for the run that is live, those that were, and those that nobody is at work on.
+
+    A run that was live and that a replay is at work on is running. Raises LogUnavailable.
+    """
+    if run.name == control.alias.run:
+        return LIVE_NOW
+    if run.state == State.RUNNING and members_of(log, run):
+        return State.RUNNING
+    if run.state in (State.RUNNING, State.DONE) and run.name in ever_live(control):
+        return WAS_LIVE
+    return STOPPED if run.state == State.RUNNING else run.state
