@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from farmwatch.config import Config
     from farmwatch.runs.cutover import Moved
     from stream.log import Log
+    from stream.runs import Cutover
 
 _DIGEST_SHOWN = 8
 
@@ -107,7 +109,6 @@ def _tell_differences(config: Config) -> None:
 def _show(log: Log, as_json: bool) -> int:
     import msgspec
 
-    from farmwatch.spans import moment
     from stream.control import Control
 
     control = Control(log)
@@ -115,6 +116,22 @@ def _show(log: Log, as_json: bool) -> int:
         for row in control.cutovers:
             put_json(msgspec.to_builtins(row))
         return Exit.OK
+    if control.cutovers:
+        _put_cutovers(control.cutovers)
+    else:
+        message("no cutover yet")
+    live = control.live
+    if live is None:
+        message("no live stage has begun on this log yet")
+        return Exit.OK
+    before = f"; before it {control.alias.before}: `farmwatch cutover --back`" if control.alias.before else ""
+    message(f"live: {live.name}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{before}")
+    return Exit.OK
+
+
+def _put_cutovers(rows: Sequence[Cutover]) -> None:
+    from farmwatch.spans import moment
+
     put_table(
         ("number", "at", "by", "from", "to", "records behind", "why"),
         (
@@ -127,14 +144,8 @@ def _show(log: Log, as_json: bool) -> int:
                 row.lag,
                 row.why,
             )
-            for row in control.cutovers
+            for row in rows
         ),
-        less=("why", "records behind"),
+        spare=("why",),
+        below=5,
     )
-    live = control.live
-    if live is None:
-        message("no live stage has begun on this log yet")
-        return Exit.OK
-    before = f"; before it {control.alias.before}: `farmwatch cutover --back`" if control.alias.before else ""
-    message(f"live: {live.name}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{before}")
-    return Exit.OK

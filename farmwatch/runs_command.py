@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_text
 import sys
 import time
 from collections.abc import Iterator
@@ -39,6 +40,9 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         for state in states:
             put_json(_fields(state))
         return Exit.OK
+    if not states:
+        message("no run yet: `farmwatch up` begins the live one, `farmwatch replay` another")
+        return Exit.OK
     headings = ("run", "state", "ruleset", "detector", "source", "window", "phase")
     numbers = ("done", "rate", "left", "lag", "articles", "unscored")
     put_table(
@@ -51,9 +55,8 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     )
     for state in states:
         if state.resume:
-            message(f"{state.run.name} is stopped: `{state.resume}` goes on with it")
-    if not states:
-        message("no run yet: `farmwatch up` begins the live one, `farmwatch replay` another")
+            why = f" by {state.run.error}" if state.run.error else ""
+            message(one_line(f"{state.run.name} is stopped{why}: `{state.resume}` goes on with it"))
     return Exit.OK
 
 
@@ -104,12 +107,16 @@ def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
 
 
 def _facts(state: RunState) -> Iterator[tuple[str, str]]:
+    from farmwatch.runs.run_rules import method_name
     from farmwatch.spans import moment
 
     run = state.run
     yield "state", f"{state.state}{f'; `{state.resume}` goes on with it' if state.resume else ''}"
+    if run.error:
+        yield "last error", run.error
     yield "ruleset", f"{run.ruleset} {run.digest}"
     yield "detector", run.detector
+    yield "site method", method_name(run.site_method) or "as configured"
     yield "feature epoch", run.epoch
     yield "source", f"{run.source}{f', because {run.why_source}' if run.why_source else ''}"
     yield "window", _window(state)
@@ -123,7 +130,10 @@ def _facts(state: RunState) -> Iterator[tuple[str, str]]:
 
 
 def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
-    """Cancel a run: processes at work on it end within seconds. What it has judged stays until `runs rm`."""
+    """Cancel a run: processes at work on it end within seconds. What it has judged stays until `runs rm`.
+
+    Exit code 1 where there is nothing to cancel: no such run, one that is done, or one that is live or was.
+    """
     from farmwatch.runs.beginning import cancel
     from farmwatch.runs.named import run_meant
     from stream.control import Control
@@ -149,7 +159,7 @@ def remove_runs(
     """Remove runs with their topics, groups and state, and say what each frees.
 
     Refused, before anything is removed, for the run that is live, while somebody is at work on one of them, and while
-    another run that stays judges the features of one. JSON: one object a line, for each run.
+    another run that stays judges the features of one: exit code 1. JSON: one object a line, for each run.
     """
     from farmwatch.runs.named import name_meant, run_named
     from farmwatch.runs.removal import RunNeeded, remove, what_it_frees, why_not
@@ -217,6 +227,7 @@ def _fields(state: RunState) -> dict[str, Any]:
         "ruleset": run.ruleset,
         "digest": run.digest,
         "detector": run.detector,
+        "site_method": json_text.loads(run.site_method or "null"),
         "epoch": run.epoch,
         "source": run.source,
         "why_source": run.why_source,
@@ -226,6 +237,7 @@ def _fields(state: RunState) -> dict[str, Any]:
         "created_by": run.created_by,
         "why": run.why,
         "ended_at": run.ended_at,
+        "error": run.error,
         "phase": state.progress.phase,
         "phases": [{"phase": step.phase, "done": step.done, "total": step.total} for step in state.progress.advances],
         "share": state.progress.share,

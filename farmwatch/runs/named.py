@@ -30,7 +30,7 @@ def name_meant(control: Control, name: str) -> str:
         return control.alias.run
     if name == BEFORE:
         if not control.alias.before:
-            raise NotFound(f"{BEFORE}: no run was live before {control.alias.run}, since there was no cutover yet")
+            raise NotFound(f"{BEFORE}: there was no cutover yet, so no run was live before {control.alias.run}")
         return control.alias.before
     return name.removeprefix(EXACTLY)
 

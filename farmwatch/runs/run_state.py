@@ -8,7 +8,8 @@ from stream.control import Control
 from stream.log import Log
 from stream.runs import Run, State
 
-LIVE_NOW, WAS_LIVE, STOPPED = "live", "was live", "stopped"
+LIVE_NOW, WAS_LIVE, STOPPED, FAILED = "live", "was live", "stopped", "failed"
+TO_BE_GONE_ON_WITH = frozenset({STOPPED, FAILED})  # nobody is at work on them: by a signal or a kill, or by an error
 
 
 def members_of(log: Log, run: Run) -> list[str]:
@@ -27,4 +28,6 @@ def state_of(log: Log, control: Control, run: Run) -> str:
         return State.RUNNING
     if run.state in (State.RUNNING, State.DONE) and run.name in ever_live(control):
         return WAS_LIVE
-    return STOPPED if run.state == State.RUNNING else run.state
+    if run.state == State.RUNNING:
+        return FAILED if run.error else STOPPED
+    return run.state

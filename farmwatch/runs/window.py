@@ -136,6 +136,14 @@ def _refuse_deleted(span: Kept, from_at: int) -> None:
         )
 
 
+def before_the_first(log: Log, run: Run) -> str:
+    """That a window begins before the first record there is, and so has all of them; "" where it does not."""
+    span = kept(log, run.source) if run.from_at else None
+    if span is None or not run.from_at < span.first_at:
+        return ""
+    return f"--from {moment(run.from_at)} is before the first record, so all are taken: {span.text}"
+
+
 def is_empty(start: list[int], stop: list[int]) -> bool:
     """No offset lies in it."""
     return between(start, stop) == 0

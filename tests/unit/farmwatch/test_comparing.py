@@ -318,7 +318,7 @@ def test_a_run_without_a_verdict_is_an_error_that_says_how_far_it_is(log: Log) -
     put_run(log, "young", RULESETS[B], [], finished=False, state=State.RUNNING)
     with pytest.raises(NotFound, match=r"young has judged nothing yet \(6 records behind the live topics\)"):
         compared(log, A, "young")
-    with pytest.raises(NotFound, match="before: no run was live before live, since there was no cutover yet"):
+    with pytest.raises(NotFound, match="before: there was no cutover yet, so no run was live before live"):
         compared(log, "before", A)
 
 

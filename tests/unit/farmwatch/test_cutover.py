@@ -288,7 +288,8 @@ def test_the_command_moves_tells_and_lists(
     settings = ["--log", on_disk.config.log.url, "--set", "tally.sprt={p0=0.1, p1=0.6}"]
     monkeypatch.setenv("FARMWATCH_TALLY_DETECTOR", on_disk.config.tally.detector)
     empty = farmwatch("cutover", *settings)
-    assert (empty.code, "live: live, ruleset default" in empty.err) == (Exit.OK, True)
+    assert (empty.code, empty.out, "live: live, ruleset default" in empty.err) == (Exit.OK, "", True)
+    assert empty.err.startswith("no cutover yet\n")
     ran = farmwatch("cutover", "r1", "--why", "fewer\nfalse ones", "--by", "lea", *settings)
     assert ran.code == Exit.OK, ran.err
     assert ran.out.startswith("live: live -> r1, ruleset notes ")

@@ -15,7 +15,7 @@ from farmwatch.errors import NotFound, UsageError
 from farmwatch.runs.beginning import begin
 from farmwatch.runs.planning import Asked, OtherParameters, Plan, plan
 from farmwatch.runs.source import NothingToReplay
-from farmwatch.runs.window import OutsideRetention, kept, read_time, read_window
+from farmwatch.runs.window import OutsideRetention, before_the_first, kept, read_time, read_window
 from filters.errors import BadRuleset
 from stream.control import Control, exclusive
 from stream.log import Output, Topic
@@ -154,6 +154,16 @@ def test_a_window_outside_retention_is_refused(desk: Desk) -> None:
     assert "earliest" in str(refused.value)
     assert desk.plan(begin="earliest").run.start[FEATURES] == desk.log.beginning(FEATURES)
     assert desk.plan(begin="2026-05-07").run.source == FEATURES
+
+
+def test_a_window_from_before_the_first_record_takes_all(desk: Desk) -> None:
+    """Where nothing was deleted nothing is missing: the run has all records, and that is said with their time."""
+    early = desk.plan(begin="2020-01-01").run
+    assert early.start[FEATURES] == desk.log.beginning(FEATURES)
+    assert early.from_at < MAY
+    assert "so all are taken: features has records from 2026-05-01" in before_the_first(desk.log, early)
+    for within in ("earliest", "2026-05-03"):
+        assert before_the_first(desk.log, desk.plan(begin=within).run) == ""
 
 
 def test_an_empty_window_is_refused(desk: Desk) -> None:
