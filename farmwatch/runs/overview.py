@@ -10,7 +10,7 @@ from farmwatch.runs.counts import counts_of as counts_of
 from farmwatch.runs.counts import rows_of as rows_of
 from farmwatch.runs.lag import lag_by_group
 from farmwatch.runs.phases import Progress, progress_of
-from farmwatch.runs.run_state import LIVE_NOW, TO_BE_GONE_ON_WITH, members_of, state_of
+from farmwatch.runs.run_state import LIVE_NOW, STOPPED, members_of, state_of
 from stream.control import Control
 from stream.log import Log
 from stream.runs import Run, State
@@ -41,7 +41,7 @@ class RunState:
     @property
     def resume(self) -> str:
         """The command that goes on with it; "" where nothing is to be gone on with."""
-        return f"farmwatch replay --name {self.run.name}" if self.state in TO_BE_GONE_ON_WITH else ""
+        return f"farmwatch replay --name {self.run.name}" if self.state == STOPPED else ""
 
 
 def run_states(log: Log, control: Control, now_ms: int) -> list[RunState]:

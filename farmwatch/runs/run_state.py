@@ -8,8 +8,8 @@ from stream.control import Control
 from stream.log import Log
 from stream.runs import Run, State
 
-LIVE_NOW, WAS_LIVE, STOPPED, FAILED = "live", "was live", "stopped", "failed"
-TO_BE_GONE_ON_WITH = frozenset({STOPPED, FAILED})  # nobody is at work on them: by a signal or a kill, or by an error
+LIVE_NOW, WAS_LIVE = "live", "was live"
+STOPPED = "stopped"  # nobody is at work on it, after a signal, a kill or an error
 
 
 def members_of(log: Log, run: Run) -> list[str]:
@@ -28,6 +28,4 @@ def state_of(log: Log, control: Control, run: Run) -> str:
         return State.RUNNING
     if run.state in (State.RUNNING, State.DONE) and run.name in ever_live(control):
         return WAS_LIVE
-    if run.state == State.RUNNING:
-        return FAILED if run.error else STOPPED
-    return run.state
+    return STOPPED if run.state == State.RUNNING else run.state
