@@ -60,6 +60,7 @@ def compare(
     _between("--sample", sample, 0, LARGEST)
     _between("--seed", seed, 0, 2**63 - 1)
     _between("--resamples", resamples, 100, 100_000)
+    _two_files(save, html)
     config = common.load().config
     with opened(config) as log:
         found = compared(log, a, b, Asked(sample, seed, resamples), config.rate, int(time.time() * 1000))
@@ -126,6 +127,16 @@ def _lines(found: Comparison) -> str:
 def _between(option: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
         raise UsageError(f"{option} {value}: expected a number from {least} to {most}")
+
+
+def _two_files(save: Path | None, html: Path | None) -> None:
+    """Refuse, before the work, what could not be written behind it."""
+    if save is not None and html is not None and save.resolve() == html.resolve():
+        raise UsageError(f"--save and --html are one file, {save}: the report would take the place of the sample")
+    for option, path in (("--save", save), ("--html", html)):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            why = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+            raise FarmwatchError(f"{option} {path}: cannot be written: {why}")
 
 
 def _write(path: Path, option: str, text: str) -> None:

@@ -148,7 +148,8 @@ def _stacked(
 ) -> Group:
     """Each row as a line, and below it the other cells in lines of their own, beside or under their headings."""
     indent = max(cell_len(headings[place]) for place in under) + 4
-    apart = indent > width // 3
+    longest = max((cell_len(row[place]) for row in rows for place in under), default=0)
+    apart = indent > width // 3 and indent + longest > width
     if apart:
         indent = 4
     told: list[RenderableType] = [Text(title, style="italic")] if title else []

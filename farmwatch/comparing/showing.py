@@ -52,8 +52,11 @@ def _changes(found: Comparison) -> None:
     )
     for remark, titles in _remarks(found.changes).items():
         put_wrapped(f"{', '.join(titles)}: {remark}", "  ")
-    for name, side in (("A", found.a), ("B", found.b)):
-        put_wrapped(f"{name} as `rate` has it: {one_line(side.estimate.text)}", "  ")
+    texts = {"A": found.a.estimate.text, "B": found.b.estimate.text}
+    if texts["A"] == texts["B"]:
+        texts = {"A and B": texts["A"]}
+    for name, text in texts.items():
+        put_wrapped(f"{name} as `rate` has it: {one_line(text)}", "  ")
 
 
 def _remarks(changes: Sequence[Change]) -> dict[str, list[str]]:
@@ -115,11 +118,12 @@ def _sites(found: Comparison) -> None:
     put_table(
         ("A \\ B", *SITE_KINDS),
         [
-            (kind, *map(str, row))
+            (f"A: {kind}", *map(str, row))
             for kind, row in zip(SITE_KINDS, found.sites.counts, strict=True)
             if kind != "absent" or any(row)
         ],
         title="Verdicts of sites: rows are A, columns B",
+        below=len(SITE_KINDS),
     )
     put_wrapped(
         f"classifiable in both: {both} llm in both, {a_only} in A only, {b_only} in B only, {neither} in neither", "  "
@@ -145,7 +149,7 @@ def _rules(found: Comparison) -> None:
         if rule.let_in_any or rule.thrown_any or _in_force(rule.threshold_a) != _in_force(rule.threshold_b)
     ]
     if rows:
-        put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules")
+        put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules", below=4)
     for name, other, rules in (("A", "B", found.only_in_a), ("B", "A", found.only_in_b)):
         if rules:
             put_wrapped(f"in force in {name} and not in {other}: {', '.join(rules)}", "  ")
@@ -165,19 +169,20 @@ def _groups(found: Comparison, by: str) -> None:
     for place, title in ((0, "LLM sites of classifiable ones"), (1, "Articles of pages")):
         put("")
         put_table(
-            (by, "A", "B", "points", f"{found.confidence:.0%} interval", "sites A", "sites B", "unscored A, B"),
+            (by, "A", "B", "points", f"{found.confidence:.0%} interval", "sites A", "sites B", "unscored A/B"),
             [
                 (
                     group.group,
                     *_cells(group.changes[place]),
                     str(group.sites_a),
                     str(group.sites_b),
-                    f"{group.unscored_a}, {group.unscored_b}",
+                    f"{group.unscored_a}/{group.unscored_b}",
                 )
                 for group in groups
             ],
             title=f"{title}, by {by}",
-            less=("sites A", "unscored A, B"),
+            less=("unscored A/B", "sites A", "sites B"),
+            below=7,
         )
 
 

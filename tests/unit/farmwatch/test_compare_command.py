@@ -219,4 +219,9 @@ def test_what_is_not_there_is_told(farmwatch: Runner, two_runs: str, tmp_path: P
     unwritable = farmwatch("compare", A, B, "--log", two_runs, "--save", tmp_path / "no" / "file.jsonl")
     assert unwritable.code == 3
     assert "--save" in unwritable.err and "cannot be written" in unwritable.err
+    (tmp_path / "one").touch()
+    one_file = ["--save", tmp_path / "one", "--html", tmp_path / "x" / ".." / "one"]
+    (tmp_path / "x").mkdir()
+    clash = farmwatch("compare", A, B, "--log", "sqlite:/no/such/log", *one_file)
+    assert (clash.code, "are one file" in clash.err) == (2, True)  # before the log is looked at
     assert farmwatch("compare", A, B, "--log", f"sqlite:{tmp_path / 'nothing'}").code == 3

@@ -197,8 +197,13 @@ def test_the_list_reads_no_row_of_a_site(place: Place, farmwatch: Runner, monkey
     """What it costs goes with the number of runs: the rows of sites are read by `runs show` alone."""
     place.world.replay(ruleset=place.rules, name="mine")
     read: list[str] = []
-    refresh = SiteTable.refresh
-    monkeypatch.setattr(SiteTable, "refresh", lambda self: (read.append(self._topic), refresh(self)))
+
+    class Watched(SiteTable):
+        def refresh(self) -> None:
+            read.append(self._topic)
+            super().refresh()
+
+    monkeypatch.setattr("farmwatch.runs.counts.SiteTable", Watched)
     assert "57" in farmwatch("runs", "--log", place.url).out
     assert read == []
     assert farmwatch("runs", "show", "mine", "--log", place.url).code == 0
@@ -250,7 +255,7 @@ def test_a_run_is_cancelled_and_removed(place: Place, farmwatch: Runner) -> None
     before = place.world.live_traces()
     assert farmwatch("runs", "cancel", "mine", "--log", place.url).code == 0
     assert place.state("mine") == State.CANCELLED
-    assert farmwatch("runs", "cancel", "mine", "--log", place.url).code == 2
+    assert farmwatch("runs", "cancel", "mine", "--log", place.url).code == 1
     dry = farmwatch("runs", "rm", "mine", "--dry-run", "--log", place.url)
     assert (dry.code, dry.out.split("\n")[0].startswith("mine: would free 4 topics, ")) == (0, True)
     assert "verdicts.mine" in place.log.topics()
@@ -298,7 +303,7 @@ def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -
     assert moved.code == 0, moved.err
     for name, said in (("live", "mine is live"), ("before", "the run live was live"), ("run/live", "run/live` may")):
         ran = farmwatch("runs", "cancel", name, "--log", place.url)
-        assert (ran.code, said in ran.err) == (2, True), ran.err
+        assert (ran.code, said in ran.err) == (1, True), ran.err
     assert place.world.row("live").state == State.RUNNING
     assert farmwatch("cutover", "--back", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", place.url).code == 0
     member = place.log.join("judge.mine", ["features"], member="somebody")
@@ -330,10 +335,13 @@ def test_a_removal_that_broke_off_is_ended(place: Place, farmwatch: Runner) -> N
 
 
 def test_refusals_have_their_exit_codes(place: Place, farmwatch: Runner, tmp_path: Path) -> None:
-    """Usage is 2, nothing to replay 1, no log 3; each with one line that says what to do."""
+    """Usage is 2, nothing to replay or no state for it 1, no log 3; each with one line that says what to do."""
     assert replay(farmwatch, "--log", place.url).code == 2
     assert replay(farmwatch, "--ruleset", "nonesuch", "--log", place.url).code == 2
     assert replay(farmwatch, "--ruleset", place.rules, "--name", "live", "--log", place.url).code == 2
+    with exclusive(place.log) as writer:
+        writer.put(msgspec.structs.replace(place.world.row("live"), name="now-live"), Alias(run="now-live", before="live"))
+    assert replay(farmwatch, "--name", "now-live", "--log", place.url).code == 1
     nothing = replay(
         farmwatch,
         "--ruleset",
@@ -363,6 +371,18 @@ def test_the_line_of_progress_says_all() -> None:
     line = line_of("v5", Standing(progress, 312.4, 65.0, "measure 120"))
     assert line == ("v5: judge 1200 of 2000, 38%, 312/s, 1 min 5 s left, makes way for live (measure 120)")
     assert line_of("v5", Standing(progress, None, None, "")) == "v5: judge 1200 of 2000, 38%"
+
+
+def test_the_line_of_a_follower_says_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has judged and how far it is behind, a record that two phases wait for once; cut where it is too long."""
+    progress = Progress([Advance("judge", 1997, 2000), Advance("tally", 3996, 4000)])
+    standing = Standing(progress, 0.3, 2.0, "measure 120", follows=True)
+    line = "v5: follows, 1997 judged, 4 behind, makes way for live (measure 120)"
+    assert line_of("v5", standing) == line
+    monkeypatch.setenv("COLUMNS", "30")
+    screen = Screen(terminal=True)
+    Teller("v5", screen).tell(standing)
+    assert screen.getvalue() == f"\r\x1b[K{line[:28]}…"
 
 
 def test_a_detector_that_cannot_judge_sites_is_refused_first(place: Place, farmwatch: Runner) -> None:

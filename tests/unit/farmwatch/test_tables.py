@@ -129,6 +129,33 @@ def test_every_character_is_shown_at_any_width(rows: list[list[str]], width: int
     assert all(shown[character] >= number for character, number in cells.items() if not character.isspace())
 
 
+def test_spare_columns_are_left_out_where_nothing_is_in_them() -> None:
+    """Empty in all rows they are gone, without a note; in one of them not."""
+    headings = ("run", "phase", "left")
+    console = Console(width=80, file=io.StringIO(), force_terminal=False)
+    fitted = fit(console, headings, [["a", "", ""], ["b", "judge", ""]], spare=("phase", "left"))
+    console.print(fitted.table)
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert "phase" in shown and "judge" in shown and "left" not in shown
+    assert fitted.notes == []
+
+
+def test_rows_of_lines_leave_nothing_out_but_empty_cells() -> None:
+    """Where a table does not fit even without `less`, lines under each row have all, headings whole, numbers beside."""
+    headings = ("run", "state", "a long name of a number", "lag", "by")
+    rows = [["r" * 30, "done", "7", "12", "me"], ["s", "live", "", "0", "me"]]
+    lines, notes = _shown(rows, 40, headings=headings, less=("lag",), same=("by",), below=3)
+    assert lines[1:] == [
+        f"{'r' * 30}  done",
+        "  a long name of a number  7",
+        "  lag                      12",
+        "s  live",
+        "  lag                      0",
+    ]
+    assert notes == ["by: me"]
+
+
 def test_long_values_stand_in_lines_of_their_own() -> None:
     """Where a table with `below` does not fit, the values stand under their row, whole or broken at a bar."""
     pattern = "(?:^|/)(?:" + "|".join(f"section{number}" for number in range(20)) + ")"
