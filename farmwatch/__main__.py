@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from cyclopts import CycloptsError
@@ -14,7 +15,25 @@ from farmwatch.messages import message
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; failures become one line on stderr."""
+    """Run one command and return its exit code; failures become one line on stderr.
+
+    A reader of a pipe who has enough, as `head` has, ends the command with 0; one that was through keeps its code.
+    """
+    code: int = Exit.OK
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):  # what they still hold must not fail once more at the end
+            os.dup2(nowhere, stream.fileno())
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     from farmwatch.cli import app
 
     try:
@@ -24,24 +43,25 @@ def run(arguments: Sequence[str]) -> int:
             exit_on_error=False,
             result_action="return_value",
         )
-        sys.stdout.flush()
         return Exit.OK if code is None else int(code)
     except CycloptsError:
         return Exit.USAGE  # cyclopts has said what is wrong
     except FarmwatchError as error:
-        message(f"farmwatch: {error}")
-        return error.exit
-    except KeyboardInterrupt:
-        return Exit.INTERRUPTED
-    except BrokenPipeError:  # the reader of the pipe has enough, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.OK
+        return _failed(error, error.exit)
+    except (KeyboardInterrupt, BrokenPipeError):
+        raise
     except Exception as error:
-        code = _known(error)
-        if code is None:
+        known = _known(error)
+        if known is None:
             raise
+        return _failed(error, known)
+
+
+def _failed(error: Exception, code: Exit) -> Exit:
+    """Say it, where anybody reads it."""
+    with suppress(BrokenPipeError):
         message(f"farmwatch: {error}")
-        return code
+    return code
 
 
 def main() -> NoReturn:

@@ -14,7 +14,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from farmwatch import doctor_crawl
+from farmwatch import doctor_crawl, doctor_runs
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
 from farmwatch.errors import BadCanaries, FarmwatchError
@@ -69,7 +69,8 @@ def examine(config: Config) -> Iterator[Finding]:
         ("sites", _sites),
         ("canaries", _canaries),
         ("ruleset", _ruleset),
-        ("live run", _live_run),
+        ("live run", doctor_runs.live_run),
+        ("runs", doctor_runs.runs),
         ("gpu", _gpu),
         ("pair", _pair),
         ("contact", doctor_crawl.contact),
@@ -287,29 +288,6 @@ def _ruleset(config: Config) -> Finding:
 
     ruleset = load_configured_ruleset(config)
     return Finding("ruleset", State.OK, f"{ruleset.name} {ruleset.digest}")
-
-
-def _live_run(config: Config) -> list[Finding]:
-    """By what the live stages go on, and what is configured otherwise; nothing while no live stage has ever begun."""
-    from farmwatch.roles import log_exists, open_configured
-    from farmwatch.runs.live import differences
-    from farmwatch.runs.run_rules import live_now
-    from stream.control import Control
-
-    with suppress(StreamError, FarmwatchError):  # the line of the log has said so
-        if not log_exists(config):
-            return []
-        require_broker(config)
-        with closing(open_configured(config)) as log:
-            control = Control(log)
-            live = live_now(control)
-        if live is None:
-            return []
-        run, ruleset = live.run, live.ruleset
-        others = [Finding("live run", State.WARN, one_line(said)) for said in differences(live, config, control)]
-        detector = f" and scores of {run.detector}" if run.detector else ""
-        return others or [Finding("live run", State.OK, f"{run.name}: {ruleset.name} {ruleset.digest}{detector}")]
-    return []
 
 
 def _gpu(config: Config) -> Finding:

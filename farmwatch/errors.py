@@ -46,6 +46,12 @@ class NotFound(FarmwatchError):
     exit = Exit.PROBLEM
 
 
+class RunRefused(FarmwatchError):
+    """What was asked for does not go with a run as it stands; nothing was changed. The message says why, what to do."""
+
+    exit = Exit.PROBLEM
+
+
 class NoLog(FarmwatchError):
     """The embedded log's folder does not exist. The operator names the right one, or starts `farmwatch up`."""
 

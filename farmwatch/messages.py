@@ -28,12 +28,17 @@ def put(text: str) -> None:
 
 
 def put_json(value: Any) -> None:
-    """One JSON document on one line of stdout. NaN and infinities are refused: they are no JSON.
+    """One JSON document on one line of stdout, see `json_line`."""
+    put(json_line(value))
+
+
+def json_line(value: Any) -> str:
+    """A JSON document on one line. NaN and infinities are refused: they are no JSON.
 
     Characters that do not print are escaped: on a terminal JSON, too, must not steer it.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    put(text if text.isprintable() else "".join(map(_json_character, text)))
+    return text if text.isprintable() else "".join(map(_json_character, text))
 
 
 def put_table(

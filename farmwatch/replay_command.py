@@ -6,21 +6,23 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit
-from farmwatch.messages import message, one_line, put, put_json
+from farmwatch.messages import json_line, message, one_line, put
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
-    from farmwatch.runs.engine import Ending
+    from farmwatch.outlet import Outlet
+    from farmwatch.runs.engine import Ending, Replay
     from farmwatch.runs.planning import Plan
     from stream.log import Log
     from stream.runs import Run
+    from stream.watching import Health
 
 _NICE = 10  # of the process and of those that it starts: live goes first
 
@@ -64,9 +66,16 @@ def replay(
 
     A day is its beginning for --from and its end for --to.
 
-    Exit code 0 when it is done or was stopped by SIGTERM, 1 when the run was cancelled or removed, 130 after Ctrl-C.
+    Whoever reads what it says holds nothing up. When they leave (`2>&1 | head`) it ends as on SIGTERM; a run that
+    follows does so, too, when whoever reads its standard output leaves.
+
+    Exit code 0 when it is done, became live, or was stopped by SIGTERM or by a reader who left; 1 when the run was
+    cancelled or removed, cannot be gone on with, or its window has no record; 2 when the ruleset does not load, the
+    options do not fit together or not to the run of that name, or the configuration is refused; 3 when the log, the
+    extractor or the detector's numbers are not there; 130 after Ctrl-C.
     """
     from farmwatch.messages import start_logging
+    from farmwatch.outlet import outlet
     from farmwatch.runs.beginning import begin as begin_run
     from farmwatch.runs.beginning import complete
     from farmwatch.runs.fitness import refuse_unfit
@@ -74,17 +83,28 @@ def replay(
     from stream.control import Control
 
     config = common.load().config
-    start_logging("warning" if sys.stderr.isatty() else "info", role="replay")  # on a terminal there is the line
-    if not full_speed:
-        os.nice(max(0, _NICE - os.nice(0)))
-    with opened(config) as log:
+    stop = threading.Event()
+    with ExitStack() as held:
+        out = held.enter_context(outlet(stop.set))
+        log = held.enter_context(opened(config))
+        start_logging("warning" if sys.stderr.isatty() else "info", role="replay")  # on a terminal there is the line
+        if not full_speed:
+            os.nice(max(0, _NICE - os.nice(0)))
         complete(log)
         planned = plan(log, Control(log), config, Asked(ruleset, detector, begin, end, name, why))
         refuse_unfit(log, config, planned)
+        process = held.enter_context(_begun(config, planned.run.name, metrics_port))
         run = begin_run(log, planned)
         _announce(planned, run, config)
-        ending, signals = _carry_out(log, config, run, planned, full_speed, metrics_port)
-        return _conclude(log, config, run, ending, signals, json)
+        message(f"metrics: {process.url}")
+        if out is not None and run.follows:
+            out.watch(sys.stdout)  # what a bounded run has to say there comes at its end
+        ending, signals = _carry_out(log, config, run, planned, full_speed, process, stop, out)
+        code, lines = _conclude(log, config, run, ending, signals, json)
+    with suppress(BrokenPipeError):  # what became of the run does not hang on who reads of it
+        for line in lines:
+            put(line)
+    return code
 
 
 def _announce(planned: Plan, run: Run, config: Config) -> None:
@@ -101,10 +121,27 @@ def _announce(planned: Plan, run: Run, config: Config) -> None:
         )
     )
     message(one_line(f"from {run.source}, because {run.why_source}"))
+    if not planned.is_new:
+        _tell_what_was(planned.run, config)
     if run.gaps:
         message(f"warning: {lost_text(records_in(run.gaps))}: they are in none of its verdicts")
     for warning in _warnings(run, config):
         message(f"warning: {warning}")
+
+
+def _tell_what_was(run: Run, config: Config) -> None:
+    """How a run that is gone on with ended before, and what it keeps though the configuration says otherwise."""
+    from farmwatch.runs.live import configured_method
+    from farmwatch.runs.run_rules import method_name
+
+    if run.error:
+        message(one_line(f"the process that was at work on it last ended by {run.error}"))
+    configured = configured_method(config, run.detector)
+    if run.site_method and configured not in ("", run.site_method):
+        message(
+            f"warning: [tally] gives the site method {method_name(configured)}, and the run keeps"
+            f" {method_name(run.site_method)}: to judge sites by the other one, take another --name"
+        )
 
 
 def _warnings(run: Run, config: Config) -> list[str]:
@@ -127,21 +164,54 @@ def _warnings(run: Run, config: Config) -> list[str]:
     ]
 
 
-def _carry_out(
-    log: Log, config: Config, run: Run, planned: Plan, full_speed: bool, metrics_port: int
-) -> tuple[Ending, list[int]]:
-    from farmwatch.endpoints import Endpoints
+class _Process:
+    """What the process has of its own, before the run is begun: its name in the groups, and /metrics."""
+
+    def __init__(self, config: Config, member: str, port: int) -> None:
+        from farmwatch.endpoints import Endpoints
+        from stream.metrics import Metrics
+
+        self.member = member
+        self.metrics = Metrics()
+        self.replay: Replay | None = None
+        self.endpoints = Endpoints(self.metrics.registry, self._health, config.metrics.host, port)
+        self.endpoints.start()
+        self.url = f"http://{config.metrics.host}:{self.endpoints.port}/metrics"
+
+    def _health(self) -> Health:
+        from stream.watching import Health
+
+        return Health(True, False, "starting") if self.replay is None else self.replay.health()
+
+
+@contextmanager
+def _begun(config: Config, run: str, port: int) -> Iterator[_Process]:
     from farmwatch.member_names import claimed_name, names_folder
+
+    with claimed_name(names_folder(config), [f"replay.{run}"]) as member:
+        process = _Process(config, f"replay-{member}", port)
+        try:
+            yield process
+        finally:
+            process.endpoints.close()
+
+
+def _carry_out(
+    log: Log,
+    config: Config,
+    run: Run,
+    planned: Plan,
+    full_speed: bool,
+    process: _Process,
+    stop: threading.Event,
+    out: Outlet | None,
+) -> tuple[Ending, list[int]]:
     from farmwatch.runs.engine import Replay
     from farmwatch.runs.telling import Teller
-    from stream.metrics import Metrics
 
-    stop = threading.Event()
-    metrics = Metrics()
-    metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
+    process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
     with ExitStack() as held:
-        signals = held.enter_context(_stopping_on_signals(stop))
-        member = held.enter_context(claimed_name(names_folder(config), [f"replay.{run.name}"]))
+        signals = held.enter_context(_stopping_on_signals(stop, out))
         teller = Teller(run.name)
         held.callback(teller.end_line)
 
@@ -154,21 +224,21 @@ def _carry_out(
             config,
             run,
             planned.ruleset,
-            f"replay-{member}",
-            metrics=metrics,
+            process.member,
+            metrics=process.metrics,
             stop=stop,
             full_speed=full_speed,
             told=teller.tell,
             said=said,
         )
-        endpoints = Endpoints(metrics.registry, replay.health, config.metrics.host, metrics_port)
-        endpoints.start()
-        held.callback(endpoints.close)
-        message(f"metrics: http://{config.metrics.host}:{endpoints.port}/metrics")
+        process.replay = replay
         return replay.carry_out(), signals
 
 
-def _conclude(log: Log, config: Config, run: Run, ending: Ending, signals: list[int], as_json: bool) -> int:
+def _conclude(
+    log: Log, config: Config, run: Run, ending: Ending, signals: list[int], as_json: bool
+) -> tuple[int, list[str]]:
+    """Say how it ended; the exit code, and the lines of the result."""
     import signal
     import time
 
@@ -180,7 +250,7 @@ def _conclude(log: Log, config: Config, run: Run, ending: Ending, signals: list[
     row = control.runs.get(run.name, run)
     if ending is Ending.REMOVED:
         message(f"the run {run.name} was removed: this process ends")
-        return Exit.PROBLEM
+        return Exit.PROBLEM, []
     if ending is Ending.LIVE:
         message(f"the run {run.name} is live now: the daemon carries it on, and this process ends")
     elif ending is Ending.CANCELLED:
@@ -188,18 +258,14 @@ def _conclude(log: Log, config: Config, run: Run, ending: Ending, signals: list[
     elif ending is Ending.STOPPED:
         message(f"stopped; `farmwatch replay --name {run.name}` goes on with it")
     summary = summary_of(log, control, config, row, int(time.time() * 1000))
-    if as_json:
-        put_json(as_builtins(summary))
-    elif ending is Ending.DONE:
-        for line in lines_of(summary):
-            put(line)
+    lines = [json_line(as_builtins(summary))] if as_json else lines_of(summary) if ending is Ending.DONE else []
     if ending is Ending.CANCELLED:
-        return Exit.PROBLEM
-    return Exit.INTERRUPTED if ending is Ending.STOPPED and signal.SIGINT in signals else Exit.OK
+        return Exit.PROBLEM, lines
+    return Exit.INTERRUPTED if ending is Ending.STOPPED and signal.SIGINT in signals else Exit.OK, lines
 
 
 @contextmanager
-def _stopping_on_signals(stop: threading.Event) -> Iterator[list[int]]:
+def _stopping_on_signals(stop: threading.Event, out: Outlet | None) -> Iterator[list[int]]:
     """SIGTERM and SIGINT set `stop`; the second one ends the process at once. Gives the list that they enter."""
     import signal
 
@@ -209,7 +275,8 @@ def _stopping_on_signals(stop: threading.Event) -> Iterator[list[int]]:
         came.append(number)
         if len(came) > 1:
             os._exit(Exit.INTERRUPTED)  # what is committed is whole, and the rest is done when it is gone on with
-        os.write(2, b"\ndraining; once more ends it at once\n")  # not print: it may be what was interrupted
+        if out is not None:  # not print: it may be what was interrupted
+            out.write("\ndraining; once more ends it at once\n")
         stop.set()
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}

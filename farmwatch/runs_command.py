@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import json as json_text
 import sys
 import time
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     )
     for state in states:
         if state.resume:
-            why = f" by {state.run.error}" if state.run.error else ""
+            why = f", by an error ({state.run.error})" if state.run.error else ""
             message(one_line(f"{state.run.name} is stopped{why}: `{state.resume}` goes on with it"))
     return Exit.OK
 
@@ -108,14 +109,18 @@ def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
 
 def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     from farmwatch.runs.run_rules import method_name
+    from farmwatch.runs.run_rules import method_name
     from farmwatch.spans import moment
 
     run = state.run
     yield "state", f"{state.state}{f'; `{state.resume}` goes on with it' if state.resume else ''}"
     if run.error:
         yield "last error", run.error
+    if run.error:
+        yield "last error", run.error
     yield "ruleset", f"{run.ruleset} {run.digest}"
     yield "detector", run.detector
+    yield "site method", method_name(run.site_method) or "as configured"
     yield "site method", method_name(run.site_method) or "as configured"
     yield "feature epoch", run.epoch
     yield "source", f"{run.source}{f', because {run.why_source}' if run.why_source else ''}"
@@ -227,6 +232,7 @@ def _fields(state: RunState) -> dict[str, Any]:
         "ruleset": run.ruleset,
         "digest": run.digest,
         "detector": run.detector,
+        "site_method": json_text.loads(run.site_method or "null"),
         "site_method": json_text.loads(run.site_method or "null"),
         "epoch": run.epoch,
         "source": run.source,

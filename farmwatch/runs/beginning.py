@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from farmwatch.errors import UsageError
+from farmwatch.errors import RunRefused
+from farmwatch.messages import one_line
 from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.missing import gaps_of, merged
 from farmwatch.runs.named import EXACTLY, ever_live, run_named
@@ -25,22 +26,24 @@ from stream.log import Kept, Log, Topic
 from stream.runs import Gap, Run, State, memory_store
 from stream.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 
+_ERROR_CHARS = 300
+
 
 def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
     """Write the row of a new run, or that of one that goes on; returns it as it stands now.
 
     A run that goes on takes in the scores that came since, and goes up to the end that is asked for, if that is later
-    than its own; what left the log before it had read it is written to the row. Raises UsageError
+    than its own; what left the log before it had read it is written to the row. Raises RunRefused
     where another process has begun, removed or put live a run of the name meanwhile; Fenced, LogUnavailable.
     """
 
     def decide(control: Control) -> Change:
         name = plan.run.name
         if control.alias.run == name:
-            raise UsageError(f"the run {name} has become live meanwhile")
+            raise RunRefused(f"the run {name} has become live meanwhile: the daemon carries it on")
         if plan.is_new:
             if name in control.runs:
-                raise UsageError(f"another process has begun a run {name} meanwhile: take another --name")
+                raise RunRefused(f"another process has begun a run {name} meanwhile: take another --name")
             log.create(topics_of(plan.run, log.topics()[FEATURES]))
             for phase in phases_of(plan.run):
                 for topic in set(phase.topics) & plan.run.start.keys():
@@ -51,7 +54,7 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
         run = further(log, run, plan.further)
         stop = {} if run.follows else {**run.stop, SCORES: log.end(SCORES)}
         row = msgspec.structs.replace(
-            run, stop=stop, state=State.RUNNING, began_at=clock(), ended_at=0, gaps=gaps_of(log, run)
+            run, stop=stop, state=State.RUNNING, began_at=clock(), ended_at=0, gaps=gaps_of(log, run), error=""
         )
         done = progress_of(log, row)
         return Change(msgspec.structs.replace(row, began_done=done.done, began_effort=done.effort))
@@ -84,6 +87,17 @@ def measured(log: Log, name: str) -> Run:
         return Change(msgspec.structs.replace(run, stop={**run.stop, run.features: log.end(run.features)}))
 
     return change(log, decide) or found[0]
+
+
+def note_error(log: Log, name: str, error: Exception) -> None:
+    """Write down by what the process at work on a run ends. Raises as `finish`."""
+    said = one_line(f"{type(error).__name__}: {error}")[:_ERROR_CHARS]
+
+    def decide(control: Control) -> Change | None:
+        run = run_named(control, name)
+        return Change(msgspec.structs.replace(run, error=said)) if run.state == State.RUNNING else None
+
+    change(log, decide)
 
 
 def note_gap(log: Log, name: str, gap: Gap) -> None:
@@ -119,21 +133,21 @@ def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
 def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     """Mark a run as cancelled: processes at work on it end within seconds.
 
-    Raises NotFound, and UsageError where there is nothing to cancel: also for a run that was live, which holds what a
+    Raises NotFound, and RunRefused where there is nothing to cancel: also for a run that was live, which holds what a
     cutover back to it needs.
     """
 
     def decide(control: Control) -> Change:
         run = run_named(control, name)
         if control.alias.run == name:
-            raise UsageError(f"the run {name} is live: `farmwatch cutover` puts another one in its place")
+            raise RunRefused(f"the run {name} is live: `farmwatch cutover` puts another one in its place")
         if name in ever_live(control):
-            raise UsageError(
+            raise RunRefused(
                 f"the run {name} was live, and `farmwatch cutover {EXACTLY}{name}` may make it live again: it is not"
                 " cancelled. Stop a process that replays it by a signal (Ctrl-C)"
             )
         if run.state != State.RUNNING:
-            raise UsageError(f"the run {name} is {run.state}: there is nothing to cancel")
+            raise RunRefused(f"the run {name} is {run.state}: there is nothing to cancel")
         return Change(msgspec.structs.replace(run, state=State.CANCELLED, ended_at=clock()))
 
     row = change(log, decide)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from farmwatch.errors import Exit, FarmwatchError
+from farmwatch.errors import Exit, FarmwatchError, RunRefused
 from farmwatch.messages import counted, one_line
 from farmwatch.runs.lag import MAX_LAG, lag_by_group
 from farmwatch.runs.missing import lacking
@@ -26,10 +26,8 @@ from stream.log import Log
 from stream.runs import Alias, Cutover, Run, State
 
 
-class CutoverRefused(FarmwatchError):
-    """The run cannot become live as it stands; nothing was changed. The message says why, and what to do."""
-
-    exit = Exit.PROBLEM
+class CutoverRefused(RunRefused):
+    """The run cannot become live as it stands."""
 
 
 class OtherCutover(FarmwatchError):

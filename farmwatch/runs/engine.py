@@ -10,13 +10,14 @@ import enum
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
 
 from farmwatch.config import Config
-from farmwatch.runs.beginning import finish, measured, note_gap
+from farmwatch.errors import FarmwatchError
+from farmwatch.runs.beginning import finish, measured, note_error, note_gap
 from farmwatch.runs.bounded import BoundedMember
 from farmwatch.runs.fitness import refuse_other_epoch
 from farmwatch.runs.named import names_of_live
@@ -118,7 +119,18 @@ class Replay:
             metrics.touch("replay_records", run=run.name, phase=phase.name)
 
     def carry_out(self) -> Ending:
-        """Work until the run is done, or the process is told to end. Raises as the stages and `StageLoop.run` do."""
+        """Work until the run is done, or the process is told to end.
+
+        Raises as the stages and `StageLoop.run` do; that is written to the run's row.
+        """
+        try:
+            return self._carry_on()
+        except Exception as error:
+            with suppress(StreamError, FarmwatchError):  # the log may be what failed
+                note_error(self._log, self._run.name, error)
+            raise
+
+    def _carry_on(self) -> Ending:
         with self._watched():
             while self._ending is None:
                 for phase in phases_of(self._run):

@@ -41,7 +41,7 @@ def live_or_begun(log: Log, config: Config, *, by: str | None = None, clock: Clo
     control = Control(log)
     live = control.live
     detector = live.detector if live is not None and live.detector else _configured_detector(config)
-    method = live.site_method if live is not None and live.site_method else _configured_method(config, detector)
+    method = live.site_method if live is not None and live.site_method else configured_method(config, detector)
     if live is None or (live.detector, live.site_method) != (detector, method):
 
         def decide(control: Control) -> Change | None:
@@ -84,7 +84,7 @@ def in_force(log: Log, config: Config, run: str = "") -> RunRules:
         return live
     ruleset = roles.load_configured_ruleset(config)
     detector = _configured_detector(config)
-    return RunRules(_first(config, ruleset, (detector, _configured_method(config, detector)), "", 0), ruleset.source)
+    return RunRules(_first(config, ruleset, (detector, configured_method(config, detector)), "", 0), ruleset.source)
 
 
 def differences(live: RunRules, config: Config, control: Control | None = None) -> Iterator[str]:
@@ -96,7 +96,7 @@ def differences(live: RunRules, config: Config, control: Control | None = None) 
     run, ruleset, configured = live.run, live.ruleset, roles.load_configured_ruleset(config)
     detector = _configured_detector(config) or run.detector
     epoch = feature_epoch(config.measure)
-    method = _configured_method(config, detector)
+    method = configured_method(config, detector)
     asked = msgspec.structs.replace(run, digest=configured.digest, detector=detector, epoch=epoch, site_method=method)
     how = _how(asked, run, config, control)
     if ruleset.digest != run.digest:
@@ -193,7 +193,7 @@ def _configured_detector(config: Config) -> str:
         return ""
 
 
-def _configured_method(config: Config, detector: str) -> str:
+def configured_method(config: Config, detector: str) -> str:
     """The site method for a detector, as text; "" where there is none, or it is not known."""
     if not detector:
         return ""

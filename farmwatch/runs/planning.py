@@ -11,7 +11,7 @@ import msgspec
 
 from farmwatch import roles
 from farmwatch.config import Config
-from farmwatch.errors import NotFound, UsageError
+from farmwatch.errors import NotFound, RunRefused, UsageError
 from farmwatch.messages import one_line
 from farmwatch.runs.named import name_meant, run_named
 from farmwatch.runs.run_rules import rules_of
@@ -58,7 +58,10 @@ class Plan:
 
 
 def plan(log: Log, control: Control, config: Config, asked: Asked, clock: Clock = wall_ms) -> Plan:
-    """What is asked for, as a plan. Raises UsageError, BadRuleset, NothingToReplay, OutsideRetention, ConfigError."""
+    """What is asked for, as a plan.
+
+    Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `roles.site_method_to_keep`.
+    """
     if asked.ruleset is None and asked.detector is None and asked.name is None:
         raise UsageError("name what is to be replayed: --ruleset, --detector, or by --name a run to go on with")
     asked = replace(asked, begin=asked.begin and name_meant(control, asked.begin))
@@ -97,11 +100,11 @@ def _refuse_unknown(control: Control, name: str) -> None:
 
 def _going_on(control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> Plan:
     if run.state == State.REMOVED:
-        raise UsageError(
+        raise RunRefused(
             f"the run {run.name} is being removed: end it by `farmwatch runs rm {run.name}`, or name another"
         )
     if control.alias.run == run.name:
-        raise UsageError(f"the run {run.name} is live: the daemon (`farmwatch up`) carries it on")
+        raise RunRefused(f"the run {run.name} is live: the daemon (`farmwatch up`) carries it on")
     different = "; ".join(_differences(control, run, config, asked, now_ms))
     if different:
         raise OtherParameters(
@@ -110,7 +113,7 @@ def _going_on(control: Control, run: Run, config: Config, asked: Asked, now_ms: 
         )
     ruleset = rules_of(control, run).ruleset
     if ruleset.digest != run.digest:
-        raise UsageError(
+        raise RunRefused(
             f"the run {run.name} was begun with the ruleset {run.ruleset} {run.digest}, which this version of farmwatch"
             f" reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
         )

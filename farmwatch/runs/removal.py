@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from farmwatch.errors import Exit, FarmwatchError
+from farmwatch.errors import RunRefused
 from farmwatch.runs.beginning import stores_of, topics_of
 from farmwatch.runs.named import ever_live
 from farmwatch.runs.phases import groups_of
@@ -18,13 +18,11 @@ from stream.log import Log
 from stream.runs import LIVE, Run, State
 
 
-class RunNeeded(FarmwatchError):
+class RunNeeded(RunRefused):
     """A run cannot be removed: it is live, somebody is at work on it, or another run rests on it.
 
     The operator does what the message says, or keeps the run.
     """
-
-    exit = Exit.PROBLEM
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from prometheus_client import generate_latest
 
 from crawler.urls import host_of, page_id
 from farmwatch.config import Config
-from farmwatch.errors import UsageError
+from farmwatch.errors import RunRefused, UsageError
 from farmwatch.labelled import LabelledPage
 from farmwatch.runs.beginning import begin, cancel
 from farmwatch.runs.engine import Ending, Standing
@@ -211,7 +211,7 @@ def test_a_cancelled_run_ends_by_itself(world: LiveWorld, tmp_path: Path) -> Non
     thread.join(20)
     assert endings == [Ending.CANCELLED]
     assert world.row("follower").state == State.CANCELLED
-    with pytest.raises(UsageError, match="nothing to cancel"):
+    with pytest.raises(RunRefused, match="nothing to cancel"):
         cancel(world.log, "follower")
 
 
@@ -373,7 +373,7 @@ def test_two_that_begin_one_name_are_told_apart(world: LiveWorld, tmp_path: Path
     asked = Asked(ruleset=write_rules(tmp_path, 5), name="once")
     plans = [plan(world.log, Control(world.log), world.config, asked) for _ in range(2)]
     begin(world.log, plans[0])
-    with pytest.raises(UsageError, match="another process has begun a run once"):
+    with pytest.raises(RunRefused, match="another process has begun a run once"):
         begin(world.log, plans[1])
 
 

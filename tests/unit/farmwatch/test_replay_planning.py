@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farmwatch.config import Config
-from farmwatch.errors import NotFound, UsageError
+from farmwatch.errors import NotFound, RunRefused, UsageError
 from farmwatch.runs.beginning import begin
 from farmwatch.runs.planning import Asked, OtherParameters, Plan, plan
 from farmwatch.runs.source import NothingToReplay
@@ -253,7 +253,7 @@ def test_the_live_run_is_not_replayed_into(desk: Desk) -> None:
     desk.begin(name="mine")
     control = Control(desk.log)
     control.alias = msgspec.structs.replace(control.alias, run="mine")
-    with pytest.raises(UsageError, match="is live"):
+    with pytest.raises(RunRefused, match="is live"):
         plan(desk.log, control, desk.config, Asked(name="mine"), desk.clock)
 
 

@@ -342,6 +342,9 @@ def test_refusals_have_their_exit_codes(place: Place, farmwatch: Runner, tmp_pat
     with exclusive(place.log) as writer:
         writer.put(msgspec.structs.replace(place.world.row("live"), name="now-live"), Alias(run="now-live", before="live"))
     assert replay(farmwatch, "--name", "now-live", "--log", place.url).code == 1
+    with exclusive(place.log) as writer:
+        writer.put(msgspec.structs.replace(place.world.row("live"), name="now-live"), Alias(run="now-live", before="live"))
+    assert replay(farmwatch, "--name", "now-live", "--log", place.url).code == 1
     nothing = replay(
         farmwatch,
         "--ruleset",

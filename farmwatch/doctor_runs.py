@@ -1,0 +1,77 @@
+"""What the doctor says of runs: what the live stages go on by, and what stopped in the midst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+
+from farmwatch.brokers import require_broker
+from farmwatch.config import Config
+from farmwatch.errors import FarmwatchError
+from farmwatch.finding import Finding, State
+from farmwatch.messages import counted, one_line
+from farmwatch.role_names import Role
+from stream.control import Control
+from stream.errors import StreamError
+from stream.log import Log
+
+
+def live_run(config: Config) -> list[Finding]:
+    """By what the live stages go on, and what is configured otherwise; nothing while no live stage has ever begun."""
+    from farmwatch.runs.fitness import LiveRunUnfit, require_live
+    from farmwatch.runs.live import differences
+    from farmwatch.runs.run_rules import live_now, method_name
+
+    with suppress(StreamError, FarmwatchError), _opened(config) as log:
+        if log is None:
+            return []
+        control = Control(log)
+        live = live_now(control)
+        if live is None:
+            return []
+        try:
+            require_live(control, config, live, [Role.JUDGE, Role.TALLY])
+        except LiveRunUnfit as error:
+            return [Finding("live run", State.FAIL, str(error), "do what it says")]
+        run, ruleset = live.run, live.ruleset
+        others = [Finding("live run", State.WARN, one_line(said)) for said in differences(live, config, control)]
+        detector = f" and scores of {run.detector}" if run.detector else ""
+        method = f", sites by {method_name(run.site_method)}" if run.site_method else ""
+        said = f"{run.name}: {ruleset.name} {ruleset.digest}{detector}{method}"
+        return others or [Finding("live run", State.OK, said)]
+    return []
+
+
+def runs(config: Config) -> list[Finding]:
+    """Runs that nobody is at work on, though they are not through; nothing where there is but the live one."""
+    from farmwatch.runs.run_state import STOPPED, state_of
+
+    with suppress(StreamError, FarmwatchError), _opened(config) as log:
+        if log is None:
+            return []
+        control = Control(log)
+        others = [run for run in control.runs.values() if run.name != control.alias.run]
+        findings = []
+        for run in others:
+            if state_of(log, control, run) != STOPPED:
+                continue
+            why = f", by an error: {run.error}" if run.error else ""
+            remedy = f"`farmwatch replay --name {run.name}` goes on with it, `farmwatch runs cancel {run.name}` ends it"
+            findings.append(Finding("runs", State.WARN, one_line(f"{run.name} is stopped{why}"), remedy))
+        if findings or not others:
+            return findings
+        return [Finding("runs", State.OK, f"{counted(len(others), 'run')} beside the live one, and none is stopped")]
+    return []
+
+
+@contextmanager
+def _opened(config: Config) -> Iterator[Log | None]:
+    """The log, where there is one; why it cannot be opened the line of the log has said."""
+    from farmwatch.roles import log_exists, open_configured
+
+    if not log_exists(config):
+        yield None
+        return
+    require_broker(config)
+    with closing(open_configured(config)) as log:
+        yield log
