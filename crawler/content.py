@@ -53,6 +53,7 @@ _CHARSETS = frozenset(
 _of_header = lru_cache(512)(http_content_type_encoding)  # the web has few of them
 
 
+@lru_cache(512)
 def media_type(content_type: str) -> str:
     """Media type of a Content-Type header, lower case, without parameters."""
     return content_type.partition(";")[0].strip().lower()

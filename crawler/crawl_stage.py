@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -243,7 +243,8 @@ class CrawlStage(Stage):
         free = self._settings.max_in_flight - len(self._flights) + self._thread.waiting
         if free <= 0:
             return
-        for due_at, partition, key, value in heapq.merge(*(self._due(ctx, free) for ctx in contexts.values())):
+        part = free // max(1, len(contexts)) + 1
+        for due_at, partition, key, value in heapq.merge(*(self._due(ctx, part) for ctx in contexts.values())):
             ctx, site, busy = contexts[partition], site_of_key(key), self._busy[partition]
             try:
                 job = self._try(ctx, partial(self._claim_one, ctx, site, value, due_at))
@@ -260,11 +261,23 @@ class CrawlStage(Stage):
                 if free == 0:
                     break
 
-    def _due(self, ctx: Context, limit: int) -> list[tuple[int, int, bytes, bytes]]:
-        """Up to `limit` sites of a partition that are due and have no job: (due time, partition, key, row)."""
+    def _due(self, ctx: Context, limit: int) -> Iterator[tuple[int, int, bytes, bytes]]:
+        """The sites of a partition that are due and have no job, each once: (due time, partition, key, row).
+
+        `limit` of them are read, and more as long as they are asked for: of many partitions each gives a few.
+        """
         busy = self._busy.setdefault(ctx.partition, {})
-        rows = ctx.state.due(ctx.now_ms, limit + len(busy))
-        return [(at, ctx.partition, key, value) for key, value, at in rows if site_of_key(key) not in busy][:limit]
+        seen: set[bytes] = set()
+        while True:
+            wanted = limit + len(seen) + len(busy)
+            rows = ctx.state.due(ctx.now_ms, wanted)
+            for key, value, due_at in rows:
+                if key not in seen and site_of_key(key) not in busy:
+                    seen.add(key)
+                    yield due_at, ctx.partition, key, value
+            if len(rows) < wanted:
+                return
+            limit *= 2
 
     def _claim_one(self, ctx: Context, site: str, value: bytes, due_at: int, frontier: Frontier) -> Job | None:
         since_ms, not_before_ms = self._since[ctx.partition], self._demands.get(site, 0)
@@ -315,10 +328,7 @@ class CrawlStage(Stage):
 
     def _observe(self, contexts: Mapping[int, Context]) -> None:
         """Set how long the loop may wait for input, and the gauges."""
-        now = max((ctx.now_ms for ctx in contexts.values()), default=0)
-        due = [at for ctx in contexts.values() if (at := ctx.state.next_due()) is not None]
-        wait_s = (min(due) - now) / 1000 if due else _IDLE_POLL_S
-        self.poll_s = self._busy_poll_s if self._flights else min(max(wait_s, _LEAST_POLL_S), _IDLE_POLL_S)
+        self.poll_s = self._busy_poll_s if self._flights else _idle_poll_s(contexts.values())
         if self._metrics is None:
             return
         for partition, ctx in contexts.items():
@@ -333,6 +343,12 @@ class CrawlStage(Stage):
         states["active"] = sum(t.sites for t in totals) - sum(states.values())
         for state, sites in states.items():
             self._metrics.set("frontier_sites", sites, state=state)
+
+
+def _idle_poll_s(contexts: Collection[Context]) -> float:
+    """How long to wait for input with nothing under way: until the next site is due, within bounds."""
+    due = [at - ctx.now_ms for ctx in contexts if (at := ctx.state.next_due()) is not None]
+    return min(max(min(due) / 1000, _LEAST_POLL_S), _IDLE_POLL_S) if due else _IDLE_POLL_S
 
 
 def _must_be_ours(error: Exception) -> None:

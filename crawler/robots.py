@@ -76,6 +76,7 @@ class RuleTable:
         if self.too_costly:
             self._starts, self._wholes, self.size_bytes = {}, {}, 0
             starred.clear()
+        self.is_empty = not (texts or self.too_costly)
         self._lengths = sorted({len(start) for start in self._starts}, reverse=True)
         self._starred = sorted(starred.values(), key=lambda found: (-found[0].octets, not found[1]))
 
@@ -113,6 +114,8 @@ class RobotsRules:
 
     def allows(self, url: str) -> bool:
         """Whether the URL may be requested."""
+        if self._table.is_empty:
+            return True
         target = target_of(url)
         return target == ALWAYS_ALLOWED or self._table.allows(target)
 

@@ -72,11 +72,14 @@ class EmbeddedMember:
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         """See `Member.poll`. Raises Fenced when another process joined under this name, LogDamaged, LogUnavailable."""
         deadline = time.monotonic() + timeout_s
+        messages: list[Message] = []
+        is_first = True
         while True:
             known = self._writer.committed
             with told(self._folder):
-                self._look()
-                messages = self._fetch(max_records, max_bytes)
+                if self._look() or is_first:
+                    messages = self._fetch(max_records, max_bytes)
+            is_first = False
             left = deadline - time.monotonic()
             if messages or left <= 0:
                 return messages
@@ -175,20 +178,21 @@ class EmbeddedMember:
         group, name, _ = self.identity
         return Fenced(f"member {name!r} of group {group!r} does not own partition {partition}")
 
-    def _look(self) -> None:
-        """Learn what changed: the group's members and leases, and the ends of the partitions."""
+    def _look(self) -> bool:
+        """Learn what changed: the group's members and leases, and the ends of the partitions; False if nothing did."""
         if self._closed:
             raise StreamError(f"member {self.identity[1]!r} of group {self.identity[0]!r} is closed")
         changes = self._reader.changes()
         now_s = time.monotonic()
         if changes == self._seen and now_s < self._checked_s + _GROUP_CHECK_S:
-            return
+            return False
         self._checked_s = now_s
         if self._must_step():
             self._step()
         if changes != self._seen:
             self._bounds = self._reader.bounds(self._subscribed)
             self._seen = changes
+        return True
 
     def _must_step(self) -> bool:
         """True when the group has changed, a member has expired, or our own lease is old."""

@@ -142,6 +142,7 @@ SPECS: tuple[Spec, ...] = (
     Spec("gauge", "heartbeat_timestamp_seconds", "Start of the last heartbeat that passed a stage.", ("stage",)),
 )
 
+_Labelled = tuple[str, tuple[tuple[str, str], ...]]  # a metric's name, and one set of its labels
 _KINDS: dict[str, Callable[..., MetricWrapperBase]] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
 
 
@@ -152,6 +153,7 @@ class Metrics:
         """Register every metric of SPECS."""
         self.registry = registry or CollectorRegistry()
         self._metrics: dict[str, MetricWrapperBase] = {}
+        self._children: dict[_Labelled, MetricWrapperBase] = {}
         for spec in SPECS:
             extra = {"buckets": spec.buckets} if spec.buckets else {}
             self._metrics[spec.name] = _KINDS[spec.kind](
@@ -183,6 +185,7 @@ class Metrics:
     def clear(self, name: str) -> None:
         """Forget all label sets of a gauge before it is set anew."""
         self._metrics[name].clear()
+        self._children = {key: child for key, child in self._children.items() if key[0] != name}
 
     def touch(self, name: str, **labels: str) -> None:
         """Export a known label set as zero before anything happened."""
@@ -193,11 +196,15 @@ class Metrics:
         return self._metrics[name]
 
     def _child(self, name: str, labels: dict[str, str]) -> MetricWrapperBase:
-        metric = self._metrics[name]
-        return metric.labels(**labels) if labels else metric
+        key = (name, tuple(labels.items()))
+        child = self._children.get(key)
+        if child is None:  # the library looks it up, too, at several times the cost
+            metric = self._metrics[name]
+            child = self._children[key] = metric.labels(**labels) if labels else metric
+        return child
 
 
-_Counts = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+_Counts = dict[_Labelled, float]
 MeterMark = tuple[_Counts, int]
 
 
@@ -231,9 +238,5 @@ class Meter:
         """Bring everything into the metrics."""
         for (name, labels), amount in self._counts.items():
             metrics.count(name, amount, **dict(labels))
-        children: dict[tuple[str, tuple[tuple[str, str], ...]], Histogram] = {}
         for name, value, labels_ in self._observed:
-            key = (name, tuple(labels_.items()))
-            if key not in children:
-                children[key] = metrics.histogram(name, **labels_)
-            children[key].observe(value)
+            metrics.observe(name, value, **labels_)

@@ -54,12 +54,14 @@ class KeyedState:
 
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
         """Up to `limit` (key, value, due_at) with due_at <= now_ms, oldest due first, ties by key."""
-        staged = sorted(
+        timed = [
             (change.due_at, key, change.value)
             for key, change in self._staged.items()
-            if change.due_at is not None and change.due_at <= now_ms and change.value is not None
-        )
-        merged = heapq.merge(self._due_committed(now_ms, limit), staged)
+            if change.due_at is not None and change.value is not None
+        ]
+        staged = sorted(row for row in timed if row[0] <= now_ms)
+        # what has a due time now, had one before: as many rows stand in the way
+        merged = heapq.merge(self._due_committed(now_ms, limit, len(timed)), staged)
         return [(key, value, due_at) for (due_at, key, value), _ in zip(merged, range(limit), strict=False)]
 
     def changes(self) -> list[Change]:
@@ -103,9 +105,12 @@ class KeyedState:
                 return
             yield key, self._staged[key].value
 
-    def _due_committed(self, now_ms: int, limit: int) -> list[tuple[int, bytes, bytes]]:
-        """The first `limit` committed rows that are due and not staged, read on where staged keys thin them out."""
-        wanted = limit
+    def _due_committed(self, now_ms: int, limit: int, spare: int) -> list[tuple[int, bytes, bytes]]:
+        """The first `limit` committed rows that are due and not staged, read on where staged keys thin them out.
+
+        At first `spare` rows more are read.
+        """
+        wanted = limit + spare
         while True:
             rows = self._committed.due(now_ms, wanted)
             found = [(due_at, key, value) for key, value, due_at in rows if key not in self._staged]
