@@ -22,10 +22,12 @@ import msgspec
 
 from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.hits import binary_input
-from farmwatch.jsonl import JsonLines
+from farmwatch.jsonl import ALIKE_SHOWN, JsonLines
 from farmwatch.messages import counted, message
 
 _LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}
+_NO_LABEL = "no label"
+_LINES = "a line is {label, text} or {label, score, detector}, and label is human or llm"
 _LARGEST_SCORE = 1_000_000  # beyond it there is no detector, and fits lose their digits
 _CELL_CAP_CHARACTERS = 8_000_000  # of a text in a CSV cell
 
@@ -33,7 +35,7 @@ _CELL_CAP_CHARACTERS = 8_000_000  # of a text in a CSV cell
 class LabelLine(msgspec.Struct, kw_only=True):
     """A line as it stands in the file."""
 
-    label: str | bool | int
+    label: str | bool | int | None = None
     fetch_id: str | None = None
     page_type: str = ""
     id: str | int | float | None = None
@@ -75,15 +77,16 @@ class LabelFile:
         """Read `file`; `.csv` is CSV, whatever else JSON lines, `.zst` behind either is inflated, `-` is stdin."""
         self._file = file
         self._columns = {score_column: "score", label_column: "label"}
-        self._lines = JsonLines([file], LabelLine, "calibrate")
+        self._lines = JsonLines([file], LabelLine, "calibrate", doubtful=lambda line: line.label is None)
         self._seen: dict[bytes, tuple[bool, str]] = {}  # digest of a text -> its label and place
         self._copies = 0
         self._unsaid = 0  # judged pages of which nobody said who wrote them
 
     def __iter__(self) -> Iterator[LabelledText]:
-        """Raises FarmwatchError for a file that cannot be read, and for a CSV without the columns that are needed."""
+        """Raises FarmwatchError for a file that cannot be read or has no label, and for a CSV without the columns."""
         name = self._file.name.removesuffix(".zst")
-        for place, line in self._standing(self._csv() if name.endswith(".csv") else iter(self._lines)):
+        lines = self._said(self._csv() if name.endswith(".csv") else iter(self._lines))
+        for place, line in self._standing(lines):
             try:
                 found = _labelled(place, line)
                 new = self._is_new(line, found)
@@ -92,6 +95,25 @@ class LabelFile:
             else:
                 if new:
                     yield found
+
+    def _said(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
+        """The lines with a label, or an empty one. A file that has none gets one error in place of one a line."""
+        held: list[str] | None = []  # places of lines without a label, while no line has had one
+        sample = False
+        for place, line in lines:
+            if line.label is not None:
+                for before in held or ():
+                    self.bad(before, _NO_LABEL)
+                held = None
+                yield place, line
+            elif held is None:
+                self.bad(place, _NO_LABEL)
+            else:
+                held.append(place if len(held) < ALIKE_SHOWN else "")
+                sample = sample or line.fetch_id is not None
+        if held:
+            how = f"`farmwatch label {self._file}` asks for those of a sample" if sample else _LINES
+            raise FarmwatchError(f"{self._file}: no line has a label: {how}")
 
     def _standing(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
         """All lines but judgements that were replaced or taken back, and those without a label; judgements last."""

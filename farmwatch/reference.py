@@ -12,7 +12,7 @@ import json
 import sys
 import textwrap
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -72,8 +72,18 @@ def configuration_page() -> str:
             if bounds:
                 meaning += f" {bounds.capitalize()}." if meaning.endswith(".") else f"; {bounds}"
             lines.append(f"| `{path}` | `{_default(setting.default)}` | {_cell(meaning)} | `{setting.env}` |")
+            lines += _rows_within(path, setting.type)
         lines.append("")
     return "\n".join(lines)
+
+
+def _rows_within(path: str, kind: Any) -> Iterator[str]:
+    """A row for each key of a setting that is a table or nothing."""
+    within = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
+    for table in (one for one in within if isinstance(one, type) and issubclass(one, msgspec.Struct)):
+        for field in msgspec.structs.fields(table):
+            default = "required" if field.required else f"`{_default(field.default)}`"
+            yield f"| `{path}`: key `{field.name}` | {default} | {_cell(meaning_of(table, field.name))} | |"
 
 
 def metrics_page() -> str:

@@ -42,11 +42,11 @@ class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     mu0: float = 0.985  # mean score of human sites' pages
-    sd0: float = 0.075
+    sd0: float = 0.075  # their standard deviation
     mu1: float = 0.860  # of LLM sites' pages
-    sd1: float = 0.075
+    sd1: float = 0.075  # their standard deviation
     low: float = 0.75  # scores are cut to [low, high]
-    high: float = 1.10
+    high: float = 1.10  # see low
     alpha: float = 0.001  # a human site is called llm: at most about this often
     beta: float = 0.02  # an LLM site is called human: at most about this often
     clip: float = 1.5  # most that one page can say, nats

@@ -58,9 +58,11 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     method: MethodName = "sprt"
     """How a site is judged: sprt (flags), gaussian (scores) or deciles (15 pages and more), see docs/sites.md."""
     sprt: SprtParams | None = None
-    """Parameters of the sequential test; unset: those of the threshold set, else those that belong to the detector."""
+    """Parameters of the sequential test: a table such as `{p0 = 0.3, p1 = 0.6}`, whose other keys have the defaults
+    below; unset: those of the threshold set, else those that belong to the detector."""
     gaussian: GaussianParams | None = None
-    """Parameters of the method gaussian; unset: those that belong to the detector, where there are any."""
+    """Parameters of the method gaussian: a table, whose other keys have the defaults below; unset: those that belong to
+    the detector, where there are any."""
     deciles: Path | None = None
     """File of `farmwatch train-sites` in place of the decile numbers that ship with farmwatch."""
     enough_articles: Annotated[int, msgspec.Meta(ge=1)] = 20

@@ -163,6 +163,20 @@ def test_bad_lines_are_told_and_skipped(farmwatch: Runner, tmp_path: Path) -> No
     assert "400" in ran.out and Path("calibrated.json").exists()
 
 
+def test_a_file_without_a_label_is_one_error(farmwatch: Runner, tmp_path: Path) -> None:
+    """Not one a line: what a line holds, or that `label` asks where it is a sample. Beside a label each is told."""
+    texts = [{"text": f"text {number}"} for number in range(30)]
+    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", texts))
+    assert (ran.code, ran.err.count("\n")) == (3, 1)
+    assert "texts.jsonl: no line has a label: a line is {label, text} or" in ran.err
+    sample = jsonl(tmp_path / "flips.jsonl", [text | {"fetch_id": str(text)} for text in texts])
+    assert f"`farmwatch label {sample}` asks for those" in run(farmwatch, sample).err
+    mixed = run(farmwatch, jsonl(tmp_path / "mixed.jsonl", [*texts, {"label": "llm", "text": "a"}, texts[0]]))
+    lines = mixed.err.splitlines()
+    assert lines[:20] == [f"line {number}: no label" for number in range(1, 21)]
+    assert "11 more lines skipped like these: no label" in lines
+
+
 def test_too_few_labels_write_nothing(farmwatch: Runner, tmp_path: Path) -> None:
     """Exit code 1, have and need of each kind, and no file."""
     path = jsonl(tmp_path / "labels.jsonl", rows(human=50, llm=20, sites=False))

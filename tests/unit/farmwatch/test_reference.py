@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from farmwatch.cli import app
@@ -12,6 +13,8 @@ from farmwatch.config import Config
 from farmwatch.layers import allowed_values, settings_of, shown_value
 from farmwatch.reference import commands, meaning_of, pages
 from filters.extraction import EXTRACTORS
+from scoring.gaussian_test import GaussianParams
+from scoring.site_verdict import SprtParams
 from stream.metrics import SPECS
 
 _DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -33,6 +36,16 @@ def test_every_setting_metric_and_command_is_documented() -> None:
         assert f"| `farmwatch_{spec.name}" in made["metrics.md"]
     for command in commands(app):
         assert f"## farmwatch {command}\n" in made["cli.md"]
+
+
+def test_the_keys_of_a_table_are_documented() -> None:
+    """Of a setting that is a table or nothing each key stands below it, with its default and what it means."""
+    page = pages()["configuration.md"]
+    assert "`{p0 = 0.3, p1 = 0.6}`" in page
+    for setting, kind in (("tally.sprt", SprtParams), ("tally.gaussian", GaussianParams)):
+        for field in msgspec.structs.fields(kind):
+            assert f"| `{setting}`: key `{field.name}` | `{field.default}` | " in page
+    assert "share of an LLM site's pages that are flagged" in page
 
 
 def test_the_few_values_of_a_setting_are_on_its_page() -> None:
