@@ -124,10 +124,12 @@ def _advice(kept: Path | None) -> list[str]:
             f"  {command} sites {options}",
             f"  {command} explain {options} URL     # every rule with its value and threshold, for one page",
             f"  {command} audit {options}",
+            f"  {command} replay {options} --ruleset notes --name notes     # the same pages under another ruleset;"
+            " then `compare live notes`",
         ]
     return [
         "Next:",
-        f"  {command} demo --keep DIR        # keep the log, and look into it with sites, explain, audit",
+        f"  {command} demo --keep DIR        # keep the log, and look into it with sites, explain, audit, replay",
         f"  {command} search --hits FILE     # your own search results",
         f"  {command} up                     # set crawl.contact first; then {command} rate",
     ]

@@ -103,3 +103,12 @@ def test_the_kept_log_answers_as_the_demo_did(folder: Path, result: dict[str, An
     assert "indicative only" in printed.stderr
     audited = _on_kept(folder, "audit")
     assert (audited.returncode, "audit: clean" in audited.stderr) == (0, True)
+
+
+def test_a_replay_of_the_kept_log_shows_another_rate(folder: Path, result: dict[str, Any]) -> None:
+    """The command that the demo ends with: under a stricter ruleset fewer of the same pages are articles."""
+    replayed = _on_kept(folder, "replay", "--ruleset", "notes", "--name", "notes", "--json")
+    assert replayed.returncode == 0, replayed.stderr
+    told = json.loads(replayed.stdout)
+    assert (told["state"], told["pages"]) == ("done", sum(site["pages"] for site in result["sites"]))
+    assert 0 < told["articles"] < sum(site["articles"] for site in result["sites"])

@@ -57,7 +57,9 @@ def test_the_rate_is_printed_with_everything_that_belongs_to_it(capsys: pytest.C
 def test_what_was_kept_can_be_looked_into(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The commands that are advised name the configuration that was kept."""
     print_result(_result(tmp_path))
-    assert f" sites --config {tmp_path / 'farmwatch.toml'}" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f" sites --config {tmp_path / 'farmwatch.toml'}" in printed
+    assert f" replay --config {tmp_path / 'farmwatch.toml'} --ruleset notes --name notes " in printed
 
 
 def test_advice_names_the_program_as_it_was_called(
