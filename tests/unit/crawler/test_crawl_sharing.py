@@ -14,7 +14,7 @@ from crawler.queued import queued_pages
 from crawler.rows import TOTALS_KEY
 from stream.log import partition_of
 from stream.metrics import Meter
-from stream.records import Hit
+from stream.records import Decision, Hit
 from stream.stage import Context
 from stream.state import KeyedState
 from tests.crawl_driver import Committed, Driver, Store, hits_of, settings_for
@@ -54,6 +54,21 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         driver.close()
     assert [job.site for job in asked] == [in_partition[0][0], in_partition[3][0]]
+
+
+def test_a_free_place_is_not_kept_by_sites_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sites are due that need no request, a place goes in the same round to one behind them that does."""
+    asked: list[Job] = []
+    monkeypatch.setattr("crawler.fetch_thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
+    sites = [site for n in range(400) if partition_of(site := f"s{n:03}.test", 4) == 0][:60]
+    driver = Driver(settings_for("127.0.0.1:1", max_in_flight=1), Store())
+    try:
+        stops = [Decision(id=site, site=site, stop=True, reason="llm") for site in sites[:-1]]
+        driver.round([*hits_of(*(f"http://{site}/a" for site in sites)), *stops])
+    finally:
+        driver.close()
+    assert [job.site for job in asked] == sites[-1:]
+    assert {page.site for page in driver.store.pages} == set(sites[:-1])
 
 
 @pytest.mark.parametrize("first", ["hit", "tick"])
