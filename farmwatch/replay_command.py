@@ -95,7 +95,7 @@ def replay(
         refuse_unfit(log, config, planned)
         process = held.enter_context(_begun(config, planned.run.name, metrics_port))
         run = begin_run(log, planned)
-        _announce(planned, run, config)
+        _announce(log, planned, run, config)
         message(f"metrics: {process.url}")
         if out is not None and run.follows:
             out.watch(sys.stdout)  # what a bounded run has to say there comes at its end
@@ -107,10 +107,11 @@ def replay(
     return code
 
 
-def _announce(planned: Plan, run: Run, config: Config) -> None:
+def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
     from farmwatch.runs.missing import records_in
     from farmwatch.runs.planning import run_window
     from farmwatch.runs.summary import lost_text
+    from farmwatch.runs.window import before_the_first
     from farmwatch.site_table import short_ruleset
 
     what = "begun" if planned.is_new else "gone on with"
@@ -123,9 +124,11 @@ def _announce(planned: Plan, run: Run, config: Config) -> None:
     message(one_line(f"from {run.source}, because {run.why_source}"))
     if not planned.is_new:
         _tell_what_was(planned.run, config)
+    if planned.is_new and (early := before_the_first(log, run)):
+        message(one_line(early))
     if run.gaps:
         message(f"warning: {lost_text(records_in(run.gaps))}: they are in none of its verdicts")
-    for warning in _warnings(run, config):
+    for warning in _warnings(log, run, config):
         message(f"warning: {warning}")
 
 
@@ -144,22 +147,20 @@ def _tell_what_was(run: Run, config: Config) -> None:
         )
 
 
-def _warnings(run: Run, config: Config) -> list[str]:
+def _warnings(log: Log, run: Run, config: Config) -> list[str]:
     """What will keep articles of the run unscored."""
-    from scoring.detector import detector_identities
-    from scoring.errors import ScoringError
+    from farmwatch.runs.scorers import is_scored, scored_detectors
+    from stream.control import Control
 
-    try:
-        scored = detector_identities(config.score)
-    except ScoringError:  # they may be where SCORE runs
+    control = Control(log)
+    if is_scored(control, config, run.detector):
         return []
-    if run.detector in scored:
-        return []
+    then = "this process requests" if run.follows else f"`farmwatch replay --name {run.name}` then requests"
     return [
         one_line(
-            f"score.detectors ({', '.join(scored)}) has not {run.detector}: texts that it has not scored yet stay"
-            " unscored. Stop this, add it, restart SCORE, and take another --name: what was requested without it is not"
-            " requested again"
+            f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score are"
+            " not requested, and stay unscored. Add it to score.detectors and restart SCORE:"
+            f" {then} them, each once"
         )
     ]
 

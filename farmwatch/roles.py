@@ -186,17 +186,22 @@ def build_stage(
 ) -> Stage:
     """The stage of a role; what it starts (threads, processes) ends with its `close`. Raises as its settings do.
 
-    MEASURE, JUDGE and TALLY carry on the run `live`, which they need; TALLY needs the log, for what runs before it did.
+    MEASURE, JUDGE and TALLY carry on the run `live`, which they need. In `log` JUDGE and TALLY see what other runs did
+    before it, and SCORE says what it runs; TALLY needs it.
     """
     if role is Role.CRAWL:
         from crawler.crawl_stage import CrawlStage
 
         return CrawlStage(config.crawl, metrics, partitions=config.log.partitions)
     if role is Role.SCORE:
+        from farmwatch.runs.scorers import tell_what_score_runs
         from scoring.detector import detector_identities, load_detectors, refuse_uncalibrated
         from scoring.score_stage import ScoreStage
 
-        refuse_uncalibrated(detector_identities(config.score))
+        detectors = detector_identities(config.score)
+        refuse_uncalibrated(detectors)
+        if log is not None:
+            tell_what_score_runs(log, detectors)
         return ScoreStage(
             partial(load_detectors, config.score),
             batch_texts=config.score.texts_at_once,
@@ -210,9 +215,11 @@ def build_stage(
 
         return MeasureStage(config.measure, names=names, metrics=metrics)
     if role is Role.JUDGE:
+        from farmwatch.runs.scored import known_meanwhile
         from filters.judge_stage import JudgeStage
 
-        return JudgeStage(live.ruleset, run=run, names=names)
+        known = known_meanwhile(log, names, live.run.detector) if log is not None and live.run.detector else None
+        return JudgeStage(live.ruleset, run=run, names=names, known=known)
     assert log is not None
     from farmwatch.canaries import canary_sender
     from farmwatch.runs.live import canaries_sent_before
@@ -280,7 +287,7 @@ class _Process:
         """Work until `stop`."""
         role, metrics = self._role, self._metrics
         if role not in (Role.MEASURE, Role.JUDGE, Role.TALLY):
-            stage = build_stage(role, self._config, metrics)
+            stage = build_stage(role, self._config, metrics, log=log)
             self._begin(log, stage, stage.name).run(stop)
             return
         from farmwatch.runs.fitness import require_live

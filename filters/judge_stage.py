@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import xxhash
@@ -13,6 +14,8 @@ from stream.records import Features, Record, ScoreRequest, Verdict
 from stream.runs import LIVE, RunNames, names_of
 from stream.stage import Context, Stage
 
+READ_ON_MS = 10_000  # between two looks at what was scored since
+
 
 def asked_store(run: str) -> str:
     """Name of the keyed state in which a replay keeps what it has asked the detector for."""
@@ -22,9 +25,10 @@ def asked_store(run: str) -> str:
 class JudgeStage(Stage):
     """One verdict for each features record, and score requests for articles, with the text to score.
 
-    The run that is live asks for every article. A replay asks only for texts that have no score yet, each once a site,
-    and keeps in its state (a digest of site and text as key) what it has asked for, so that a crash asks nothing twice.
-    It counts no heartbeat and passes none on.
+    Texts that have a score are not asked for again, as far as `known` says so. A replay asks at low priority, for its
+    detector alone, while SCORE runs that, and for each text once a site: it keeps in its state (a digest of site and
+    text as key) what it has asked for, so that a crash asks nothing twice. It counts no heartbeat and passes none on.
+    What it has not asked for is left to `AskStage`.
     """
 
     name: ClassVar[str] = "judge"
@@ -36,19 +40,27 @@ class JudgeStage(Stage):
         run: str = LIVE,
         names: RunNames | None = None,
         known: KnownScores | None = None,
+        replays: bool = False,
+        detector: str = "",
+        can_ask: Callable[[], bool] = lambda: True,
     ) -> None:
         """Judge by `ruleset` as `run`, between the topics of `names`, by default the run's own.
 
-        `known` makes it a replay, and says which texts have a score.
+        `known` says which texts have a score; None: it is not known. Requests name `detector`; "" is any. One that
+        `replays` asks only while `can_ask`, and keeps its `known` up to date.
         """
         self.ruleset = ruleset
         self.run = run
-        self._names = names or names_of(run, is_live=known is None)
+        self._names = names or names_of(run, is_live=not replays)
         self._known = known
+        self._replays = replays
+        self._detector = detector
+        self._can_ask = can_ask
+        self._read_on_ms = 0
         self._headers = {"run": run, "ruleset": ruleset.digest}
         self.inputs = {self._names.features: Features}
         self.forward = self._names.requests
-        if known is not None:
+        if replays:
             self.forward, self.heartbeat_input, self.store = None, "", asked_store(run)
 
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
@@ -56,27 +68,38 @@ class JudgeStage(Stage):
         verdict, text = judge_and_text(record, self.ruleset, now_ms=ctx.now_ms, run=self.run)
         ctx.emit(self._names.verdicts, verdict, headers=self._headers)
         if verdict.verdict == ARTICLE and self._is_wanted(verdict, ctx):
-            ctx.emit(self._names.requests, _request(record, verdict, text), headers=self._headers)
+            request = request_of(record, verdict, text, self._detector)
+            ctx.emit(self._names.requests, request, headers=self._headers)
         run, name = self.run, self.ruleset.name
         ctx.meter.count("stage_records", run=run, ruleset=name, stage=self.name, result=verdict.verdict)
         ctx.meter.count("page_verdicts", run=run, ruleset=name, verdict=verdict.verdict)
         for rule in verdict.failed:
             ctx.meter.count("rule_drops", run=run, ruleset=name, rule=rule)
 
+    def tick(self, contexts: Mapping[int, Context]) -> None:
+        """In a replay, take in now and then what was scored since: one that follows goes on for days."""
+        if not self._replays or self._known is None or not contexts:
+            return
+        now_ms = next(iter(contexts.values())).now_ms
+        if now_ms - self._read_on_ms >= READ_ON_MS:
+            self._read_on_ms = now_ms
+            self._known.read_on()
+
     def _is_wanted(self, article: Verdict, ctx: Context) -> bool:
-        """Whether the article's text is to be scored; that a replay asks for it is kept."""
-        if self._known is None:
-            return True
-        if self._known.has(ctx.partition, article.site, article.text_digest):
+        """Whether the article's text is to be asked for; that a replay asks for it is kept."""
+        if self._known is not None and self._known.has(ctx.partition, article.site, article.text_digest):
             return False
+        if not self._replays:
+            return True
         asked = xxhash.xxh3_128_digest(f"{article.site} {article.text_digest}".encode())
-        if ctx.state.get(asked) is not None:
+        if ctx.state.get(asked) is not None or not self._can_ask():
             return False
         ctx.state.put(asked, b"")
         return True
 
 
-def _request(features: Features, verdict: Verdict, text: str) -> Record:
+def request_of(features: Features, verdict: Verdict, text: str, detector: str) -> Record:
+    """The request for an article's text; of any detector where none is named."""
     return ScoreRequest(
         id=features.id,
         site=features.site,
@@ -86,4 +109,5 @@ def _request(features: Features, verdict: Verdict, text: str) -> Record:
         text=text,
         fetched_at=features.fetched_at,
         run=verdict.run,
+        detector=detector,
     )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from filters.judge_stage import JudgeStage
 from filters.ruleset import Ruleset, parse_ruleset
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
-from stream.control import Control
+from stream.control import Control, Scorers, tell_scorers
 from stream.heartbeat import HEADER, KEY, is_heartbeat
 from stream.log import Log, Output, partition_of
 from stream.loop import StageLoop
@@ -108,8 +109,13 @@ class LiveWorld:
                 Output("control", 0, f"ruleset/{row.digest}".encode(), self.ruleset.source.encode()),
             ]
         )
-        self.poll_s = 0.01  # of the live stages; four polls without a record are their end
         self._scored: dict[str, list[int]] = {}
+        self.score_runs(DETECTOR, OTHER_DETECTOR)
+
+    def score_runs(self, *detectors: str) -> None:
+        """SCORE was started with these, and scores by them from now on."""
+        self.detectors = detectors
+        tell_scorers(self.log, Scorers(detectors=list(detectors)))
 
     def feed(self, features: Sequence[Features], *, header: bool = True) -> None:
         """Hits and features of these pages, and a heartbeat behind them in each partition."""
@@ -129,7 +135,10 @@ class LiveWorld:
         self.run_stage(TallyStage(DETECTOR, self.config.tally), "tally")
 
     def score(self, share: float = 1.0, topics: Sequence[str] = (SCORE_REQUESTS, REPLAY_REQUESTS)) -> int:
-        """Score this share of the requests that came since the last time; returns how many there were."""
+        """Score this share of the requests that came since the last time; returns how many there were.
+
+        As SCORE does, which has dealt with them then, and leaves those for another detector unanswered.
+        """
         outputs, asked = [], 0
         for topic in topics:
             start = self._scored.setdefault(topic, [0] * PARTITIONS)
@@ -140,21 +149,25 @@ class LiveWorld:
                         continue
                     asked += 1
                     request = decode(ScoreRequest, message.value or b"")
+                    if request.detector not in ("", *self.detectors):
+                        continue
                     if int(request.text_digest[:8], 16) / 2**32 < share:
-                        for detector in (DETECTOR, OTHER_DETECTOR):
+                        for detector in self.detectors:
                             made = score_of(request, detector)
                             outputs.append(output(SCORES, made, score_key(made)))
         self.log.append(outputs)
+        for topic in topics:
+            self.log.reset("score", topic, self._scored[topic])
         return asked
 
     def run_stage(self, stage: Stage, group: str) -> None:
         """Run a stage of the live side until nothing is left."""
-        stage.poll_s = self.poll_s
-        member = self.log.join(group, list(stage.inputs), member="m", store=stage.store, background=stage.background)
+        stage.poll_s = 0.01
+        inputs = list(stage.inputs)
+        member = self.log.join(group, inputs, member="m", store=stage.store, background=stage.background)
         loop, stop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop), threading.Event()
-        quiet = 0
-        while quiet < 4:
-            quiet = 0 if loop.cycle(stop) or not member.assignment() else quiet + 1
+        while loop.cycle(stop) or not at_end(self.log, group, inputs):
+            pass
         stop.set()
         loop.run(stop)
 
@@ -206,6 +219,27 @@ class LiveWorld:
             for group, topic in (("judge", FEATURES), ("tally", HITS), ("tally", VERDICTS), ("tally", SCORES))
         }
         return {"ends": ends, "offsets": offsets}
+
+
+def at_end(log: Log, group: str, topics: Sequence[str]) -> bool:
+    """Whether a group has read all of these topics; on Kafka markers may stand behind the last record."""
+    return all(
+        next(iter(log.read(topic, partition, done or 0)), None) is None
+        for topic in topics
+        for partition, done in enumerate(log.committed(group, topic))
+    )
+
+
+@contextmanager
+def measuring_otherwise(world: LiveWorld) -> Iterator[None]:
+    """A configuration of another feature epoch, under which the pages of the tests measure the same."""
+    before = world.config
+    measure = msgspec.structs.replace(before.measure, max_elements=before.measure.max_elements - 1)
+    world.config = msgspec.structs.replace(before, measure=measure)
+    try:
+        yield
+    finally:
+        world.config = before
 
 
 def score_of(request: ScoreRequest, detector: str = DETECTOR) -> Score:

@@ -17,12 +17,15 @@ import structlog
 
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
+from farmwatch.messages import counted
+from farmwatch.runs.asking import pass_to_make
 from farmwatch.runs.beginning import finish, measured, note_error, note_gap
 from farmwatch.runs.bounded import BoundedMember
 from farmwatch.runs.fitness import refuse_other_epoch
 from farmwatch.runs.named import names_of_live
 from farmwatch.runs.offsets import NO_STOPS, Stops, reached
-from farmwatch.runs.phases import MEASURE, Phase, Progress, phases_of, progress_of
+from farmwatch.runs.phases import ASK, MEASURE, Phase, Progress, ask_phase, phases_of, progress_of
+from farmwatch.runs.scorers import is_scored, is_scored_now
 from farmwatch.runs.stages import loop_settings, stage_of
 from farmwatch.runs.yielding import Gate, LiveLag
 from filters.ruleset import Ruleset
@@ -31,7 +34,7 @@ from stream.errors import StreamError
 from stream.log import Log
 from stream.loop import StageLoop
 from stream.metrics import Metrics
-from stream.runs import Run, State
+from stream.runs import Gap, Run, State
 from stream.watching import Health
 
 _log = structlog.get_logger()
@@ -58,6 +61,7 @@ class Standing:
     rate: float | None  # records of the phase a second; None = not known yet
     eta_s: float | None  # of the whole run
     waits_for: str  # the live groups that it makes way for; "" = nobody
+    follows: bool = False  # it has caught up, and goes on with what comes
 
 
 class Pace:
@@ -114,6 +118,9 @@ class Replay:
         self._ending: Ending | None = None
         self._phase_ends = threading.Event()
         self._pace = Pace()
+        self._asks = False  # at work on ASK
+        self._follows = False  # all phases side by side
+        self._could_ask = False  # whether SCORE ran the detector when it was last looked what is to be asked for
         metrics.touch("replay_yield_seconds", run=run.name)
         for phase in phases_of(run):
             metrics.touch("replay_records", run=run.name, phase=phase.name)
@@ -138,6 +145,8 @@ class Replay:
                         self._carry_out(phase)
                     if self._ending is None and phase.name == MEASURE:
                         self._run = measured(self._log, self._run.name)
+                if self._ending is None:
+                    self._ask()
                 if self._ending is None and not self._run.follows:
                     self._run = finish(self._log, self._run.name)
                     if self._run.state == State.DONE:
@@ -169,8 +178,24 @@ class Replay:
             self._loops = [self._loop(phase, stops, self._phase_ends)]
             self._loops[0].run(self._phase_ends)
 
+    def _ask(self) -> None:
+        """Ask for the texts without a score that nobody has asked for, if SCORE runs the detector by now."""
+        self._could_ask = is_scored_now(self._log, self._config, self._run.detector)
+        whole = False
+        while self._could_ask and not whole and self._ending is None:
+            found = pass_to_make(self._log, self._run)
+            if found is None:
+                return
+            self._said(f"{counted(found.texts, 'text')} without a score that nobody has asked for: requested now")
+            whole = found.from_start
+            self._asks = True
+            try:
+                self._carry_out(ask_phase(self._run))
+            finally:
+                self._asks = False
+
     def _follow(self) -> None:
-        """All phases side by side, without an end."""
+        """All phases side by side, without an end; until SCORE comes to run the detector, see `_look_at_row`."""
         self._said("caught up; it follows until it is cancelled, stopped or put live")
         self._phase_ends = ends = threading.Event()
         loops: list[StageLoop] = []
@@ -183,6 +208,7 @@ class Replay:
                 loop.run(ends)  # leaves its group
             raise
         self._loops = loops
+        self._follows = True
         failed: list[BaseException] = []
 
         def work(loop: StageLoop) -> None:
@@ -197,6 +223,7 @@ class Replay:
             thread.start()
         for thread in threads:
             thread.join()
+        self._follows = False
         if failed:
             raise failed[0]
 
@@ -217,13 +244,16 @@ class Replay:
             stops,
             gate=None if self._live is None else Gate(self._live, waited=self._waited, monotonic=self._monotonic),
             at_end=ends.set,
-            lost=lambda gap: note_gap(self._log, self._run.name, gap),
+            lost=self._note_gap if phase.name != ASK else lambda _: None,  # JUDGE has read all that ASK reads
             advanced=lambda records: self._metrics.count(
                 "replay_records", records, run=self._run.name, phase=phase.name
             ),
             monotonic=self._monotonic,
         )
         return StageLoop(stage, member, metrics=self._metrics, settings=loop_settings(self._config))
+
+    def _note_gap(self, gap: Gap) -> None:
+        note_gap(self._log, self._run.name, gap)
 
     def _waited(self, wait_s: float) -> None:
         self._metrics.count("replay_yield_seconds", wait_s, run=self._run.name)
@@ -269,6 +299,8 @@ class Replay:
             self._end(Ending.CANCELLED)
         elif control.alias.run == self._run.name:
             self._end(Ending.LIVE)
+        elif self._follows and not self._could_ask and is_scored(control, self._config, self._run.detector):
+            self._phase_ends.set()  # the phases begin anew, up to the present ends, and ASK with them
 
     def _end(self, ending: Ending) -> None:
         if self._ending is None:
@@ -277,11 +309,11 @@ class Replay:
 
     def _tell(self) -> None:
         run = self._run
-        progress = progress_of(self._log, run)
+        progress = progress_of(self._log, run, asks=self._asks)
         rate, eta_s = self._pace.look(self._monotonic(), progress)
         for advance in progress.advances:
             self._metrics.set("replay_records_expected", advance.total, run=run.name, phase=advance.phase)
         if eta_s is not None:
             self._metrics.set("replay_eta_seconds", eta_s, run=run.name)
         waits_for = "" if self._live is None else self._live.text
-        self._told(Standing(progress, rate, eta_s, waits_for))
+        self._told(Standing(progress, rate, eta_s, waits_for, self._follows))

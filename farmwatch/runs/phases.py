@@ -1,7 +1,8 @@
 """The phases of a run: which groups read what up to where, and how far they are. Read from `control` and the log.
 
 MEASURE (only of a run that measures pages anew), JUDGE, TALLY: each begins when the one before is at its stops, so the
-stops of the later ones are ends of topics that grow no more.
+stops of the later ones are ends of topics that grow no more. ASK, a second pass over what JUDGE has read, comes last
+and only where it is needed; a run is done without it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from farmwatch.runs.offsets import between, done_by, reached
 from stream.log import Log
 from stream.runs import Run
 
-MEASURE, JUDGE, TALLY = "measure", "judge", "tally"
+MEASURE, JUDGE, TALLY, ASK = "measure", "judge", "tally", "ask"
 # What a record costs in each phase, beside the others: a core does about 45, 5,000 and 18,000 a second.
-_EFFORT: Mapping[str, float] = {MEASURE: 400.0, JUDGE: 3.5, TALLY: 1.0}
+_EFFORT: Mapping[str, float] = {MEASURE: 400.0, JUDGE: 3.5, TALLY: 1.0, ASK: 1.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +101,18 @@ def phases_of(run: Run) -> list[Phase]:
     return phases if run.remeasures else phases[1:]
 
 
+def ask_phase(run: Run) -> Phase:
+    """The pass that asks for the texts without a score that nobody has asked for."""
+    return Phase(ASK, f"{ASK}.{run.name}", (run.features,))
+
+
 def groups_of(run: Run) -> list[str]:
     """Groups of a run that are its own."""
-    return [phase.group for phase in phases_of(run)]
+    return [phase.group for phase in (*phases_of(run), ask_phase(run))]
 
 
-def progress_of(log: Log, run: Run) -> Progress:
-    """How far a run is. Raises UnknownTopic where its topics are gone, LogUnavailable."""
+def progress_of(log: Log, run: Run, *, asks: bool = False) -> Progress:
+    """How far a run is; with ASK where it `asks`. Raises UnknownTopic where its topics are gone, LogUnavailable."""
     names = run.names()
     advances = []
     expected = 0  # records that the phase before is still to make, at most
@@ -117,6 +123,8 @@ def progress_of(log: Log, run: Run) -> Progress:
             expected = 0
         advances.append(Advance(phase.name, done, total + expected))
         expected += total - done
+    if asks:
+        advances.append(Advance(ASK, *_advance(log, run, ask_phase(run))))
     return Progress(advances)
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from farmwatch.config import Config
 from farmwatch.roles import site_method_of
-from farmwatch.runs.phases import JUDGE, MEASURE, Phase
+from farmwatch.runs.phases import ASK, JUDGE, MEASURE, Phase
+from farmwatch.runs.scored import known_texts, unasked_of
+from farmwatch.runs.scorers import ScorersWatch
 from filters.ruleset import Ruleset
 from stream.log import Log
 from stream.loop import LoopSettings
 from stream.metrics import Metrics
 from stream.runs import Run
 from stream.stage import Stage
-from stream.topics import SCORES
 
 _RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however much it holds
 _BATCH_BYTES = 24 * 1024 * 1024
@@ -31,10 +30,20 @@ def stage_of(phase: Phase, log: Log, config: Config, run: Run, ruleset: Ruleset,
     stage: Stage
     if phase.name == JUDGE:
         from filters.judge_stage import JudgeStage
-        from filters.known_scores import KnownScores
 
-        known = KnownScores(run.detector, lambda partition: score_keys(log, partition))
-        stage = JudgeStage(ruleset, run=run.name, names=names, known=known)
+        stage = JudgeStage(
+            ruleset,
+            run=run.name,
+            names=names,
+            known=known_texts(log, run.detector),
+            replays=True,
+            detector=run.detector,
+            can_ask=ScorersWatch(log, config, run.detector),
+        )
+    elif phase.name == ASK:
+        from filters.ask_stage import AskStage
+
+        stage = AskStage(ruleset, unasked_of(log, run), run=run.name, names=names, detector=run.detector)
     else:
         from scoring.tally_stage import TallyStage
 
@@ -42,11 +51,6 @@ def stage_of(phase: Phase, log: Log, config: Config, run: Run, ruleset: Ruleset,
         stage = TallyStage(run.detector, config.tally, run=run.name, method=method, names=names, decides=False)
     stage.max_records = _RECORDS
     return stage
-
-
-def score_keys(log: Log, partition: int) -> Iterator[bytes]:
-    """Keys of the scores in a partition."""
-    return (message.key for message in log.read(SCORES, partition, log.beginning(SCORES)[partition]) if message.value)
 
 
 def loop_settings(config: Config) -> LoopSettings:

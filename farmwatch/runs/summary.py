@@ -10,13 +10,16 @@ import msgspec
 from farmwatch.config import Config
 from farmwatch.messages import counted, one_line
 from farmwatch.rating import RateLine, rate_lines
+from farmwatch.runs.counts import Counts, counts_of, rows_of
 from farmwatch.runs.missing import gaps_of, records_in
-from farmwatch.runs.named import FIRST
-from farmwatch.runs.overview import Counts, counts_of, rows_of
+from farmwatch.runs.named import FIRST, spoken
+from farmwatch.runs.run_state import STOPPED, WAS_LIVE, state_of
+from farmwatch.runs.scored import requests_wait
+from farmwatch.runs.scorers import scored_detectors
 from farmwatch.site_table import VERDICTS, short_ruleset
 from stream.control import Control
 from stream.log import Log
-from stream.runs import Run, State
+from stream.runs import LIVE, Run, State
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +36,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     pages: int
     articles: int
     unscored: int
+    scored_by: list[str]  # detectors that SCORE runs; none where it is not known
+    requests_wait: bool  # of replays: SCORE has not read all of them
     lost: dict[str, int]  # topic -> records that left the log before it had read them
     verdicts: dict[str, int]
     rate: str  # in words, with its interval
@@ -47,11 +52,13 @@ def summary_of(log: Log, control: Control, config: Config, run: Run, now_ms: int
     live = control.live or FIRST
     live_rows = rows_of(log, live.names(is_live=True).sites)
     counts = counts_of(rows)
+    scored_by = scored_detectors(control, config)
+    state = state_of(log, control, run)
     lines = rate_lines(rows, settings=config.rate, now_ms=now_ms)
     live_lines = rate_lines(live_rows, settings=config.rate, now_ms=now_ms)
     return Summary(
         run=run.name,
-        state=run.state,
+        state=state,
         ruleset=run.ruleset,
         digest=run.digest,
         detector=run.detector,
@@ -61,12 +68,14 @@ def summary_of(log: Log, control: Control, config: Config, run: Run, now_ms: int
         pages=counts.pages,
         articles=counts.articles,
         unscored=counts.unscored,
+        scored_by=scored_by,
+        requests_wait=requests_wait(log),
         lost=records_in(gaps_of(log, run)),
         verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in VERDICTS},
         rate=_rate(lines),
         live=live.name,
         live_rate=_rate([line for line in live_lines if line.digest in (live.digest, "") or not live.digest]),
-        next=_next(run, live, counts),
+        next=_next(control, run, state, counts, scored_by),
     )
 
 
@@ -77,16 +86,14 @@ def lines_of(summary: Summary) -> list[str]:
         f" {counted(summary.articles, 'article')}; {counted(summary.sites, 'site')}: "
         + ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()),
         f"  rate {summary.rate}",
-        f"  {summary.live} (live): rate {summary.live_rate}",
     ]
+    if summary.run != summary.live:
+        found.append(f"  {summary.live} (live): rate {summary.live_rate}")
     if summary.lost:
         found.append(f"  {lost_text(summary.lost)}: not all records are in it, and a cutover asks for --partial")
     if summary.unscored:
-        verb = "has no score yet: it is" if summary.unscored == 1 else "have no score yet: they are"
-        found.append(
-            f"  {counted(summary.unscored, 'article')} {verb} requested at low priority and counted as unscored, in no"
-            " verdict"
-        )
+        verb = "has no score yet: it counts" if summary.unscored == 1 else "have no score yet: they count"
+        found.append(f"  {counted(summary.unscored, 'article')} {verb} as unscored, in no verdict{_why(summary)}")
     return [one_line(line) for line in [*found, *(f"  next: {step}" for step in summary.next)]]
 
 
@@ -100,13 +107,28 @@ def _rate(lines: Sequence[RateLine]) -> str:
     return " | ".join(line.text for line in lines) or "none yet"
 
 
-def _next(run: Run, live: Run, counts: Counts) -> list[str]:
-    if run.state == State.CANCELLED:
-        return [f"farmwatch runs rm {run.name}"]
-    if run.state == State.RUNNING:
-        return [f"farmwatch replay --name {run.name}    # goes on"]
-    again = [f"farmwatch replay --name {run.name}    # takes in the scores that came since"] if counts.unscored else []
-    return [*again, f"farmwatch compare {live.name} {run.name}", f"farmwatch cutover {run.name}"]
+def _why(summary: Summary) -> str:
+    """Why scores are missing, as far as it is known."""
+    if summary.scored_by and summary.detector not in summary.scored_by:
+        return f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
+    if summary.requests_wait and summary.run != summary.live:
+        return "; requests of replays wait for SCORE, which scores live texts first"
+    return ""
+
+
+def _next(control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
+    go_on, meant = f"farmwatch replay --name {run.name}", spoken(control, run.name)
+    if state == State.CANCELLED:
+        return [f"farmwatch runs rm {meant}"]
+    if state == STOPPED:
+        return [f"{go_on}    # goes on"]
+    if state not in (State.DONE, WAS_LIVE):
+        return []
+    given = not scored_by or run.detector in scored_by
+    when = "" if given else f"once SCORE runs {run.detector}: "
+    what = f"{go_on}    # {when}takes in the scores that came since, asks for what is missing"
+    again = [what] if counts.unscored and state == State.DONE else []
+    return [*again, f"farmwatch compare {LIVE} {meant}", f"farmwatch cutover {meant}"]
 
 
 def as_builtins(summary: Summary) -> Any:

@@ -67,6 +67,7 @@ def killed_runs(folder: Path, log: Log, kills: int, longest_s: float, rules: str
             arguments = ["--name", names[-1]]
         process = replay(folder, *arguments, records=1000)
         assert process.wait(_PATIENCE_S) == 0, (folder / "replay.log").read_text()[-3000:]
+        leave_unanswered(log)
     print(f"killed: {dict(killed)}")
     return names
 
@@ -92,6 +93,11 @@ def killed_once(folder: Path, log: Log, arguments: list[str], after_s: float) ->
     return progress_of(log, Control(log).runs[name]).phase or "end"
 
 
+def leave_unanswered(log: Log) -> None:
+    """SCORE has passed all requests of replays, and scored none: the next run asks anew."""
+    log.reset("score", REPLAY_REQUESTS, log.end(REPLAY_REQUESTS))
+
+
 def requests_of(log: Log, run: str) -> list[tuple[str, str]]:
     """(site, text) of each request that a run made."""
     found = []
@@ -112,6 +118,7 @@ def test_kills_from_features(tmp_path: Path) -> None:
     before = world.live_traces()
     rules = write_rules(tmp_path, 5)
     world.replay(ruleset=rules, name="whole")
+    leave_unanswered(log)
     for name in killed_runs(tmp_path, log, KILLS, 1.2, rules):
         assert world.row(name).state == State.DONE
         assert world.outcome(name) == world.outcome("whole")

@@ -20,8 +20,8 @@ from farmwatch.config import Config
 from farmwatch.errors import RunRefused, UsageError
 from farmwatch.labelled import LabelledPage
 from farmwatch.runs.beginning import begin, cancel
+from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.engine import Ending, Standing
-from farmwatch.runs.overview import counts_of, rows_of
 from farmwatch.runs.phases import JUDGE, Progress, is_done, phases_of, progress_of
 from farmwatch.runs.planning import Asked, OtherParameters, plan
 from farmwatch.runs.stages import stage_of
@@ -285,7 +285,7 @@ def test_a_last_look_that_fails_changes_no_ending(
 ) -> None:
     """A run that is done is done, also where its progress cannot be told any more."""
 
-    def away(*_: object) -> Progress:
+    def away(*_: object, **__: object) -> Progress:
         raise LogUnavailable("away for a moment")
 
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="done")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,14 @@ def work(log: MemoryLog, stage: JudgeStage, cycles: int = 3) -> Metrics:
 
 def known(*scored: tuple[str, str]) -> KnownScores:
     """An index of these (site, text digest)."""
-    return KnownScores(DETECTOR, lambda _: [f"{site} {digest}:{DETECTOR}".encode() for site, digest in scored])
+    keys = [f"{site} {digest}:{DETECTOR}".encode() for site, digest in scored]
+    return KnownScores(DETECTOR, lambda _: [(0, offset, key) for offset, key in enumerate(keys)])
+
+
+def replays(*scored: tuple[str, str], **more: Any) -> JudgeStage:
+    """A replay that knows these scores."""
+    settings = {"run": RUN, "known": known(*scored), "replays": True, "detector": DETECTOR, **more}
+    return JudgeStage(RULESET, **settings)
 
 
 def messages(log: MemoryLog, topic: str) -> Sequence[Message]:
@@ -90,7 +98,7 @@ def test_a_replay_writes_beside_the_live_topics() -> None:
     log = new_log()
     pages = [features(1), features(2, tokens=2)]
     put(log, pages)
-    metrics = work(log, JudgeStage(RULESET, run=RUN, known=known()))
+    metrics = work(log, replays())
     found = messages(log, f"verdicts.{RUN}")
     assert [decode(Verdict, m.value or b"") for m in found] == [judge(p, RULESET, now_ms=7, run=RUN) for p in pages]
     assert {(m.headers["run"], m.headers["ruleset"]) for m in found} == {(RUN, RULESET.digest)}
@@ -105,18 +113,19 @@ def test_a_replay_asks_only_for_texts_without_a_score_and_once_a_site() -> None:
     pages = [features(1), features(2), features(3, text="x"), features(4, text="x")]
     pages += [features(5, text="x", site="b.example"), features(6, site="b.example", tokens=1)]
     put(log, pages)
-    work(log, JudgeStage(RULESET, run=RUN, known=known(("a.example", "t1"), ("b.example", "t2"))))
+    work(log, replays(("a.example", "t1"), ("b.example", "t2")))
     assert asked(log) == [("f2", "2"), ("f3", "x"), ("f5", "x")]
-    assert all(decode(ScoreRequest, m.value or b"").run == RUN for m in messages(log, "score.requests.replay"))
+    requests = [decode(ScoreRequest, m.value or b"") for m in messages(log, "score.requests.replay")]
+    assert {(request.run, request.detector) for request in requests} == {(RUN, DETECTOR)}
 
 
 def test_what_was_asked_is_asked_by_no_later_process_of_the_run() -> None:
     """A second process of the run, which knows of no score either, asks for new texts only; another run asks anew."""
     log = new_log()
     put(log, [features(1)])
-    work(log, JudgeStage(RULESET, run=RUN, known=known()))
+    work(log, replays())
     put(log, [features(2, text="1"), features(3)])
-    work(log, JudgeStage(RULESET, run=RUN, known=known()))
+    work(log, replays())
     assert asked(log) == [("f1", "1"), ("f3", "3")]
 
 
@@ -124,7 +133,7 @@ def test_a_batch_that_is_rolled_back_asks_once() -> None:
     """The commit of a batch fails after it was processed: what it asked for is asked for when it is done again."""
     log = new_log()
     put(log, [features(1), features(2)])
-    stage = JudgeStage(RULESET, run=RUN, known=known())
+    stage = replays()
     stage.poll_s = 0.001
     member = log.join(f"judge.{RUN}", list(stage.inputs), member="one", store=stage.store)
     loop = StageLoop(stage, member, metrics=Metrics(), clock=lambda: 7)
@@ -132,9 +141,51 @@ def test_a_batch_that_is_rolled_back_asks_once() -> None:
     for _ in range(4):
         loop.cycle(threading.Event())
     member.close()
-    work(log, JudgeStage(RULESET, run=RUN, known=known()))
+    work(log, replays())
     assert asked(log) == [("f1", "1"), ("f2", "2")]
     assert len(messages(log, f"verdicts.{RUN}")) == 2
+
+
+def test_a_replay_asks_only_while_it_can() -> None:
+    """What comes while SCORE does not run its detector is judged, and asked for by the next page of the same text."""
+    log = new_log()
+    answers = iter([False, True, True])
+    put(log, [features(1, text="x"), features(2, text="x"), features(3)])
+    work(log, replays(can_ask=lambda: next(answers)))
+    assert len(messages(log, f"verdicts.{RUN}")) == 3
+    assert asked(log) == [("f2", "x"), ("f3", "3")]
+
+
+def test_a_replay_takes_in_scores_that_come_while_it_works() -> None:
+    """A text that was scored since the index was read is not asked for, once it is time for another look."""
+    log = new_log()
+    keys = [(0, 0, b"a.example t1:fake/1")]
+    found = KnownScores(DETECTOR, lambda after: [key for key in keys if key[1] >= after[0]])
+    stage = replays(known=found)
+    stage.poll_s = 0.001
+    clock = [7]
+    member = log.join(f"judge.{RUN}", list(stage.inputs), member="one", store=stage.store)
+    loop = StageLoop(stage, member, metrics=Metrics(), clock=lambda: clock[0])
+    for now_ms, number in ((20_000, 1), (21_000, 2), (31_000, 3), (32_000, 4)):
+        clock[0] = now_ms
+        put(log, [features(number)])
+        loop.cycle(threading.Event())
+        if number == 1:
+            keys += [(0, offset, f"a.example t{offset + 1}:fake/1".encode()) for offset in (1, 2, 3)]
+    member.close()
+    assert asked(log) == [("f2", "2"), ("f3", "3")]
+
+
+def test_the_live_run_asks_for_no_text_that_is_known_to_have_a_score() -> None:
+    """It asks at its own priority and of any detector, for what is not known, and keeps no state."""
+    log = new_log()
+    put(log, [features(1), features(2), features(3, text="2")])
+    stage = JudgeStage(RULESET, run=RUN, names=names_of(RUN, is_live=True), known=known(("a.example", "t1")))
+    assert (stage.store, stage.forward) == (None, "score.requests")
+    work(log, stage)
+    assert asked(log) == []
+    assert asked(log, "score.requests") == [("f2", "2"), ("f3", "2")]
+    assert {decode(ScoreRequest, m.value or b"").detector for m in messages(log, "score.requests")} == {""}
 
 
 def test_the_live_run_asks_for_every_article() -> None:
@@ -152,10 +203,10 @@ def test_the_live_run_asks_for_every_article() -> None:
 
 def test_heartbeats_end_at_a_replay_and_pass_the_live_run() -> None:
     """A replay forwards none and counts none, the live run does both."""
-    for replay, sent in ((known(), 0), (None, 1)):
+    for replay, sent in ((True, 0), (False, 1)):
         log = new_log()
         log.append([heartbeat.travelling(FEATURES, 0, {heartbeat.HEADER: "5000"})])
-        metrics = work(log, JudgeStage(RULESET, run=RUN, known=replay))
+        metrics = work(log, JudgeStage(RULESET, run=RUN, replays=replay))
         found = [m for topic in log.topics() if topic != FEATURES for m in messages(log, topic)]
         assert [m.topic for m in found] == ["score.requests"] * sent
         passed = metrics.registry.get_sample_value("farmwatch_heartbeat_timestamp_seconds", {"stage": "judge"})
@@ -168,7 +219,7 @@ def test_a_run_that_measured_anew_is_judged_from_its_own_features() -> None:
     log = new_log(topic=topic)
     put(log, [features(1)])
     put(log, [features(2)], topic)
-    work(log, JudgeStage(RULESET, run=RUN, names=names_of(RUN, topic), known=known()))
+    work(log, replays(names=names_of(RUN, topic)))
     assert [decode(Verdict, m.value or b"").id for m in messages(log, f"verdicts.{RUN}")] == ["f2"]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,32 +25,75 @@ def key(site: str, digest: str, detector: str = DETECTOR) -> bytes:
     return score_key(score).encode()
 
 
-@given(SCORED, st.tuples(st.integers(0, 2), NAMES, NAMES))
+class Topic:
+    """Keys of scores by partition, in the order of their offsets, and which offsets were read."""
+
+    def __init__(self) -> None:
+        self.keys: dict[int, list[bytes]] = {}
+        self.read: list[Mapping[int, int]] = []
+
+    def put(self, partition: int, *keys: bytes) -> None:
+        """Append to a partition."""
+        self.keys.setdefault(partition, []).extend(keys)
+
+    def __call__(self, after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
+        self.read.append(dict(after))
+        for partition, first in after.items():
+            for offset, found in list(enumerate(self.keys.get(partition, [])))[first:]:
+                yield partition, offset, found
+
+
+@given(SCORED, SCORED, st.tuples(st.integers(0, 2), NAMES, NAMES))
 def test_it_holds_what_the_set_of_scores_holds(
-    scored: set[tuple[int, str, str, str]], asked: tuple[int, str, str]
+    scored: set[tuple[int, str, str, str]], later: set[tuple[int, str, str, str]], asked: tuple[int, str, str]
 ) -> None:
-    """A text is known exactly where its site and partition have a score of this detector; length counts each once."""
-    keys = {n: [key(*rest) for partition, *rest in sorted(scored) if partition == n] * 2 for n in range(3)}
-    known = KnownScores(DETECTOR, lambda partition: keys[partition])
-    for partition, site, digest, detector in scored:
-        if detector == DETECTOR:
-            assert known.has(partition, site, digest)
-    assert known.has(*asked) == ((*asked, DETECTOR) in scored)
-    known.load(range(3))
-    assert len(known) == sum(detector == DETECTOR for *_, detector in scored)
+    """A text is known exactly where its site and partition have a score of this detector; length counts each once.
+
+    So it is with what came since, once that was read.
+    """
+    topic = Topic()
+    known = KnownScores(DETECTOR, topic)
+    there: set[tuple[int, str, str, str]] = set()
+    for more in (scored, later):
+        for partition, *rest in sorted(more):
+            topic.put(partition, *[key(*rest)] * 2)
+        there |= more
+        known.load(range(3))
+        known.read_on()
+        for partition, site, digest, detector in there:
+            if detector == DETECTOR:
+                assert known.has(partition, site, digest)
+        assert known.has(*asked) == ((*asked, DETECTOR) in there)
+        assert len(known) == sum(detector == DETECTOR for *_, detector in there)
 
 
-def test_a_partition_is_read_once() -> None:
-    """Loading, and asking after that, reads each partition a single time."""
-    read: list[int] = []
-
-    def keys(partition: int) -> Iterator[bytes]:
-        read.append(partition)
-        yield key("a.example", "t1")
-
-    known = KnownScores(DETECTOR, keys)
+def test_each_offset_is_read_once() -> None:
+    """Loading, and asking after that, reads a partition a single time; reading on begins behind the last offset."""
+    topic = Topic()
+    for partition in (1, 2, 3):
+        topic.put(partition, key("a.example", "t1"))
+    known = KnownScores(DETECTOR, topic)
     known.load([1, 2])
     known.load([2])
     assert [known.has(partition, "a.example", "t1") for partition in (1, 2, 3)] == [True] * 3
     assert not known.has(3, "a.example", "t2")
-    assert read == [1, 2, 3]
+    assert topic.read == [{1: 0}, {2: 0}, {3: 0}]
+    topic.put(3, key("a.example", "t2"), b"")
+    known.read_on()
+    known.read_on()
+    assert known.has(3, "a.example", "t2")
+    assert topic.read[3:] == [{1: 1, 2: 1, 3: 1}, {1: 1, 2: 1, 3: 3}]
+
+
+def test_what_came_later_is_sorted_in_once_it_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the sorted digests no more than a bounded number is held, and nothing is lost as they are sorted in."""
+    monkeypatch.setattr("filters.known_scores._LATER_MOST", 3)
+    topic = Topic()
+    known = KnownScores(DETECTOR, topic)
+    for number in range(20):
+        topic.put(0, key("a.example", f"t{number}"))
+        known.load([0])
+        known.read_on()
+        assert len(known._later[0]) <= 3
+    assert all(known.has(0, "a.example", f"t{number}") for number in range(20))
+    assert len(known) == 20

@@ -1,0 +1,137 @@
+"""ASK: what is unasked is asked for once, and found anew from the log by whoever goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from filters.ask_stage import AskStage
+from filters.judging import judge
+from filters.known_scores import KnownScores
+from filters.ruleset import parse_ruleset
+from filters.unasked import Article, Unasked
+from stream import heartbeat
+from stream.log import Output
+from stream.loop import StageLoop
+from stream.memory_log import MemoryLog
+from stream.metrics import Metrics
+from stream.records import Features, ScoreRequest, decode, encode
+from stream.runs import names_of
+from stream.topics import FEATURES, REPLAY_REQUESTS, all_topics
+
+RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")
+DETECTOR = "fake/1"
+
+
+def page(number: int, text: str = "", site: str = "a.example", tokens: int = 9) -> Features:
+    """A page whose text is its number, if no other is said."""
+    return Features(
+        id=f"f{number}",
+        site=site,
+        page_id=f"p{number}",
+        url=f"https://{site}/{number}",
+        epoch="e",
+        text=text or str(number),
+        text_digest=f"t{text or number}",
+        measures={"tokens": tokens},
+        fetched_at=number,
+    )
+
+
+class Desk:
+    """A log of one partition with pages; what is asked for on it counts as known, besides `scored`."""
+
+    def __init__(self, *pages: Features, scored: tuple[str, ...] = ()) -> None:
+        self.log = MemoryLog(clock=lambda: 7)
+        self.log.create(all_topics(1, "e"))
+        self.log.append([Output(FEATURES, 0, b"k", encode(page)) for page in pages])
+        self.log.append([heartbeat.travelling(FEATURES, 0, {heartbeat.HEADER: "5000"})])
+        self.scored = list(scored)
+        self.metrics = Metrics()
+
+    def articles(self, partition: int) -> Iterator[Article]:
+        """The articles among the pages."""
+        for message in self.log.read(FEATURES, partition):
+            if message.value:
+                verdict = judge(decode(Features, message.value), RULESET)
+                if verdict.verdict == "article":
+                    yield Article(verdict.site, verdict.text_digest, verdict.id)
+
+    def known(self) -> KnownScores:
+        """What is scored or asked for by now."""
+        texts = [*self.scored, *(f"{request.site} {request.text_digest}" for request in self.requests())]
+        return KnownScores(DETECTOR, lambda _: [(0, 0, f"{text}:{DETECTOR}".encode()) for text in texts])
+
+    def requests(self) -> list[ScoreRequest]:
+        """What was asked for."""
+        return [decode(ScoreRequest, m.value) for m in self.log.read(REPLAY_REQUESTS, 0) if m.value]
+
+    def asked(self) -> list[str]:
+        """Ids of the fetches that were asked for."""
+        return [request.id for request in self.requests()]
+
+    def loop(self) -> StageLoop:
+        """A member of the pass."""
+        unasked = Unasked(self.articles, self.known)
+        stage = AskStage(RULESET, unasked, run="r1", names=names_of("r1"), detector=DETECTOR)
+        stage.poll_s, stage.max_records = 0.001, 2
+        member = self.log.join("ask.r1", list(stage.inputs), member="one")
+        return StageLoop(stage, member, metrics=self.metrics, clock=lambda: 7)
+
+    def run(self, loop: StageLoop, cycles: int = 6) -> None:
+        """Let it read what is there, and leave."""
+        stop = threading.Event()
+        for _ in range(cycles):
+            loop.cycle(stop)
+        stop.set()
+        loop.run(stop)
+
+
+def test_it_asks_for_each_unasked_text_once_a_site() -> None:
+    """Texts with a score, dropped pages and repeated texts are passed over; of a text's fetches the newest asks."""
+    pages = [page(1), page(2), page(3, "x"), page(4, "x"), page(5, "x", "b.example"), page(6, tokens=1)]
+    desk = Desk(*pages, page(2), scored=("a.example t1",))
+    desk.run(desk.loop())
+    assert desk.asked() == ["f2", "f4", "f5"]
+    assert {(r.run, r.detector, r.text) for r in desk.requests()} == {("r1", DETECTOR, "2"), ("r1", DETECTOR, "x")}
+    assert {m.topic for topic in desk.log.topics() for m in desk.log.read(topic, 0)} == {FEATURES, REPLAY_REQUESTS}
+    labels = {"run": "r1", "ruleset": "mine", "stage": "ask"}
+    value = desk.metrics.registry.get_sample_value
+    assert value("farmwatch_stage_records_total", {**labels, "result": "asked"}) == 3
+    assert value("farmwatch_stage_records_total", {**labels, "result": "passed_over"}) == 4
+    assert value("farmwatch_heartbeat_timestamp_seconds", {"stage": "ask"}) is None
+
+
+def test_whoever_begins_anew_asks_for_what_is_left() -> None:
+    """A member that is fenced in its midst has asked whole batches; the next one, from the start, asks for the rest."""
+    desk = Desk(*[page(number) for number in range(8)])
+    first = desk.loop()
+    for _ in range(2):
+        first.cycle(threading.Event())
+    assert len(desk.asked()) == 4
+    desk.log.join("ask.r1", [FEATURES], member="one").close()
+    desk.log.reset("ask.r1", FEATURES, [0])
+    desk.run(desk.loop())
+    desk.run(first)
+    assert desk.asked() == [f"f{number}" for number in range(8)]
+
+
+def test_a_batch_that_is_rolled_back_asks_once() -> None:
+    """What was taken in a batch whose commit failed is asked for when it is done again."""
+    desk = Desk(*[page(number) for number in range(3)])
+    loop = desk.loop()
+    desk.log.join("ask.r1", [FEATURES], member="one").close()  # fences it
+    desk.run(loop)
+    desk.run(desk.loop())
+    assert desk.asked() == ["f0", "f1", "f2"]
+
+
+def test_what_is_unasked_is_counted_by_text() -> None:
+    """The count is of texts; what was taken still counts until the partition is looked at anew."""
+    articles = [Article("a", "t1", "f1"), Article("a", "t1", "f2"), Article("b", "t1", "f3")]
+    unasked = Unasked(lambda partition: articles if partition == 1 else [], lambda: KnownScores("d/1", lambda _: ()))
+    assert [unasked.count(partition) for partition in (0, 1)] == [0, 2]
+    assert [unasked.take(1, fetch) for fetch in ("f1", "f2", "f2", "f3", "f4")] == [False, True, False, True, False]
+    assert not unasked.take(0, "f2")
+    unasked.forget([1, 2])
+    assert unasked.take(1, "f2")
