@@ -158,9 +158,8 @@ def _warnings(log: Log, run: Run, config: Config) -> list[str]:
     then = "this process requests" if run.follows else f"`farmwatch replay --name {run.name}` then requests"
     return [
         one_line(
-            f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score are"
-            " not requested, and stay unscored. Add it to score.detectors and restart SCORE:"
-            f" {then} them, each once"
+            f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score"
+            f" are not requested, and stay unscored. Add it to score.detectors and restart SCORE: {then} them, each once"
         )
     ]
 

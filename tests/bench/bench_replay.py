@@ -26,11 +26,11 @@ import msgspec
 import xxhash
 
 from farmwatch.config import Config
-from farmwatch.runs.stages import loop_settings, score_keys
+from farmwatch.runs.scored import known_texts
+from farmwatch.runs.stages import loop_settings
 from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage, asked_store
 from filters.judging import ARTICLE, judge_and_text
-from filters.known_scores import KnownScores
 from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
@@ -187,10 +187,10 @@ def judge_phase(kind: str, where: str, records: int, answer: Any) -> None:
     """JUDGE from the first to the last record, after the index of scores was read."""
     log = open_log(kind, where)
     started = time.perf_counter()
-    known = KnownScores(DETECTOR, lambda partition: score_keys(log, partition))
+    known = known_texts(log, DETECTOR)
     known.load(range(PARTITIONS))
     index = f"index of {len(known):,} scores read in {time.perf_counter() - started:.1f} s"
-    stage = JudgeStage(load_ruleset("default"), run=RUN, known=known)
+    stage = JudgeStage(load_ruleset("default"), run=RUN, known=known, replays=True, detector=DETECTOR)
     answer.send((staged(log, stage, NAMES.judge_group, records), index))
     log.close()
 
