@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit
-from farmwatch.messages import json_line, message, one_line, put
+from farmwatch.messages import json_line, message, one_line, put, put_wrapped
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
@@ -103,7 +103,10 @@ def replay(
         code, lines = _conclude(log, config, run, ending, signals, json)
     with suppress(BrokenPipeError):  # what became of the run does not hang on who reads of it
         for line in lines:
-            put(line)
+            if json:
+                put(line)
+            else:
+                put_wrapped(line, "    ")
     return code
 
 
@@ -159,7 +162,8 @@ def _warnings(log: Log, run: Run, config: Config) -> list[str]:
     return [
         one_line(
             f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score"
-            f" are not requested, and stay unscored. Add it to score.detectors and restart SCORE: {then} them, each once"
+            " are not requested, and stay unscored. Add it to score.detectors and restart SCORE:"
+            f" {then} them, each once"
         )
     ]
 
