@@ -33,6 +33,7 @@ from stream.topics import DEAD_LETTERS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQU
 
 _NEVER_MS = 2**63 - 1
 _IMPORT = "import"  # Page.found_by of what came from an archive
+_OF_A_RUN = ("judge", "tally")  # stages that work for one run each
 _NO_PAGE = frozenset({"refused", "failed"})  # outcomes of visits that got no page; one that is unchanged had one before
 
 
@@ -104,7 +105,9 @@ class _Partition:
             for group, topics in reads_of_live(audited.names).items()
             for topic in topics
         }
-        letters = [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition)]
+        read = (DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition))
+        own = ("", audited.run.name)  # a record that another run could not process may be fit for this one
+        letters = [letter for letter in read if letter.run in own or letter.stage not in _OF_A_RUN]
         self._dead = {(letter.stage, letter.topic, letter.offset) for letter in letters}
         self._given_up = {_site_of(letter.key) for letter in letters if letter.stage == "tally"}  # sites
         self._since: dict[str, int] = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit
-from farmwatch.messages import json_line, message, one_line, put, put_wrapped
+from farmwatch.messages import counted, json_line, message, one_line, put, put_wrapped
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
@@ -247,6 +247,7 @@ def _conclude(
     import time
 
     from farmwatch.runs.engine import Ending
+    from farmwatch.runs.missing import buried
     from farmwatch.runs.summary import as_builtins, lines_of, summary_of
     from stream.control import Control
 
@@ -261,6 +262,8 @@ def _conclude(
         message(f"the run {run.name} was cancelled; `farmwatch replay --name {run.name}` would go on with it")
     elif ending is Ending.STOPPED:
         message(f"stopped; `farmwatch replay --name {run.name}` goes on with it")
+    if dead := buried(log, run.name):
+        message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
     summary = summary_of(log, control, config, row, int(time.time() * 1000))
     lines = [json_line(as_builtins(summary))] if as_json else lines_of(summary) if ending is Ending.DONE else []
     if ending is Ending.CANCELLED:

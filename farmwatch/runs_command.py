@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-import json as json_text
 import sys
 import time
 from collections.abc import Iterator
@@ -72,6 +71,7 @@ def show_run(
     common: Common = DEFAULTS,
 ) -> int:
     """One run in full: what was asked for, by whom and why, how far it is, and what it came to."""
+    from farmwatch.runs.missing import buried
     from farmwatch.runs.named import run_meant
     from farmwatch.runs.overview import run_state
     from farmwatch.runs.summary import lines_of, summary_of
@@ -85,12 +85,15 @@ def show_run(
             return _show_ruleset(control, row, json)
         state = run_state(log, control, row, _now_ms())
         summary = summary_of(log, control, config, row, _now_ms())
+        dead = buried(log, row.name)
     if json:
         counts = ("sites", "pages", "articles", "unscored", "lost", "verdicts")
-        put_json(_fields(state) | {count: getattr(summary, count) for count in counts})
+        put_json(_fields(state) | {count: getattr(summary, count) for count in counts} | {"dead_letters": dead})
         return Exit.OK
     for name, value in _facts(state):
         put_wrapped(one_line(f"{name}: {value}"), "  ")
+    if dead:
+        put_wrapped(f"dead letters: {counted(dead, 'record')} that it could not process", "  ")
     for line in lines_of(summary):
         put_wrapped(line, "    ")
     return Exit.OK
@@ -109,18 +112,14 @@ def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
 
 def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     from farmwatch.runs.run_rules import method_name
-    from farmwatch.runs.run_rules import method_name
     from farmwatch.spans import moment
 
     run = state.run
     yield "state", f"{state.state}{f'; `{state.resume}` goes on with it' if state.resume else ''}"
     if run.error:
         yield "last error", run.error
-    if run.error:
-        yield "last error", run.error
     yield "ruleset", f"{run.ruleset} {run.digest}"
     yield "detector", run.detector
-    yield "site method", method_name(run.site_method) or "as configured"
     yield "site method", method_name(run.site_method) or "as configured"
     yield "feature epoch", run.epoch
     yield "source", f"{run.source}{f', because {run.why_source}' if run.why_source else ''}"
@@ -232,7 +231,6 @@ def _fields(state: RunState) -> dict[str, Any]:
         "ruleset": run.ruleset,
         "digest": run.digest,
         "detector": run.detector,
-        "site_method": json_text.loads(run.site_method or "null"),
         "site_method": json_text.loads(run.site_method or "null"),
         "epoch": run.epoch,
         "source": run.source,

@@ -82,7 +82,7 @@ class Batch:
         self.died.append(True)
         self.last_error = error
         self._stage.buried(message.partition)
-        self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt))
+        self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
         self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
 
     def _pass_on(self, message: Message) -> None:

@@ -33,6 +33,7 @@ class DeadLetter:
     attempts: int
     key: bytes
     value: bytes | None
+    run: str = ""  # that the stage worked for; of a stage that works for none, the run that the record is of; "" = none
 
     @classmethod
     def read(cls, message: Message) -> DeadLetter:
@@ -47,11 +48,15 @@ class DeadLetter:
             int(headers["attempts"]),
             message.key,
             message.value,
+            headers.get("run", ""),
         )
 
 
-def dead_letter(message: Message, stage: str, error: Exception, attempts: int) -> Output:
-    """The output that buries `message`: its own key and value, its origin and the error in the headers."""
+def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:
+    """The output that buries `message`: its own key and value, its origin and the error in the headers.
+
+    `run` is the one that the stage works for; "" leaves the run that the record is of.
+    """
     text = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
     headers = {
         **message.headers,
@@ -61,6 +66,7 @@ def dead_letter(message: Message, stage: str, error: Exception, attempts: int) -
         "stage": stage,
         "error": text[:_ERROR_CHARS],
         "attempts": str(attempts),
+        **({"run": run} if run else {}),
     }
     return Output(DEAD_LETTERS, message.partition, message.key, message.value, headers)
 

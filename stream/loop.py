@@ -254,7 +254,8 @@ class StageLoop:
             if self._stage.forward is None:
                 self._metrics.observe("page_to_verdict_seconds", (self._clock() - started_ms) / 1000, run="live")
         if batch.last_error is not None:
-            log.error("dead_letters", stage=name, count=sum(batch.died), last_error=_line(batch.last_error))
+            buried = {"run": self._stage.run or None, "count": sum(batch.died)}
+            log.error("dead_letters", stage=name, **buried, last_error=_line(batch.last_error))
 
     def _roll_back(self, error: Exception) -> None:
         self._drop_ahead()

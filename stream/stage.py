@@ -118,6 +118,7 @@ class Stage:
     """
 
     name: ClassVar[str]
+    run: str = ""  # that it works for; "" = none: its records say of which they are
     inputs: Mapping[str, type[Record]]  # topic -> its records
     background: Collection[str] = ()  # of the inputs, those that are read only while no other one waits
     forward: str | None = None  # the topic on which heartbeats travel on

@@ -9,14 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from farmwatch.runs.phases import Phase, phases_of
+from stream.dead_letters import DeadLetter
 from stream.log import Log
 from stream.runs import Gap, Run
-from stream.topics import PAGES, SCORES
+from stream.topics import DEAD_LETTERS, PAGES, SCORES
 
 
 def gaps_of(log: Log, run: Run) -> list[Gap]:
     """Records that left the log before the run had read them: the gaps of its row, and those that show now."""
     return merged([*run.gaps, *(gap for phase in phases_of(run) for gap in _shown(log, run, phase))])
+
+
+def buried(log: Log, run: str) -> int:
+    """Records that MEASURE, JUDGE or TALLY could not process for a run, as far as the dead letters are kept."""
+    if DEAD_LETTERS not in log.topics():
+        return 0
+    found = (log.read(DEAD_LETTERS, partition) for partition in range(log.topics()[DEAD_LETTERS]))
+    letters = (DeadLetter.read(message) for messages in found for message in messages)
+    return sum(letter.run == run and letter.stage in ("measure", "judge", "tally") for letter in letters)
 
 
 def merged(gaps: Iterable[Gap]) -> list[Gap]:

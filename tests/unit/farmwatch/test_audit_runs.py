@@ -13,8 +13,9 @@ from farmwatch.runs.cutover import Wanted, cut_over
 from filters.judge_stage import JudgeStage
 from filters.ruleset import load_ruleset
 from scoring.score_stage import score_key
+from stream.dead_letters import dead_letter
 from stream.log import Output
-from stream.records import Score, ScoreRequest, decode, encode
+from stream.records import Features, Score, ScoreRequest, decode, encode
 from stream.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from tests.cutover_world import DETECTOR, CutoverWorld, cutover_world
 from tests.front_door import PARTITIONS, Runner
@@ -45,6 +46,22 @@ def test_a_run_that_is_through_is_clean(world: CutoverWorld) -> None:
     assert found["sites -> rows"] == (10, 10, 0, 0)
     articles = sum(verdict.verdict == "article" for verdict in world.verdicts(world.begin("r1").names()))
     assert found["articles -> scores"] == (articles, 0, articles, 0) and articles > 0
+
+
+@pytest.mark.parametrize(("run", "dead"), [("r1", 1), ("", 1), ("other", 0)])
+def test_a_dead_letter_excuses_its_own_run(world: CutoverWorld, run: str, dead: int) -> None:
+    """A record that the audited run could not process is dead; one that another run could not is missing in this one.
+
+    A letter that names no run may be of any.
+    """
+    world.replay(world.begin("r1"))
+    world.features(1)
+    read = [message for partition in range(PARTITIONS) for message in world.log.read(FEATURES, partition)]
+    (message,) = [message for message in read if decode(Features, message.value or b"").id == world.put[-1]]
+    world.log.reset("judge.r1", FEATURES, world.log.end(FEATURES))
+    world.log.append([dead_letter(message, "judge", ValueError("no"), 1, run)])
+    step = audit(world.log, "r1").steps["features -> verdicts"]
+    assert (step.dead, step.broken) == (dead, 1 - dead)
 
 
 def test_a_verdict_that_is_missing_or_doubled_is_broken(world: CutoverWorld) -> None:

@@ -12,10 +12,12 @@ import pytest
 
 from farmwatch.errors import Exit
 from stream.control import Control
+from stream.dead_letters import DeadLetter
 from stream.embedded_log import EmbeddedLog
+from stream.log import Output
 from stream.records import Page
 from stream.runs import State
-from stream.topics import PAGES
+from stream.topics import DEAD_LETTERS, FEATURES, PAGES
 from tests.front_door import Runner
 from tests.replay_world import LiveWorld, config_of, features_of_pages, output, write_rules
 
@@ -111,3 +113,18 @@ def test_a_run_keeps_its_site_method_when_it_is_gone_on_with(
     assert {row.method_digest for row in world.outcome("mine")[1].values()} == before
     assert len(before) == 1
     assert f"site method: sprt {before.pop()}" in farmwatch("runs", "show", "mine", "--log", world.config.log.url).out
+
+
+def test_a_record_that_a_run_could_not_process_is_told_as_its_own(
+    world: LiveWorld, farmwatch: Runner, tmp_path: Path
+) -> None:
+    """Its dead letter names the run, the replay and `runs show` count it; the live run has none."""
+    headers = {"feature_epoch": world.epoch, "run": "live"}
+    world.log.append([Output(FEATURES, 0, b"s0.example", b"no record", headers)])
+    said = _replay(farmwatch, world, "--ruleset", str(tmp_path / "rules-5.toml"), "--name", "mine")
+    assert (said[0], "warning: 1 record that it could not process" in said[1]) == (Exit.OK, True)
+    (letter,) = [DeadLetter.read(message) for message in world.log.read(DEAD_LETTERS, 0)]
+    assert (letter.run, letter.stage, letter.topic) == ("mine", "judge", FEATURES)
+    log = ("--log", world.config.log.url)
+    assert "dead letters: 1 record that it could not process" in farmwatch("runs", "show", "mine", *log).out
+    assert json.loads(farmwatch("runs", "show", "live", "--json", *log).out)["dead_letters"] == 0
