@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from farmwatch.runs.counts import Counts as Counts
-from farmwatch.runs.counts import counts_of as counts_of
-from farmwatch.runs.counts import rows_of as rows_of
 from farmwatch.runs.lag import lag_by_group
 from farmwatch.runs.phases import Progress, progress_of
 from farmwatch.runs.run_state import LIVE_NOW, STOPPED, members_of, state_of

@@ -85,10 +85,10 @@ def lines_of(summary: Summary) -> list[str]:
         f"{summary.run}: {counted(summary.pages, 'page')} judged by {short_ruleset(summary.ruleset, summary.digest)},"
         f" {counted(summary.articles, 'article')}; {counted(summary.sites, 'site')}: "
         + ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()),
-        f"  rate {summary.rate}",
+        f"  {_rate_said(summary.rate)}",
     ]
     if summary.run != summary.live:
-        found.append(f"  {summary.live} (live): rate {summary.live_rate}")
+        found.append(f"  {summary.live} (live): {_rate_said(summary.live_rate)}")
     if summary.lost:
         found.append(f"  {lost_text(summary.lost)}: not all records are in it, and a cutover asks for --partial")
     if summary.unscored:
@@ -107,6 +107,11 @@ def _rate(lines: Sequence[RateLine]) -> str:
     return " | ".join(line.text for line in lines) or "none yet"
 
 
+def _rate_said(text: str) -> str:
+    """A rate's text may say itself that there is none."""
+    return text if text.startswith("no rate") else f"rate {text}"
+
+
 def _why(summary: Summary) -> str:
     """Why scores are missing, as far as it is known."""
     if summary.scored_by and summary.detector not in summary.scored_by:
@@ -119,7 +124,7 @@ def _why(summary: Summary) -> str:
 def _next(control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
     go_on, meant = f"farmwatch replay --name {run.name}", spoken(control, run.name)
     if state == State.CANCELLED:
-        return [f"farmwatch runs rm {meant}"]
+        return [f"farmwatch runs rm {meant}", f"{go_on}    # goes on with it all the same"]
     if state == STOPPED:
         return [f"{go_on}    # goes on"]
     if state not in (State.DONE, WAS_LIVE):

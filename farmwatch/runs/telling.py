@@ -11,6 +11,7 @@ from typing import TextIO
 import structlog
 
 from farmwatch.runs.engine import Standing
+from farmwatch.runs.phases import JUDGE, Progress
 from farmwatch.spans import lasting
 
 _log = structlog.get_logger()
@@ -33,7 +34,9 @@ class Teller:
         """Draw the line anew, or log it if it is time."""
         if self._on_terminal:
             width = shutil.get_terminal_size().columns - 1
-            self._stream.write(f"\r\x1b[K{line_of(self._run, standing)[:width]}")
+            line = line_of(self._run, standing)
+            shown = line if len(line) <= width else f"{line[: width - 1]}…"
+            self._stream.write(f"\r\x1b[K{shown}")
             self._stream.flush()
             self._drawn = True
         elif self._monotonic() - self._told_s >= _EVERY_S:
@@ -42,9 +45,10 @@ class Teller:
             _log.info(
                 "replay",
                 run=self._run,
-                phase=current.phase,
+                phase="follows" if standing.follows else current.phase,
                 done=current.done,
                 total=current.total,
+                behind=behind_of(standing.progress) if standing.follows else None,
                 rate=None if standing.rate is None else round(standing.rate, 1),
                 eta_s=None if standing.eta_s is None else round(standing.eta_s),
                 waits_for=standing.waits_for or None,
@@ -59,13 +63,25 @@ class Teller:
 
 
 def line_of(run: str, standing: Standing) -> str:
-    """`v5-1: judge 12000 of 100000, 23%, 3412/s, 1 min left, waits for live (measure 120)`."""
+    """`v5-1: judge 12000 of 100000, 23%, 3412/s, 1 min left, makes way for live (measure 120)`.
+
+    Of a run that has caught up and follows: `v5-1: follows, 12000 judged, 3 behind`.
+    """
     current = standing.progress.current
-    parts = [f"{run}: {current.phase} {current.done} of {current.total}", f"{standing.progress.share:.0%}"]
-    if standing.rate is not None:
-        parts.append(f"{standing.rate:.0f}/s")
-    if standing.eta_s is not None:
-        parts.append(f"{lasting(standing.eta_s)} left")
+    if standing.follows:
+        judged = next((advance.done for advance in standing.progress.advances if advance.phase == JUDGE), 0)
+        parts = [f"{run}: follows", f"{judged} judged", f"{behind_of(standing.progress)} behind"]
+    else:
+        parts = [f"{run}: {current.phase} {current.done} of {current.total}", f"{standing.progress.share:.0%}"]
+        if standing.rate is not None:
+            parts.append(f"{standing.rate:.0f}/s")
+        if standing.eta_s is not None:
+            parts.append(f"{lasting(standing.eta_s)} left")
     if standing.waits_for:
         parts.append(f"makes way for live ({standing.waits_for})")
     return ", ".join(parts)
+
+
+def behind_of(progress: Progress) -> int:
+    """Records up to the present ends that are not dealt with; what a later phase waits for is counted in it once."""
+    return max((advance.total - advance.done for advance in progress.advances), default=0)

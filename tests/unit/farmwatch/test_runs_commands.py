@@ -18,7 +18,7 @@ from farmwatch.runs.phases import Advance, Progress
 from farmwatch.runs.removal import RunNeeded, remove, why_not
 from farmwatch.runs.telling import Teller, line_of
 from farmwatch.site_table import SiteTable
-from stream.control import Control, exclusive
+from stream.control import Control, Scorers, exclusive, tell_scorers
 from stream.embedded_log import EmbeddedLog
 from stream.log import Output, Topic
 from stream.runs import Alias, Cutover, Run, State
@@ -119,7 +119,7 @@ def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
     assert ran.code == 0, ran.err
     assert "mine: 59 pages judged by rules-5" in ran.out
     assert "live (live): rate" in ran.out
-    assert "requested at low priority" in ran.out
+    assert "7 articles have no score yet: they count as unscored, in no verdict" in ran.out
     assert "next: farmwatch compare live mine" in ran.out
     assert "next: farmwatch cutover mine" in ran.out
     assert "from features, because" in ran.err
@@ -340,10 +340,9 @@ def test_refusals_have_their_exit_codes(place: Place, farmwatch: Runner, tmp_pat
     assert replay(farmwatch, "--ruleset", "nonesuch", "--log", place.url).code == 2
     assert replay(farmwatch, "--ruleset", place.rules, "--name", "live", "--log", place.url).code == 2
     with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("live"), name="now-live"), Alias(run="now-live", before="live"))
-    assert replay(farmwatch, "--name", "now-live", "--log", place.url).code == 1
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("live"), name="now-live"), Alias(run="now-live", before="live"))
+        writer.put(
+            msgspec.structs.replace(place.world.row("live"), name="now-live"), Alias(run="now-live", before="live")
+        )
     assert replay(farmwatch, "--name", "now-live", "--log", place.url).code == 1
     nothing = replay(
         farmwatch,
@@ -364,8 +363,9 @@ def test_refusals_have_their_exit_codes(place: Place, farmwatch: Runner, tmp_pat
 
 def test_a_detector_that_score_does_not_run_is_warned_of(place: Place, farmwatch: Runner) -> None:
     """Its missing scores would never come, so that is said at the begin."""
+    tell_scorers(place.log, Scorers(detectors=["other/1"], at=1))
     ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
-    assert "warning: score.detectors" in ran.err
+    assert "warning: SCORE runs other/1, not fake/1: texts without its score are not requested" in ran.err
 
 
 def test_the_line_of_progress_says_all() -> None:
