@@ -35,7 +35,7 @@ def errors_in_force(settings: RateSettings, rows: Iterable[SiteState], now_ms: i
 def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> CanarySummary:
     """The canaries that count now, of `rows` of one ruleset, detector and site method. Raises PooledDetectors.
 
-    A canary is as old as its row's `updated_at`, which in a replay is the time of its round, too.
+    A canary is as old as its row's `updated_at`, which is the time of its round.
     """
     return canary_summary(rows, now_ms - int(settings.canary_days * _DAY_MS))
 

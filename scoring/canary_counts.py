@@ -39,7 +39,7 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
 
     sites: Mapping[str, Mapping[str, int]]  # truth -> verdict -> sites
     pages_of: Mapping[str, Sequence[CanaryPages]]  # truth -> the pages of each site of which none is on its way
-    last_at: int  # when the row of a canary site changed last, ms; 0 = never
+    last_at: int  # when the newest page of a canary site was sent that came through, ms; 0 = none did
 
     @property
     def pages(self) -> dict[str, CanaryPages]:
@@ -81,7 +81,7 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummary:
-    """Count the canary sites among rows whose row has changed since then (ms), one round of each label and content.
+    """Count the canary sites among rows that were sent since then (ms), one round of each label and content.
 
     Raises PooledDetectors for canary rows of several detectors, rulesets, site methods or runs.
     """

@@ -51,8 +51,7 @@ class TallyStage(Stage):
     identities are never pooled. Canary sites are sites like any other here.
 
     A replay emits no decisions, and marks no site as decided: once its run is live, the decision is made when the site
-    is next heard of. It reads scores while no verdict waits, and counts no heartbeat. Canaries keep the time of their
-    round in it, see `_updated_at`.
+    is next heard of. It reads scores while no verdict waits, and counts no heartbeat.
 
     Rows, decisions and counts are of the stage's own run and ruleset, whatever run the records were made for.
     """
@@ -187,11 +186,11 @@ class TallyStage(Stage):
             ctx.state.put(site.name.encode(), after)
 
     def _updated_at(self, site: _Site, now_ms: int) -> int:
-        """When the row changed, ms; in a replay a canary's row changed when its newest page was fetched.
+        """When the row changed, ms; a canary's is as old as its newest page.
 
-        Canaries count for some days after their round, and a replay must not make old rounds new. Of a canary that has
-        but scores the replay knows no page: it is as old as can be.
+        Canaries count for some days after their round. A replay must not make old rounds new, nor a score that comes
+        late: of many do after a cutover. A canary that has but scores, and no page, is as old as can be.
         """
-        if self._decides or not is_canary(site.name):
+        if not is_canary(site.name):
             return now_ms
         return max((page.fetched_at for page in site.tally.pages.values()), default=0)

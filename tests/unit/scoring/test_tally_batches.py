@@ -277,11 +277,8 @@ CANARY = "novels.5f0c2a91d3b7e604.6.20405.llm.canary.invalid"
 
 
 @pytest.mark.parametrize(("flag", "verdict"), [(True, "llm"), (None, "unclassifiable")])
-def test_a_replay_leaves_a_canary_as_old_as_its_pages(flag: bool | None, verdict: str) -> None:
-    """A replay's rows say when a canary's newest page was fetched, decided or not; those of other sites say now.
-
-    Live both say now.
-    """
+def test_a_canary_is_as_old_as_its_pages(flag: bool | None, verdict: str) -> None:
+    """Its row says when its newest page was fetched, decided or not, in a replay and live; rows of others say now."""
     records = [
         msgspec.structs.replace(record, site=site)
         for site in (CANARY, "a.example")
@@ -293,13 +290,24 @@ def test_a_replay_leaves_a_canary_as_old_as_its_pages(flag: bool | None, verdict
     live = memory_log()
     live.append(list(outputs(records)))
     work(live, TallyStage(DETECTOR, SETTINGS))
-    assert updated(live, SITES) == {CANARY: (7, verdict), "a.example": (7, verdict)}
+    assert updated(live, SITES) == {CANARY: (6, verdict), "a.example": (7, verdict)}
 
 
 def test_a_canary_of_which_a_replay_knows_no_page_is_no_new_one() -> None:
     """Scores are read from further back than pages are."""
     log = replayed([msgspec.structs.replace(score("t1", True), site=CANARY)], memory_log())
     assert updated(log, NAMES.sites) == {CANARY: (0, "unclassifiable")}
+
+
+def test_a_score_that_comes_late_makes_no_old_round_new() -> None:
+    """After a cutover scores come for canaries of long ago: their rows change, and are as old as they were."""
+    early = [msgspec.structs.replace(page(n, visit=n + 1), site=CANARY) for n in range(6)]
+    late = [msgspec.structs.replace(score(f"t{n}", True), site=CANARY) for n in range(6)]
+    log = replayed(early, memory_log())
+    assert updated(log, NAMES.sites) == {CANARY: (6, "unclassifiable")}
+    log.append(list(outputs(late, NAMES.verdicts)))
+    work(log, TallyStage(DETECTOR, SETTINGS, RUN, names=names_of(RUN, is_live=True)))
+    assert updated(log, NAMES.sites) == {CANARY: (6, "llm")}
 
 
 def updated(log: Log, topic: str) -> dict[str, tuple[int, str]]:
