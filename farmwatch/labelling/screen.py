@@ -47,7 +47,7 @@ def laid_out(
 ) -> Layout:
     """A page with its text from line `top` on, or where there is none, that all was seen."""
     head = [_cut(title, columns)]
-    text = ["", "No page of the sample is left. q ends, u goes back to the last page."]
+    text = ["", *_wrapped("No page of the sample is left. q ends, u goes back to the last page.", columns)]
     if page is not None:
         head.append(_cut(page.url, columns))
         head += [_cut(line, columns) for line in _verdicts(page)] if verdicts else []
@@ -71,13 +71,17 @@ def plain(text: str) -> str:
 @lru_cache(maxsize=2)  # one page is drawn again and again
 def _text(text: str | None, cut: int, columns: int) -> list[str]:
     if text is None:
-        return ["(its text is in the log no longer: skip it, or judge by the page itself)"]
+        return _wrapped("(its text is in the log no longer: skip it, or judge by the page itself)", columns)
     if not text.strip():
         return ["(the page has no main text)"]
-    paragraphs = Text(plain(text), overflow="fold")
-    lines = [line.plain.rstrip() for line in paragraphs.wrap(Console(width=columns), columns)]
+    lines = _wrapped(plain(text), columns)
     rest = max(0, len(text) - TEXT_CAP_CHARACTERS) + cut
     return [*lines, f"... and {rest:,} characters more, not shown"] if rest > 0 else lines
+
+
+def _wrapped(text: str, columns: int) -> list[str]:
+    wrapped = Text(text, overflow="fold").wrap(Console(width=columns), columns)
+    return [line.plain.rstrip() for line in wrapped]
 
 
 def _verdicts(page: SamplePage) -> list[str]:

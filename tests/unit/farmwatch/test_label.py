@@ -308,6 +308,15 @@ def test_a_long_text_is_seen_whole_by_going_down() -> None:
     assert any("9 characters more" in line for line in laid_out(cut, "t", columns=60, rows=20, top=10**9).lines)
 
 
+def test_what_the_screen_says_itself_is_whole_on_a_narrow_terminal() -> None:
+    """That no page is left, and that a text is gone, is wrapped in place of being cut."""
+    end = " ".join(line.strip() for line in laid_out(None, "t", columns=40, rows=24).lines)
+    assert "No page of the sample is left. q ends, u goes back to the last page." in end
+    gone = SamplePage(fetch_id="f", url="u", site="s", text=None)
+    said = " ".join(line.strip() for line in laid_out(gone, "t", columns=40, rows=24).lines)
+    assert "(its text is in the log no longer: skip it, or judge by the page itself)" in said
+
+
 def sampled(folder: str) -> list[dict[str, Any]]:
     """A sample of the two pages of `finished_log`, as a comparison would make it."""
     log = open_log(folder)
