@@ -23,6 +23,7 @@ import structlog
 
 from stream.batch import Batch, decoded, prepare
 from stream.clock import Clock, wall_ms
+from stream.collector import collect_seldom
 from stream.dead_letters import Breaker, BreakerOpen
 from stream.errors import Fenced, StreamError
 from stream.flight import Flight
@@ -99,6 +100,7 @@ class StageLoop:
 
         Raises what is neither transient nor the fault of a single record.
         """
+        collect_seldom()
         try:
             while not stop.is_set() or self._ahead:
                 self.cycle(stop)
