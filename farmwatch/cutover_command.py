@@ -133,7 +133,7 @@ def _put_cutovers(rows: Sequence[Cutover]) -> None:
     from farmwatch.spans import moment
 
     put_table(
-        ("number", "at", "by", "from", "to", "records behind", "why"),
+        ("number", "at", "by", "from", "to", "behind", "why"),
         (
             (
                 row.number,

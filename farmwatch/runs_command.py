@@ -212,12 +212,11 @@ def _row(state: RunState) -> tuple[Any, ...]:
         run.source,
         _window(state),
         "" if state.is_live else state.progress.phase,
-        "" if state.is_live else "follows" if run.follows else f"{state.progress.share:.0%}",
+        state.done,
         "" if state.rate is None else f"{state.rate:.0f}/s",
         "" if state.eta_s is None else lasting(state.eta_s),
         state.lag,
-        "" if run.articles is None else run.articles,
-        "" if run.unscored is None else run.unscored,
+        *(state.tallied or ("", "")),
     )
 
 
@@ -250,8 +249,8 @@ def _fields(state: RunState) -> dict[str, Any]:
         "lag": state.lag,
         "lags": dict(state.lags),
         "members": list(state.members),
-        "articles": run.articles,
-        "unscored": run.unscored,
+        "articles": state.tallied and state.tallied[0],
+        "unscored": state.tallied and state.tallied[1],
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from farmwatch.runs.lag import lag_by_group
 from farmwatch.runs.phases import Progress, progress_of
-from farmwatch.runs.run_state import LIVE_NOW, STOPPED, members_of, state_of
+from farmwatch.runs.run_state import LIVE_NOW, STOPPED, WAS_LIVE, members_of, state_of
 from stream.control import Control
 from stream.log import Log
 from stream.runs import Run, State
@@ -34,6 +34,20 @@ class RunState:
     def is_live(self) -> bool:
         """Whether the live stages carry it on."""
         return self.state == LIVE_NOW
+
+    @property
+    def done(self) -> str:
+        """The share that is done, or that it follows; "" of a run that the live stages carry on, or did."""
+        if self.state in (LIVE_NOW, WAS_LIVE):
+            return ""
+        return "follows" if self.run.follows else f"{self.progress.share:.0%}"
+
+    @property
+    def tallied(self) -> tuple[int, int] | None:
+        """Articles, and those of them without a score, when it was done last; None where live went on with it."""
+        if self.state in (LIVE_NOW, WAS_LIVE) or self.run.articles is None or self.run.unscored is None:
+            return None
+        return self.run.articles, self.run.unscored
 
     @property
     def resume(self) -> str:

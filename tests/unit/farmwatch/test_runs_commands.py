@@ -90,6 +90,9 @@ def test_a_run_that_was_live_is_shown_so_when_it_was_done(place: Place) -> None:
             Cutover(number=1, at=1, by="me", from_run="r1", to_run="live"),
         )
     assert place.state("r1") == "was live"
+    row = msgspec.structs.replace(place.world.row("r1"), articles=7, unscored=1)
+    state = run_state(place.log, Control(place.log), row, 0)
+    assert (state.done, state.tallied) == ("", None)  # the live stages went on with it since it was done
 
 
 def test_what_left_the_log_unread_is_told(place: Place, farmwatch: Runner) -> None:
