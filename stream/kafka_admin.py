@@ -21,15 +21,21 @@ _OFFSETS_KEPT_MS = 100 * 365 * 86_400_000
 _SETTINGS_S = 1.0  # for settings to reach the broker that is asked
 _MARKERS_S = 1.0  # an open transaction of a process that died may hold the end back for longer
 _MARKERS_RETRY_S = 0.003
-_NOT_READY = (kafka_errors.CoordinatorNotAvailableError, kafka_errors.CoordinatorLoadInProgressError)
+_NOT_READY = (
+    kafka_errors.CoordinatorNotAvailableError,
+    kafka_errors.CoordinatorLoadInProgressError,
+    kafka_errors.UnstableOffsetCommitError,
+)
 
 
 class _Client(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
-    """Asks for stable offsets: just after a commit the markers are on their way, and the old offset would be told.
+    """Where it asks for `stable` offsets, one that an open transaction may change is an error.
 
     Offsets that it sets stay for good. By default a broker forgets those of a group that nobody has been in for a week;
     version 4 of the request is the last that names a time of its own.
     """
+
+    stable = True
 
     @staticmethod
     def _alter_group_offsets_request(group_id: str, offsets: Any) -> Any:
@@ -45,7 +51,7 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no ty
 
     def _list_group_offsets_requests(self, group_specs: Any) -> Iterator[Any]:
         for group, request in super()._list_group_offsets_requests(group_specs):
-            request.require_stable = True
+            request.require_stable = self.stable
             yield group, request
 
 
@@ -56,8 +62,11 @@ class KafkaAdmin:
         """`options` of kafka-python; nothing is sent yet. Transient errors are raised after `patience_s`."""
         self._options = options
         self._patience_s = patience_s
-        self._client: KafkaAdminClient | None = None
+        self._client: _Client | None = None
         self._lock = threading.Lock()
+        # What a process that died has left open is waited for once: partition -> the end that it holds, and groups.
+        self._held: dict[TopicPartition, int] = {}
+        self._open: set[str] = set()
 
     def topics(self) -> dict[str, int]:
         """Every topic -> number of partitions."""
@@ -183,13 +192,16 @@ class KafkaAdmin:
         """The last stable offset: below it no transaction is open.
 
         A transaction is reported as committed before its markers are written, some milliseconds later. So this waits
-        up to a second for what was written at the time of the call to become stable.
+        up to a second for what was written at the time of the call to become stable; for the same transaction once.
         """
         written = self.written_end(at)
         give_up_at = time.monotonic() + _MARKERS_S
         while True:
             stable = self._offsets(dict.fromkeys(at, OffsetSpec.LATEST), IsolationLevel.READ_COMMITTED)
-            if all(stable[one] >= written[one] for one in at) or time.monotonic() > give_up_at:
+            unstable = {one: stable[one] for one in at if stable[one] < written[one]}
+            if time.monotonic() > give_up_at:
+                self._held.update(unstable)
+            if all(self._held.get(one) == end for one, end in unstable.items()):
                 return stable
             time.sleep(_MARKERS_RETRY_S)
 
@@ -202,8 +214,27 @@ class KafkaAdmin:
         return self._offsets(dict.fromkeys(at, time_ms), IsolationLevel.READ_COMMITTED)
 
     def committed(self, group: str, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Committed offsets of a group; partitions without one are left out."""
-        found = self._ask(f"offsets of {group}", lambda client: client.list_group_offsets({group: list(at)}))
+        """Committed offsets of a group; partitions without one are left out.
+
+        A commit is reported before its markers are written, some milliseconds later, so this waits up to a second for
+        those, for the same ones once. What a process that died has left open is no commit: the offset before it counts.
+        """
+        markers_until = time.monotonic() + _MARKERS_S
+
+        def ask(client: _Client) -> Any:
+            client.stable = True
+            try:
+                found = client.list_group_offsets({group: list(at)})
+            except kafka_errors.UnstableOffsetCommitError:
+                if group not in self._open and time.monotonic() < markers_until:
+                    raise
+                self._open.add(group)
+                client.stable = False
+                return client.list_group_offsets({group: list(at)})
+            self._open.discard(group)
+            return found
+
+        found = self._ask(f"offsets of {group}", ask)
         return {tp: known.offset for tp, known in found.get(group, {}).items() if known.offset >= 0}
 
     def reset(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -273,7 +304,7 @@ class KafkaAdmin:
         )
         return {at: result.offset for at, result in found.items()}
 
-    def _ask(self, doing: str, question: Callable[[KafkaAdminClient], T]) -> T:
+    def _ask(self, doing: str, question: Callable[[_Client], T]) -> T:
         """The answer; transient refusals are asked again for `patience_s`, over a fresh connection where it broke."""
         give_up_at = time.monotonic() + self._patience_s
         with self._lock, translated(doing):

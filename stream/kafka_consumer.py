@@ -16,6 +16,7 @@ from kafka.structs import MemberState
 
 from stream.kafka_assignor import MirroringAssignor
 from stream.kafka_errors import translated
+from stream.kafka_reader import learn_topics
 
 
 class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
@@ -27,9 +28,7 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         super().__init__(**options, partition_assignment_strategy=[self._assignor])
         self._notes = _Notes(self)
         self.subscribe(topics=list(topics), listener=self._notes)
-        # Without it the first join runs into a second one, when the topics' metadata comes in.
-        known = self._cluster.request_update()
-        self._net.run(self._manager.wait_for, known, self.config["bootstrap_timeout_ms"])
+        learn_topics(self)  # or the first join would run into a second one, when the topics' metadata comes in
 
     def fetch(self, timeout_s: float, max_records: int) -> list[Any]:
         """Next records of what is held and not paused; keeps the membership. Raises LogUnavailable or Fenced."""

@@ -12,6 +12,7 @@ from stream.errors import LogUnavailable
 from stream.kafka_errors import translated
 
 _POLL_MS = 200
+_TURN_MS = 20
 
 
 class KafkaReader:
@@ -29,6 +30,7 @@ class KafkaReader:
                 self._consumer.assign(list(self._stops))
                 for at in self._stops:
                     self._consumer.seek(at, ranges[at][0])
+                learn_topics(self._consumer)
 
     @property
     def finished(self) -> bool:
@@ -43,7 +45,7 @@ class KafkaReader:
         if self._consumer is None or not self._stops:
             return {}
         with translated("reader"):
-            read = self._consumer.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
+            read = self._poll(self._consumer, timeout_s, max_records)
             steps = {}
             for at, stop in list(self._stops.items()):
                 position = self._position(at)
@@ -61,11 +63,33 @@ class KafkaReader:
         if consumer is not None:
             consumer.close(autocommit=False)
 
+    def _poll(self, consumer: KafkaConsumer, timeout_s: float, max_records: int) -> Mapping[TopicPartition, list[Any]]:
+        """In short turns: a poll of kafka-python waits for records where a stop was passed without one."""
+        until = time.monotonic() + timeout_s
+        while True:
+            left_ms = max(0, int((until - time.monotonic()) * 1000))
+            read: Mapping[TopicPartition, list[Any]] = consumer.poll(min(_TURN_MS, left_ms), max_records)
+            if read or left_ms <= _TURN_MS or any(self._position(at) >= stop for at, stop in self._stops.items()):
+                return read
+
     def _position(self, at: TopicPartition) -> int:
         """Where the next fetch begins; passes markers, unlike the offset of the last record."""
         assert self._consumer is not None
         position = self._consumer._subscription.assignment[at].position
         return -1 if position is None else int(position.offset)
+
+
+def learn_topics(consumer: KafkaConsumer) -> None:
+    """Wait until the client knows where its topics lie. Raises errors of kafka-python.
+
+    Left to itself it asks 100 ms after its first question at the earliest, and polls sleep until then.
+    """
+    cluster = consumer._cluster
+    patience_ms, cluster.config["retry_backoff_ms"] = cluster.config["retry_backoff_ms"], 0
+    try:
+        consumer._net.run(consumer._manager.wait_for, cluster.request_update(), consumer.config["bootstrap_timeout_ms"])
+    finally:
+        cluster.config["retry_backoff_ms"] = patience_ms
 
 
 def read_all(

@@ -24,7 +24,7 @@ KILLS = (  # one after the other: brokers and processes that come up again want 
     "tests/stream/test_kafka_faults.py",
 )
 USES_LABELLED = (  # they run in one process, so that `labelled` is measured once
-    "tests/unit/farmwatch/test_replay.py",
+    "tests/unit/farmwatch/test_replay_equals_live.py",
     "tests/unit/farmwatch/test_rules_page.py",
     "tests/unit/filters/test_datatrove.py",
     "tests/unit/filters/test_dolma.py",

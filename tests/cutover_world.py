@@ -35,6 +35,7 @@ from stream.runs import Run, RunNames, State
 from stream.stage import Stage
 from stream.topics import FEATURES, HITS
 from tests.front_door import PARTITIONS, article_html
+from tests.replay_world import at_end
 from tests.stream.kafka_broker import broker
 
 DETECTOR = "some-detector/1/x"
@@ -116,12 +117,8 @@ class CutoverWorld:
             loop.run(stop)
 
     def at_end(self, group: str, topics: list[str]) -> bool:
-        """Whether a group has read all of these topics; on Kafka markers may stand behind the last record."""
-        return all(
-            next(iter(self.log.read(topic, partition, done or 0)), None) is None
-            for topic in topics
-            for partition, done in enumerate(self.log.committed(group, topic))
-        )
+        """Whether a group has read all of these topics."""
+        return at_end(self.log, group, topics)
 
     def verdicts(self, names: RunNames) -> list[Verdict]:
         """The verdicts of a run."""

@@ -26,7 +26,7 @@ from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
 from stream.control import Control, Scorers, tell_scorers
 from stream.heartbeat import HEADER, KEY, is_heartbeat
-from stream.log import Log, Output, partition_of
+from stream.log import At, Log, Output, partition_of
 from stream.loop import StageLoop
 from stream.metrics import Metrics
 from stream.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
@@ -109,6 +109,7 @@ class LiveWorld:
                 Output("control", 0, f"ruleset/{row.digest}".encode(), self.ruleset.source.encode()),
             ]
         )
+        self.fed: list[str] = []  # ids of features
         self._scored: dict[str, list[int]] = {}
         self.score_runs(DETECTOR, OTHER_DETECTOR)
 
@@ -127,6 +128,7 @@ class LiveWorld:
             outputs.append(output(FEATURES, record, **headers))
         beats = [Output(FEATURES, partition, KEY, b"", {HEADER: "1"}) for partition in range(PARTITIONS)]
         self.log.append([*outputs, *beats])
+        self.fed += [record.id for record in features]
 
     def carry_on(self, share_scored: float = 1.0) -> None:
         """Let the live stages work to the ends of their topics; a share of the texts gets a score."""
@@ -223,11 +225,12 @@ class LiveWorld:
 
 def at_end(log: Log, group: str, topics: Sequence[str]) -> bool:
     """Whether a group has read all of these topics; on Kafka markers may stand behind the last record."""
-    return all(
-        next(iter(log.read(topic, partition, done or 0)), None) is None
-        for topic in topics
-        for partition, done in enumerate(log.committed(group, topic))
-    )
+    ranges = {}
+    for topic in topics:
+        ends = log.end(topic)
+        for partition, done in enumerate(log.committed(group, topic)):
+            ranges[At(topic, partition)] = done or 0, ends[partition]
+    return next(log.read_all(ranges), None) is None
 
 
 @contextmanager
@@ -240,6 +243,18 @@ def measuring_otherwise(world: LiveWorld) -> Iterator[None]:
         yield
     finally:
         world.config = before
+
+
+def requests_of(world: LiveWorld, run: str = "", topic: str = REPLAY_REQUESTS) -> list[tuple[str, str]]:
+    """(site, text digest) of each request that a run made, or any."""
+    found = []
+    for partition in range(PARTITIONS):
+        for message in world.log.read(topic, partition):
+            if not is_heartbeat(message):
+                request = decode(ScoreRequest, message.value or b"")
+                if run in ("", request.run):
+                    found.append((request.site, request.text_digest))
+    return found
 
 
 def score_of(request: ScoreRequest, detector: str = DETECTOR) -> Score:

@@ -122,7 +122,7 @@ class KafkaWorld(World):
     examples = 3
 
     def __init__(self, folder: Path) -> None:
-        self._prefix = f"t{uuid.uuid4().hex[:12]}."
+        self.prefix = f"t{uuid.uuid4().hex[:12]}."
         self._states = (folder / f"state-{number}" for number in itertools.count())
         super().__init__(folder)
 
@@ -130,7 +130,7 @@ class KafkaWorld(World):
         from stream.kafka_log import KafkaLog
         from tests.stream.kafka_broker import broker
 
-        opened: Log = KafkaLog(broker(), prefix=self._prefix, state_folder=next(self._states))
+        opened: Log = KafkaLog(broker(), prefix=self.prefix, state_folder=next(self._states))
         return opened
 
 

@@ -6,7 +6,6 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from prometheus_client import generate_latest
 from crawler.urls import host_of, page_id
 from farmwatch.config import Config
 from farmwatch.errors import RunRefused, UsageError
-from farmwatch.labelled import LabelledPage
 from farmwatch.runs.beginning import begin, cancel
 from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.engine import Ending, Standing
@@ -26,7 +24,7 @@ from farmwatch.runs.phases import JUDGE, Progress, is_done, phases_of, progress_
 from farmwatch.runs.planning import Asked, OtherParameters, plan
 from farmwatch.runs.stages import stage_of
 from filters.measure_stage import MeasureStage
-from filters.ruleset import Ruleset, load_ruleset
+from filters.ruleset import Ruleset
 from stream.control import Control, exclusive
 from stream.embedded_log import EmbeddedLog
 from stream.errors import LogUnavailable
@@ -43,10 +41,10 @@ from tests.replay_world import (
     LiveWorld,
     config_of,
     features_of_pages,
+    measuring_otherwise,
     output,
     write_rules,
 )
-from tests.webs import HTML_HEADERS, sample_web
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -456,18 +454,6 @@ def test_features_that_others_add_are_not_taken_in(measured: LiveWorld, tmp_path
         assert other.stop["features.grown"] == row.stop["features.grown"]
 
 
-@contextmanager
-def measuring_otherwise(world: LiveWorld) -> Iterator[None]:
-    """A configuration of another feature epoch, under which these pages measure the same."""
-    before = world.config
-    measure = msgspec.structs.replace(before.measure, max_elements=before.measure.max_elements - 1)
-    world.config = msgspec.structs.replace(before, measure=measure)
-    try:
-        yield
-    finally:
-        world.config = before
-
-
 def without_epoch(outcome: tuple[list[Verdict], dict[str, SiteState]]) -> object:
     """An outcome, whatever epoch its features were of."""
     verdicts, rows = outcome
@@ -481,43 +467,3 @@ def test_a_run_is_measured_in_one_epoch(measured: LiveWorld, tmp_path: Path) -> 
     assert run.remeasures
     with pytest.raises(UsageError, match="go on with the settings and versions that it began with"):
         measured.carry_out(run, ruleset)
-
-
-@pytest.mark.data
-def test_the_labelled_pages_replay_as_live(log: Log, labelled: list[LabelledPage], tmp_path: Path) -> None:
-    """Of every labelled page, under the default ruleset: verdicts and rows of a replay are those of live under it."""
-    pages = [page.features for page in labelled]
-    config = config_of(f"sqlite:{tmp_path / 'log'}")
-    shipped = load_ruleset("default")
-    live = LiveWorld(MemoryLog(), config, ruleset=shipped, epoch=pages[0].epoch)
-    world = LiveWorld(log, config, epoch=pages[0].epoch)
-    for one in (live, world):
-        one.feed(pages)
-        one.carry_on()
-    assert world.replay(ruleset="default", name="default") is Ending.DONE
-    world.score()
-    assert world.replay(name="default") is Ending.DONE
-    assert world.outcome("default") == live.outcome()
-    assert len(live.outcome()[0]) == len(pages)
-
-
-@pytest.mark.data
-def test_the_sample_web_replays_as_live(shared: Path, tmp_path: Path) -> None:
-    """Of ten sites of real texts: a replay from features and one from pages both say what live said."""
-    web = sample_web(shared)
-    pages = [
-        (f"http://{host}{path}", response.body)
-        for host in sorted(web.hosts)[::6]
-        for path, response in web.hosts[host].items()
-        if response.headers == HTML_HEADERS
-    ]
-    config = config_of(f"sqlite:{tmp_path / 'log'}", "measure.workers=2", "measure.time_limit_s=60")
-    world = measured_live(pages, config, least=200)
-    assert world.replay(ruleset=write_rules(tmp_path, 200), name="features") is Ending.DONE
-    assert world.outcome("features") == world.outcome()
-    assert len(world.outcome()[0]) == len(pages) > 100
-    with measuring_otherwise(world):
-        assert world.replay(ruleset=write_rules(tmp_path, 200), name="pages") is Ending.DONE
-    assert world.row("pages").remeasures
-    assert without_epoch(world.outcome("pages")) == without_epoch(world.outcome())
-    world.log.close()

@@ -1,0 +1,141 @@
+"""`farmwatch replay` and `cutover` as processes that tests start and kill, at any moment or at one that they name.
+
+They are forked from a server that has imported farmwatch already, so that each starts in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Sequence
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+from farmwatch import cutover_command, replay_command
+from farmwatch.__main__ import run
+from farmwatch.config import Config
+from farmwatch.runs import cutover, engine, stages, summary, telling
+from farmwatch.runs.bounded import BoundedMember
+from filters import judge_stage, known_scores
+from filters.measure_stage import MeasureStage
+from scoring import tally_stage
+from stream import embedded_log, kafka_log
+from stream.control import ControlWriter
+from stream.kafka_producer import TransactionalProducer
+from stream.log import Commit
+
+# what a command imports as it runs, imported before it begins
+LOADED = (cutover_command, replay_command, cutover, engine, summary, telling, judge_stage, known_scores, tally_stage)
+LOGS = (embedded_log, kafka_log)
+PATIENCE_S = 300.0
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload([__name__])
+
+
+class Dies(enum.Enum):
+    """Where a process kills itself with signal 9, as if somebody else had at this very moment."""
+
+    NEVER = ""
+    MEASURE = "measure"  # in the third commit of the phase; on Kafka all is sent, and the transaction is open
+    JUDGE = "judge"
+    TALLY = "tally"
+    BEFORE_DONE = "before done"  # all is judged and tallied, and the row does not say so yet
+    AFTER_DONE = "after done"
+    BEFORE_MOVE = "before move"  # the cutover is decided
+    AFTER_MOVE = "after move"
+
+
+_IN_COMMITS = (Dies.MEASURE, Dies.JUDGE, Dies.TALLY)
+
+
+class Command:
+    """A command in a process of its own. What it prints is added to a file."""
+
+    def __init__(self, said: Path, *arguments: str, records: int = 1000, dies: Dies = Dies.NEVER) -> None:
+        """Start it; `records` is the size of a replay's batches."""
+        self._said = said
+        self._process: ForkServerProcess = _SERVER.Process(
+            target=_carry_out, args=(arguments, said, records, dies), daemon=True
+        )
+        self._process.start()
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.is_alive()
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._process.kill()
+        self._process.join(PATIENCE_S)
+
+    def code(self) -> int:
+        """Its exit code, once it has ended; of one that was killed -9."""
+        self._process.join(PATIENCE_S)
+        assert self._process.exitcode is not None, self.said()
+        return self._process.exitcode
+
+    def said(self) -> str:
+        """What has been printed to the file so far."""
+        return self._said.read_text()[-3000:]
+
+
+def flags_of(config: Config, settings: Sequence[str]) -> list[str]:
+    """The options that give a command the log of `config`, and further settings."""
+    log = config.log
+    place = [f"log.url={log.url}", f"log.prefix={log.prefix}", f"log.state_folder={log.state_folder}"]
+    given = [*place, f"log.partitions={log.partitions}", *settings]
+    return [word for setting in given for word in ("--set", setting)]
+
+
+def _carry_out(arguments: Sequence[str], said: Path, records: int, dies: Dies) -> None:
+    with said.open("ab") as output:
+        for descriptor in (1, 2):
+            os.dup2(output.fileno(), descriptor)
+    stages._RECORDS = records
+    MeasureStage.max_records = min(records, MeasureStage.max_records)
+    if dies in _IN_COMMITS:
+        _die_in_commits_of(dies)
+    elif dies in (Dies.BEFORE_DONE, Dies.AFTER_DONE):
+        _die_around(engine, "finish", before=dies is Dies.BEFORE_DONE)
+    elif dies in (Dies.BEFORE_MOVE, Dies.AFTER_MOVE):
+        _die_around(ControlWriter, "put", before=dies is Dies.BEFORE_MOVE)
+    os._exit(run(list(arguments)))
+
+
+def _die_in_commits_of(phase: Dies) -> None:
+    """The third commit of the phase; on Kafka where its marker is to be asked for."""
+    commit, count = BoundedMember.commit, itertools.count(1)
+
+    def counted(member: BoundedMember, changes: Commit) -> None:
+        if member._group.startswith(f"{phase.value}.") and next(count) == 3:
+            setattr(TransactionalProducer, "_await", _die)  # noqa: B010 - mypy has no word for it
+            commit(member, changes)
+            _die()
+        commit(member, changes)
+
+    setattr(BoundedMember, "commit", counted)  # noqa: B010
+
+
+def _die_around(owner: Any, name: str, *, before: bool) -> None:
+    work: Callable[..., Any] = getattr(owner, name)
+
+    def dying(*args: Any, **more: Any) -> None:
+        if not before:
+            work(*args, **more)
+        _die()
+
+    setattr(owner, name, dying)
+
+
+def _die(*_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
