@@ -42,8 +42,10 @@ def cutover(
     Nothing is judged twice or left out: they go on from the run's own offsets. The run that was live keeps all that it
     has, and --back goes back to it.
 
-    Exit code 0 when it is live, also when it was before; 1 when it was refused, because the run is behind or another
-    process moved it first. JSON: one object a line.
+    Exit code 0 when it is live, also when it was before; 1 when it was refused, because the run is behind, lacks
+    records or cannot be carried on, or another process moved it first; 2 when the options do not fit together.
+
+    JSON: one object a line.
     """
     if back and run:
         raise UsageError("--back goes to the run that was live before: name no run")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from farmwatch.config import Config
-from farmwatch.errors import ConfigError, FarmwatchError, NotFound, UsageError
+from farmwatch.errors import ConfigError, FarmwatchError, NotFound, RunRefused, UsageError
 from farmwatch.messages import one_line
 from farmwatch.role_names import Role
 from farmwatch.roles import site_method_of
@@ -53,19 +53,15 @@ def refuse_other_epoch(config: Config, run: Run) -> None:
 
 
 def require_site_method(config: Config, run: Run) -> None:
-    """Raises ConfigError where TALLY has no site method for a run: its own cannot be read, or none is configured."""
+    """Raises RunRefused where the site method that a run keeps cannot be read, ConfigError where it has none at all."""
     try:
         site_method_of(config, run)
     except (BadSiteNumbers, BadThresholds, NoSiteTest) as error:
         if run.site_method:
-            said = (
-                f"the run {run.name} keeps {error}: another version of farmwatch began it. Use that, or replay it anew"
-            )
-        else:
-            said = (
-                f"the run {run.name} rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
-            )
-        raise ConfigError(one_line(said)) from error
+            said = f"keeps {error}: another version of farmwatch began it. Use that, or replay it anew"
+            raise RunRefused(one_line(f"the run {run.name} {said}")) from error
+        said = f"rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
+        raise ConfigError(one_line(f"the run {run.name} {said}")) from error
 
 
 def require_live(control: Control, config: Config, live: RunRules, roles: Collection[Role]) -> None:
@@ -75,7 +71,7 @@ def require_live(control: Control, config: Config, live: RunRules, roles: Collec
             _ = live.ruleset
         if Role.TALLY in roles:
             require_site_method(config, live.run)
-    except (BadRuleset, NotFound, ConfigError) as error:
+    except (BadRuleset, NotFound, RunRefused, ConfigError) as error:
         before = control.alias.before
         back = f"; `farmwatch cutover --back` goes back to the run {before}" if before else ""
         raise LiveRunUnfit(one_line(f"the live run {live.run.name} cannot be carried on: {error}{back}")) from error

@@ -14,12 +14,13 @@ import msgspec
 import pytest
 
 from farmwatch.errors import Exit, NotFound
-from farmwatch.roles import open_configured
+from farmwatch.roles import open_configured, site_method_to_keep
 from farmwatch.runs import rows
 from farmwatch.runs.cutover import CutoverRefused, OtherCutover, Wanted, cut_over
 from farmwatch.runs.named import names_to_read
 from filters.judge_stage import JudgeStage
 from filters.ruleset import load_ruleset
+from scoring.kept_method import method_of_text
 from stream.control import Control, ControlWriter, exclusive
 from stream.errors import Fenced
 from stream.log import Log
@@ -335,6 +336,23 @@ def test_a_detector_without_numbers_for_the_site_method_is_refused(on_disk: Cuto
     assert (ran.code, "the run r1 rests on scores of binoculars/" in ran.err) == (Exit.USAGE, True), ran.err
     with closing(open_configured(config_of(on_disk.config.log.url))) as log:
         assert _alias(log) == ("live", "", 0)
+
+
+def test_a_site_method_that_cannot_be_read_is_refused(on_disk: CutoverWorld, farmwatch: Runner) -> None:
+    """A run that another version of farmwatch began: no role could carry it on, so it does not become live."""
+    on_disk.replay(on_disk.begin("r1", site_method='{"method":"sprt","of":"later"}'))
+    ran = farmwatch("cutover", "r1", "--log", on_disk.config.log.url)
+    assert (ran.code, "the run r1 keeps a site method that this farmwatch cannot read" in ran.err) == (1, True), ran.err
+    assert _alias(on_disk.log) == ("live", "", 0)
+
+
+def test_the_site_method_of_who_types_it_changes_nothing(on_disk: CutoverWorld, farmwatch: Runner) -> None:
+    """The run keeps its own: it becomes live also where the configuration at hand would have no numbers for it."""
+    method = site_method_to_keep(on_disk.config, on_disk.config.tally.detector)
+    on_disk.replay(on_disk.begin("r1", site_method=method))
+    ran = farmwatch("cutover", "r1", "--log", on_disk.config.log.url, "--set", "tally.method=gaussian")
+    assert ran.code == Exit.OK, ran.err
+    assert f", site method sprt {method_of_text(method).digest}" in ran.out
 
 
 def test_the_alias_of_an_empty_log_is_the_first_run() -> None:

@@ -13,15 +13,21 @@ from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from farmwatch.role_names import Role
+from farmwatch.roles import configured_site_method
 from farmwatch.runs import engine, following
 from farmwatch.runs.beginning import begin
 from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.planning import Asked, plan
+from farmwatch.site_table import read_sites
 from filters.ruleset import load_ruleset
+from scoring.kept_method import method_of_text, text_of_method
+from scoring.method_choice import chosen_method
+from scoring.settings import TallySettings
+from scoring.site_verdict import SprtParams
 from stream.control import exclusive
 from stream.metrics import Metrics
 from stream.runs import Alias, RunNames
-from tests.cutover_world import OTHER, CutoverWorld, cutover_world
+from tests.cutover_world import DETECTOR, OTHER, CutoverWorld, cutover_world
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -203,6 +209,33 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWo
         _patiently(lambda: world.judged(first.names()).total() == 5, "it goes on")
         time.sleep(0.3)
     assert sum(s["event"] == "cannot_go_over" for s in said) == 1
+
+
+def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverWorld) -> None:
+    """Live goes over to a run of other numbers, and rows of it are by these, though [tally] says what it said.
+
+    To a run whose method it cannot read it does not go over, and says what leads back.
+    """
+    other = text_of_method(chosen_method(TallySettings(method="sprt", sprt=SprtParams(p0=0.2, p1=0.7)), "d/1"))
+    world.begin_live()
+    world.replay(world.begin("r1", site_method=other))
+    world.replay(world.begin("odd", site_method="{}"))
+    with capture_logs() as said, world.live(Role.JUDGE, Role.TALLY) as metrics:
+        cut_over(world.log, Wanted("r1", "me"))
+        _goes_on_as(metrics, "r1")
+        world.features(20)
+        _patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies")
+        cut_over(world.log, Wanted("odd", "me", max_lag=1000))
+        _patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
+        time.sleep(0.3)
+        assert 'live_run_info{run="r1"} 1.0' in _page(metrics[Role.TALLY])
+    (told,) = [s for s in said if s["event"] == "cannot_go_over"]
+    assert told["goes_on_with"] == "r1"
+    assert "`farmwatch cutover --back` goes back to the run r1" in told["error"]
+    digest = method_of_text(other).digest
+    methods = {row.site: row.method_digest for row in read_sites(world.log, "r1")}
+    assert digest in methods.values()
+    assert digest != configured_site_method(world.config, DETECTOR).digest
 
 
 def test_an_unexpected_error_of_the_look_ends_the_role_with_it(
