@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import zstandard
 
 from crawler.urls import page_id
 from farmwatch.config import Config, load
@@ -30,10 +31,11 @@ from stream.log import Kept, Log, Output, Topic, partition_of
 from stream.loop import StageLoop
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
-from stream.records import Features, Hit, Verdict, decode, encode
+from stream.records import Features, Hit, Page, Verdict, decode, encode
 from stream.runs import Run, RunNames, State
 from stream.stage import Stage
-from stream.topics import FEATURES, HITS
+from stream.topics import FEATURES, HITS, PAGES
+from tests.extraction_here import extract_here
 from tests.front_door import PARTITIONS, article_html
 from tests.replay_world import at_end
 from tests.stream.kafka_broker import broker
@@ -70,6 +72,19 @@ class CutoverWorld:
             outputs.append(Output(HITS, partition, name.encode(), encode(hit)))
             outputs.append(Output(FEATURES, partition, name.encode(), encode(features)))
             self.put.append(features.id)
+        self.log.append(outputs)
+
+    def pages(self, number: int) -> None:
+        """Append so many pages, of ten sites, every third too short for an article, and the hits that led to them."""
+        outputs = []
+        for place in range(len(self.put), len(self.put) + number):
+            name, url = f"s{place % 10}.example", f"http://s{place % 10}.example/{place}"
+            body = zstandard.ZstdCompressor().compress(article_html(3 if place % 3 == 0 else 220).encode())
+            partition, key = partition_of(name, PARTITIONS), name.encode()
+            page = Page(id=f"f{place}", site=name, page_id=page_id(url), url=url, body=body)
+            outputs.append(Output(HITS, partition, key, encode(Hit(id=f"h{place}", site=name, url=url))))
+            outputs.append(Output(PAGES, partition, key, encode(page)))
+            self.put.append(page.id)
         self.log.append(outputs)
 
     def begin_live(self) -> Run:
@@ -182,7 +197,8 @@ class _Shared(MemoryLog):
 
 @contextmanager
 def cutover_world(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A world on the log of that kind: memory, embedded, kafka."""
+    """A world on the log of that kind: memory, embedded, kafka. Its MEASURE extracts in this process."""
+    extract_here(monkeypatch)
     if kind == "kafka":
         place = [f"kafka:{broker()}", f"log.prefix=c{uuid.uuid4().hex[:8]}.", f"log.state_folder={folder / 'state'}"]
     else:
