@@ -20,7 +20,7 @@ class RunState:
     run: Run
     state: str  # see `state_of`
     progress: Progress
-    rate: float | None = None  # since the process at work on it began
+    rate: float | None = None  # since the process at work on it began; None of one that only waits for what comes
     eta_s: float | None = None
     lags: Mapping[str, int] = field(default_factory=dict)  # group -> records that it has not dealt with
     members: Sequence[str] = ()
@@ -34,6 +34,12 @@ class RunState:
     def is_live(self) -> bool:
         """Whether the live stages carry it on."""
         return self.state == LIVE_NOW
+
+    @property
+    def phase(self) -> str:
+        """The phase that is under way; "" where none is: heartbeats are no phase of a run that is up to date."""
+        up_to_date = self.run.follows and not self.lag
+        return "" if up_to_date or self.state in (LIVE_NOW, WAS_LIVE) else self.progress.phase
 
     @property
     def done(self) -> str:
@@ -67,11 +73,12 @@ def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
         return RunState(run, state_of(log, control, run), Progress([]))
     state = state_of(log, control, run)
     progress = progress_of(log, run)
+    lags = lag_by_group(log, control, run)
     rate = eta_s = None
     passed_s = (now_ms - run.began_at) / 1000
-    if state == State.RUNNING and passed_s > 0:
+    if state == State.RUNNING and passed_s > 0 and not (run.follows and not any(lags.values())):
         done = progress.done - run.began_done
         spent = progress.effort - run.began_effort
         rate = done / passed_s if done > 0 else None
         eta_s = progress.effort_left * passed_s / spent if spent > 0 and not run.follows else None
-    return RunState(run, state, progress, rate, eta_s, lag_by_group(log, control, run), members_of(log, run))
+    return RunState(run, state, progress, rate, eta_s, lags, members_of(log, run))

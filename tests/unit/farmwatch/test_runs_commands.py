@@ -20,6 +20,7 @@ from farmwatch.runs.telling import Teller, line_of
 from farmwatch.site_table import SiteTable
 from stream.control import Control, Scorers, exclusive, tell_scorers
 from stream.embedded_log import EmbeddedLog
+from stream.heartbeat import beat
 from stream.log import Output, Topic
 from stream.runs import Alias, Cutover, Run, State
 from stream.topics import PAGES
@@ -226,6 +227,17 @@ def test_a_run_is_called_the_same_everywhere(place: Place, farmwatch: Runner) ->
             stop.set()
 
     assert world.carry_out(run, ruleset, stop=stop, told=tell) is Ending.STOPPED
+    beat(place.log, PARTITIONS, 1)
+    member = place.log.join("judge.mine", ["features"], member="m")
+    running = run_state(place.log, Control(place.log), world.row("mine"), 2**45)
+    member.close()
+    assert (running.state, running.done, running.phase, running.rate, running.lag) == (
+        "running",
+        "follows",
+        "",
+        None,
+        0,
+    )
     report = Path(place.rules).parent / "report.html"
     compared = farmwatch("compare", "live", "mine", "--html", str(report), "--log", place.url).out
     assert place.state("mine") == "stopped"
