@@ -27,9 +27,9 @@ from stream.embedded_log import EmbeddedLog
 from stream.log import Commit, Log, partition_of
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
-from stream.records import Features, Score, ScoreRequest, decode
+from stream.records import Features, Score, ScoreRequest
 from stream.runs import State, names_of
-from stream.topics import CONTROL, REPLAY_REQUESTS, SCORE_REQUESTS
+from stream.topics import CONTROL, SCORE_REQUESTS
 from tests import replay_world
 from tests.replay_world import (
     DETECTOR,
@@ -38,6 +38,7 @@ from tests.replay_world import (
     LiveWorld,
     config_of,
     features_of_pages,
+    requests_of,
     write_rules,
 )
 from tests.stream.worlds import patiently
@@ -61,13 +62,6 @@ def later_pages(world: LiveWorld, seed: int = 2) -> list[Features]:
     """Pages of the same sites that were not there before."""
     more = features_of_pages(6, 5, world.epoch, seed=seed)
     return [msgspec.structs.replace(page, id=f"n{page.id}", page_id=f"n{page.page_id}") for page in more]
-
-
-def asked(log: Log, topic: str = REPLAY_REQUESTS, run: str = "") -> list[tuple[str, str]]:
-    """(site, text digest) of each request, of a run."""
-    messages = [message for p in range(log.topics()[topic]) for message in log.read(topic, p) if message.value]
-    requests = [decode(ScoreRequest, message.value or b"") for message in messages]
-    return [(request.site, request.text_digest) for request in requests if not run or request.run == run]
 
 
 def unscored(world: LiveWorld, run: str) -> int:
@@ -96,29 +90,29 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     ]
     assert world.carry_out(run, ruleset) is Ending.DONE
     articles = counts_of(rows_of(world.log, "sites.b")).articles
-    assert asked(world.log) == []
+    assert requests_of(world) == []
     assert unscored(world, "b") == articles > 0
     assert f"{articles} articles have no score yet" in said(world, "b")
     assert f"SCORE runs {DETECTOR}, not {OTHER_DETECTOR}" in said(world, "b")
     assert f"--name b    # once SCORE runs {OTHER_DETECTOR}" in said(world, "b")
     assert world.replay(name="b") is Ending.DONE
-    assert asked(world.log) == []
+    assert requests_of(world) == []
 
     world.score_runs(DETECTOR, OTHER_DETECTOR)
     assert _warnings(world.log, run, world.config) == []
     assert world.replay(name="b") is Ending.DONE
     assert "requests of replays wait for SCORE" in said(world, "b")
-    once = asked(world.log)
+    once = requests_of(world)
     assert len(set(once)) == len(once) > 0
-    assert set(once) == set(asked(world.log, SCORE_REQUESTS))
+    assert set(once) == set(requests_of(world, topic=SCORE_REQUESTS))
     assert unscored(world, "b") == articles
     assert world.replay(name="b") is Ending.DONE
-    assert asked(world.log) == once  # they wait for SCORE
+    assert requests_of(world) == once  # they wait for SCORE
 
     monkeypatch.setattr(replay_world, "score_of", all_flagged)
     assert world.score() == len(once)
     assert world.replay(name="b") is Ending.DONE
-    assert (unscored(world, "b"), asked(world.log)) == (0, once)
+    assert (unscored(world, "b"), requests_of(world)) == (0, once)
     assert "no score yet" not in said(world, "b")
     rows = world.outcome("b")[1].values()
     assert all(row.detector == OTHER_DETECTOR and row.flagged == row.scored for row in rows)
@@ -133,20 +127,20 @@ def test_what_score_left_unanswered_is_asked_for_again(world: LiveWorld, tmp_pat
     """SCORE changed over between the request and the answer: the run that goes on asks once more, and no more."""
     file = write_rules(tmp_path, 5)
     assert world.replay(ruleset=file, name="loose") is Ending.DONE
-    once = asked(world.log)
+    once = requests_of(world)
     assert len(once) > 1
     assert unscored(world, "loose") >= len(once)
     world.score_runs(OTHER_DETECTOR)
     assert world.score() == len(once)
     assert world.replay(name="loose") is Ending.DONE
-    assert asked(world.log) == once
+    assert requests_of(world) == once
     world.score_runs(DETECTOR)
     for _ in range(2):
         assert world.replay(name="loose") is Ending.DONE
-        assert sorted(asked(world.log)) == sorted(2 * once)
+        assert sorted(requests_of(world)) == sorted(2 * once)
     assert world.score(share=0.5) == len(once)
     assert world.replay(name="loose") is Ending.DONE
-    third = asked(world.log)[2 * len(once) :]
+    third = requests_of(world)[2 * len(once) :]
     assert 0 < len(third) < len(once)
     assert world.score() == len(third)
     assert world.replay(name="loose") is Ending.DONE
@@ -187,9 +181,9 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
             break
         kills += 1
     assert kills > 1
-    once = asked(world.log)
+    once = requests_of(world)
     assert len(set(once)) == len(once)
-    assert set(once) == set(asked(world.log, SCORE_REQUESTS))
+    assert set(once) == set(requests_of(world, topic=SCORE_REQUESTS))
 
 
 def test_a_follower_asks_when_score_comes_to_run_its_detector(
@@ -202,22 +196,22 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(
     assert "this process" in _warnings(world.log, run, world.config)[0]
     stop, heard, endings = threading.Event(), list[str](), list[Ending]()
     thread = threading.Thread(
-        target=lambda: endings.append(world.carry_out(run, ruleset, stop=stop, said=heard.append))
+        target=lambda: endings.append(world.carry_out(run, ruleset, stop=stop, said=heard.append)), daemon=True
     )
     thread.start()
     patiently(lambda: len(heard) == 1, "the run to have caught up")
-    assert asked(world.log) == []
+    assert requests_of(world) == []
     world.score_runs(DETECTOR, OTHER_DETECTOR)
     patiently(lambda: len(heard) == 3, "the run to have asked, and to follow on")
-    before = set(asked(world.log))
-    assert before == set(asked(world.log, SCORE_REQUESTS))
+    before = set(requests_of(world))
+    assert before == set(requests_of(world, topic=SCORE_REQUESTS))
     world.feed(later_pages(world))
     patiently(lambda: len(world.outcome("b")[0]) == 90, "the new ones to be judged")
-    assert set(asked(world.log)) > before
+    assert set(requests_of(world)) > before
     stop.set()
     thread.join(20)
     assert endings == [Ending.STOPPED]
-    assert len(set(asked(world.log))) == len(asked(world.log))
+    assert len(set(requests_of(world))) == len(requests_of(world))
 
 
 def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
@@ -234,8 +228,8 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
     world.feed(later_pages(world))
     world.run_stage(JudgeStage(rules, run="strict", names=strict), strict.judge_group)
     assert world.score() > 0
-    meanwhile = asked(world.log, SCORE_REQUESTS, "strict")
-    before = len(asked(world.log, SCORE_REQUESTS, "live"))
+    meanwhile = requests_of(world, "strict", SCORE_REQUESTS)
+    before = len(requests_of(world, "live", SCORE_REQUESTS))
     assert known_meanwhile(world.log, live, DETECTOR) is None  # too few to be worth a look
     for most in (1, 1000):
         monkeypatch.setattr("farmwatch.runs.scored._SURELY_KEPT", most)
@@ -244,7 +238,7 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
         found = {text for text in meanwhile if known.has(partition_of(text[0], PARTITIONS), *text)}
         assert (found == set(meanwhile)) == (most == 1000)
     world.run_stage(JudgeStage(world.ruleset, known=known), "judge")
-    new = asked(world.log, SCORE_REQUESTS, "live")[before:]
+    new = requests_of(world, "live", SCORE_REQUESTS)[before:]
     assert new and not set(new) & set(meanwhile)
     assert known_meanwhile(world.log, live, DETECTOR, few=0) is None
 
