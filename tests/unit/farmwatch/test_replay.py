@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ import pytest
 import zstandard
 from prometheus_client import generate_latest
 
-from crawler.urls import host_of, page_id
-from farmwatch.config import Config
+from crawler.urls import page_id
 from farmwatch.errors import RunRefused, UsageError
 from farmwatch.runs.beginning import begin, cancel
 from farmwatch.runs.counts import counts_of, rows_of
@@ -34,6 +33,7 @@ from stream.metrics import Metrics
 from stream.records import Features, Hit, Page, SiteState, Verdict
 from stream.runs import Alias, Run, State
 from stream.topics import HITS, PAGES, REPLAY_REQUESTS
+from tests.extraction_here import extract_here
 from tests.front_door import article_html
 from tests.replay_world import (
     OTHER_DETECTOR,
@@ -45,6 +45,13 @@ from tests.replay_world import (
     output,
     write_rules,
 )
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits here for a second until a replay looks whether it goes on."""
+    monkeypatch.setattr("farmwatch.runs.engine._LOOK_S", 0.02)
+    monkeypatch.setattr("farmwatch.runs.engine._CONTROL_S", 0.05)
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -134,7 +141,7 @@ def test_a_stopped_replay_is_gone_on_with(world: LiveWorld, tmp_path: Path, monk
     """Stopped in between, however often, and begun again by its name alone, it ends as an undisturbed one."""
     file = write_rules(tmp_path, 5)
     world.replay(ruleset=file, name="whole")
-    monkeypatch.setattr("farmwatch.runs.stages._RECORDS", 2)
+    monkeypatch.setattr("farmwatch.runs.stages._RECORDS", 4)
     monkeypatch.setattr("farmwatch.runs.engine._LOOK_S", 0.005)
     run, ruleset = world.begin(ruleset=file, name="cut")
     endings = []
@@ -393,31 +400,22 @@ def html(number: int) -> str:
     return article_html(300 + number) if number % 3 else "<html><body><p>Too short for anything.</p></body></html>"
 
 
-def measured_live(pages: Sequence[tuple[str, bytes]], config: Config, least: int) -> LiveWorld:
-    """A log on which live measured, judged, scored and tallied these pages (URL, HTML)."""
-    log = MemoryLog()
-    world = LiveWorld(log, config, least=least)
-    outputs = []
-    for number, (url, body) in enumerate(pages):
-        site = host_of(url)
-        packed = zstandard.ZstdCompressor().compress(body)
-        page = Page(id=f"f{number}", site=site, page_id=page_id(url), url=url, body=packed, fetched_at=5 + number)
-        outputs.append(output(PAGES, page))
-        outputs.append(output(HITS, Hit(id=f"h{number}", site=site, url=url, rank=1)))
-    log.append(outputs)
-    world.run_stage(MeasureStage(config.measure), "measure")
-    world.carry_on()
-    return world
-
-
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
     """A log with 18 pages of 3 sites, measured, judged, scored and tallied live."""
-    folder = tmp_path_factory.mktemp("measured")
-    config = config_of(f"sqlite:{folder / 'log'}", "measure.workers=1", "measure.time_limit_s=60")
-    pages = [(f"https://s{number % 3}.example/a/{number}", html(number).encode()) for number in range(18)]
-    world = measured_live(pages, config, least=50)
-    yield world
+    config = config_of(f"sqlite:{tmp_path_factory.mktemp('measured') / 'log'}", "measure.time_limit_s=60")
+    world = LiveWorld(MemoryLog(), config, least=50)
+    for number in range(18):
+        site, url = f"s{number % 3}.example", f"https://s{number % 3}.example/a/{number}"
+        body = zstandard.ZstdCompressor().compress(html(number).encode())
+        page = Page(id=f"f{number}", site=site, page_id=page_id(url), url=url, body=body, fetched_at=5 + number)
+        hit = Hit(id=f"h{number}", site=site, url=url, rank=1)
+        world.log.append([output(PAGES, page), output(HITS, hit)])
+    with pytest.MonkeyPatch.context() as patch:
+        extract_here(patch)
+        world.run_stage(MeasureStage(config.measure), "measure")
+        world.carry_on()
+        yield world
     world.log.close()
 
 
