@@ -216,12 +216,23 @@ class _Partition:
             if score is not None and score.abstain:
                 step.reasons[score.abstain] += 1
             request = requests.of(article.record)
-            if request is None:  # written in one transaction with the verdict, and kept for a shorter time
+            if score is None and self._may_be_unscored(request):
+                step.records += 1
+                step.done += 1
+                step.reasons["unscored"] += 1
+            elif request is None:  # written in one transaction with the verdict, and kept for a shorter time
                 self._account(step, "judge", self._names.verdicts, article, score is not None, False, SCORE_REQUESTS)
             else:
                 topic, kept = request
                 waiting = self._unread("score", topic, kept.offset)
                 self._account(step, "score", topic, kept, score is not None, waiting, SCORES)
+
+    def _may_be_unscored(self, request: tuple[str, Kept[ScoreRequest]] | None) -> bool:
+        """Whether a replay has not asked, or SCORE passed over its request, as where it does not run the detector."""
+        if request is None:
+            return self._audited.run.name != LIVE
+        topic, kept = request
+        return bool(kept.record.detector) and not self._unread("score", topic, kept.offset)
 
     def _expired(self, topic: str) -> bool:
         return self._log.beginning(topic)[self._partition] > 0

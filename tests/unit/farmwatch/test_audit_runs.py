@@ -10,11 +10,11 @@ import pytest
 from farmwatch.audit import audit
 from farmwatch.errors import Exit, NotFound
 from farmwatch.runs.cutover import Wanted, cut_over
-from filters.judge_stage import JudgeStage
+from filters.judge_stage import JudgeStage, asked_store
 from filters.ruleset import load_ruleset
 from scoring.score_stage import score_key
 from stream.dead_letters import dead_letter
-from stream.log import Output
+from stream.log import Kept, Output, Topic
 from stream.records import Features, Score, ScoreRequest, decode, encode
 from stream.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from tests.cutover_world import DETECTOR, CutoverWorld, cutover_world
@@ -109,6 +109,23 @@ def test_scores_of_a_replay_are_not_written_twice(world: CutoverWorld) -> None:
     message = next(m for partition in range(PARTITIONS) for m in world.log.read(SCORE_REQUESTS, partition))
     _score(world, message.partition, decode(ScoreRequest, message.value or b""))
     assert audit(world.log, "r1").steps["articles -> scores"].broken == 1
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, asks: bool) -> None:
+    """A replay whose detector SCORE does not run has not asked, or was passed over: nothing is lost, it is told."""
+    run = world.begin("r1", ruleset="default")
+    world.log.create([Topic(f"state.{asked_store('r1')}", PARTITIONS, Kept.COMPACT)])
+    stage = JudgeStage(
+        load_ruleset("default"), run="r1", names=run.names(), replays=True, detector="gone/1", can_ask=lambda: asks
+    )
+    world.work("judge.r1", stage)
+    if asks:
+        assert audit(world.log, "r1").steps["articles -> scores"].waiting == 20
+        world.log.reset("score", REPLAY_REQUESTS, world.log.end(REPLAY_REQUESTS))
+    step = audit(world.log, "r1").steps["articles -> scores"]
+    assert (step.records, step.done, step.broken, step.waiting) == (20, 20, 0, 0)
+    assert step.reasons == {"unscored": 20}
 
 
 def _score(world: CutoverWorld, partition: int, request: ScoreRequest) -> None:
