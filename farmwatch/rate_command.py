@@ -144,11 +144,12 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
     On a broker the frontier is not looked at: its state would have to be read back from the changelog.
     """
     from crawler.crawl_stage import frontier_left
-    from farmwatch.flow import lag_of
+    from farmwatch.runs.lag import records_behind
     from stream.topics import DECISIONS, HITS
 
     topics = log.topics()
     if HITS not in topics or DECISIONS not in topics:
         return None, 0
+    waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
     embedded = config.log.url.startswith("sqlite:")
-    return frontier_left(log, topics[HITS]).active if embedded else None, lag_of(log, "crawl")
+    return frontier_left(log, topics[HITS]).active if embedded else None, waiting

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from farmwatch.flow import reads_of_run
+from farmwatch.flow import Reads, reads_of_run
 from farmwatch.runs.offsets import done_by, is_record
 from stream.control import Control
 from stream.log import At, Log
@@ -25,10 +25,15 @@ def lag_by_group(log: Log, control: Control, run: Run, limit: int = MAX_LAG) -> 
     Of MEASURE only where the live run has other features: else the run waits for the same ones as that does. Raises
     UnknownTopic, LogUnavailable.
     """
-    reads = reads_of_run(run.names())
+    reads: Reads = reads_of_run(run.names())
     live = control.live
     if live is not None and live.features == run.features:
         reads = {group: topics for group, topics in reads.items() if group != run.names().measure_group}
+    return records_behind(log, reads, limit)
+
+
+def records_behind(log: Log, reads: Reads, limit: int = MAX_LAG) -> dict[str, int]:
+    """Group -> records of its topics that it has not dealt with; exact as `lag_by_group` is. Raises UnknownTopic."""
     unread: dict[At, tuple[int, int]] = {}
     group_of: dict[str, str] = {}
     for group, topics in reversed(list(reads.items())):  # what TALLY reads is small, pages are large

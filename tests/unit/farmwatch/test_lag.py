@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
-from farmwatch.runs.lag import MAX_LAG, lag_by_group
+from farmwatch.runs.lag import MAX_LAG, lag_by_group, records_behind
 from stream.control import Control
 from stream.embedded_log import EmbeddedLog
 from stream.heartbeat import HEADER, KEY
@@ -67,3 +67,10 @@ def test_reading_ends_where_a_cutover_is_refused_anyway(world: LiveWorld, monkey
     beats(world.log, FEATURES, 30)
     found = sum(lag(world, 2).values())
     assert 8 < found <= 8 + 63
+
+
+def test_what_a_group_waits_for_is_no_heartbeat(world: LiveWorld) -> None:
+    """A crawler that is down has the hits to read, not the heartbeats that came among them since."""
+    before = records_behind(world.log, {"crawl": (HITS,)})
+    beats(world.log, HITS, 40)
+    assert records_behind(world.log, {"crawl": (HITS,)}) == before == {"crawl": 6}
