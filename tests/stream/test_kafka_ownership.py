@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from kafka import TopicPartition
+from kafka.structs import OffsetAndMetadata
 
 from stream.errors import Fenced
 from stream.kafka_log import KafkaLog
-from stream.kafka_settings import KafkaSettings
+from stream.kafka_producer import build_producer
+from stream.kafka_settings import KafkaSettings, producer_options
 from stream.log import At, Change, Commit, Kept, Member, Output, Topic
 from tests.stream.kafka_broker import broker
 
@@ -153,3 +156,25 @@ def test_outputs_alone_of_a_fenced_member_are_refused(open_log: Callable[..., Ka
     assert [m.value for m in log.read("out", 0)] == [b"first"]
     second.close()
     first.close()
+
+
+def test_what_a_dead_process_left_open_holds_nobody_up(open_log: Callable[..., KafkaLog]) -> None:
+    """Offsets and records of its last transaction do not count: those before it are told, time and again."""
+    log = open_log()
+    log.create([Topic("in", 1)])
+    log.append([Output("in", 0, b"k", b"v") for _ in range(5)])
+    log.reset("g", "in", [2])
+    prefix = log._site.prefix
+    at, group = TopicPartition(f"{prefix}in", 0), f"{prefix}g"
+    options = producer_options(KafkaSettings(transaction_timeout_s=PATIENCE_S), broker(), "dead", f"{prefix}dead")
+    dying = build_producer(options)
+    dying.begin_transaction()
+    dying.send(at.topic, b"v", b"k", [], 0).get(timeout=30)
+    sent = dying._transaction_manager.send_offsets_to_transaction({at: OffsetAndMetadata(4, "", -1)}, group)
+    assert sent.wait(timeout_ms=30_000)
+    dying.kill()
+    end = log.end("in")
+    for _ in range(2):
+        assert log.committed("g", "in") == [2]
+        assert log.end("in") == end
+    assert len(list(log.read("in", 0))) == 5
