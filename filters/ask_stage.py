@@ -38,9 +38,10 @@ class AskStage(Stage):
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
         """Ask for the text of one features record, if it is to be."""
         result = "passed_over"
-        if self._unasked.take(ctx.partition, record.id):
+        if self._unasked.stands_at(ctx.partition, record.id):
             verdict, text = judge_and_text(record, self._ruleset, now_ms=ctx.now_ms, run=self._run)
-            if verdict.verdict == ARTICLE:
+            is_article = verdict.verdict == ARTICLE
+            if is_article and self._unasked.take(ctx.partition, record.site, verdict.text_digest):
                 result = "asked"
                 request = request_of(record, verdict, text, self._detector)
                 ctx.emit(self._names.requests, request, headers=self._headers)

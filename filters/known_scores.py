@@ -76,8 +76,13 @@ class KnownScores:
         self._next[partition] = after
 
     def _sort(self, partition: int, digests: array[int]) -> None:
-        """Keep these, each once and in order."""
-        different = np.unique(np.frombuffer(digests, dtype=np.uint64))
-        kept = self._digests[partition] = array("Q")
-        kept.frombytes(different.tobytes())
+        self._digests[partition] = sorted_once(digests)
         self._later[partition] = set()
+
+
+def sorted_once(numbers: array[int]) -> array[int]:
+    """The different numbers in order."""
+    different = np.unique(np.frombuffer(numbers, dtype=np.uint64))
+    found = array("Q")
+    found.frombytes(different.tobytes())
+    return found

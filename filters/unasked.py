@@ -2,7 +2,7 @@
 
 A run that was judged while SCORE ran another detector has such articles. Asked for is a text that stands in a request
 which SCORE has not dealt with; so one that SCORE has dealt with, and left without a score, is unasked again. Held are
-sixteen bytes for each article that is unasked, of the partitions at hand.
+some sixteen bytes for each article that is unasked, of the partitions at hand.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import numpy as np
 import xxhash
 
-from filters.known_scores import KnownScores
+from filters.known_scores import KnownScores, sorted_once
 
 
 class Article(NamedTuple):
@@ -30,54 +29,67 @@ Articles = Callable[[int], Iterable[Article]]
 """partition -> the articles in it"""
 
 
+class _Found(NamedTuple):
+    """Digests of one partition, each array in order."""
+
+    fetches: array[int]
+    texts: array[int]
+    taken: bytearray  # of each text, whether it was
+
+
 class Unasked:
-    """Fetches to ask for, one a site and text, by partition; each is given out once."""
+    """Texts to ask for, each once a site, by partition; and the fetches at which they stand."""
 
     def __init__(self, articles: Articles, known: Callable[[], KnownScores]) -> None:
         """Of `articles` those that are not in `known`: texts that have a score, or are asked for, as it stands now."""
         self._articles = articles
         self._known = known
-        self._fetches: dict[int, array[int]] = {}
-        self._given: dict[int, bytearray] = {}  # of each fetch, whether it was taken
+        self._found: dict[int, _Found] = {}
 
     def count(self, partition: int) -> int:
         """Texts to ask for in the partition. Raises what `articles` and `known` raise."""
-        return len(self._of(partition))
+        return len(self._of(partition).texts)
 
-    def take(self, partition: int, fetch_id: str) -> bool:
-        """Whether this fetch is to be asked for; it is taken then. Raises as `count`."""
-        fetches = self._of(partition)
-        wanted = xxhash.xxh3_64_intdigest(fetch_id.encode())
-        place = bisect_left(fetches, wanted)
-        if place == len(fetches) or fetches[place] != wanted or self._given[partition][place]:
+    def stands_at(self, partition: int, fetch_id: str) -> bool:
+        """Whether a text to ask for stands at this fetch. Raises as `count`."""
+        return _place(self._of(partition).fetches, fetch_id) is not None
+
+    def take(self, partition: int, site: str, text_digest: str) -> bool:
+        """Whether this text is to be asked for; it is not any more then. Raises as `count`."""
+        found = self._of(partition)
+        place = _place(found.texts, f"{site} {text_digest}")
+        if place is None or found.taken[place]:
             return False
-        self._given[partition][place] = True
+        found.taken[place] = True
         return True
 
     def forget(self, partitions: Iterable[int]) -> None:
         """Find out anew what is unasked in these partitions when they are looked at next."""
         for partition in partitions:
-            self._fetches.pop(partition, None)
-            self._given.pop(partition, None)
+            self._found.pop(partition, None)
 
-    def _of(self, partition: int) -> array[int]:
-        found = self._fetches.get(partition)
+    def _of(self, partition: int) -> _Found:
+        found = self._found.get(partition)
         if found is None:
-            found = self._fetches[partition] = self._find(partition)
-            self._given[partition] = bytearray(len(found))
+            found = self._found[partition] = self._find(partition)
         return found
 
-    def _find(self, partition: int) -> array[int]:
+    def _find(self, partition: int) -> _Found:
         known = self._known()
         texts, fetches = array("Q"), array("Q")
         for article in self._articles(partition):
             if not known.has(partition, article.site, article.text_digest):
-                texts.append(xxhash.xxh3_64_intdigest(f"{article.site} {article.text_digest}".encode()))
-                fetches.append(xxhash.xxh3_64_intdigest(article.fetch_id.encode()))
-        texts.reverse()
-        fetches.reverse()  # of a text's fetches the newest, which retention takes last
-        _, last = np.unique(np.frombuffer(texts, dtype=np.uint64), return_index=True)
-        chosen = np.unique(np.frombuffer(fetches, dtype=np.uint64)[last])
-        found = array("Q")
-        found.frombytes(chosen.tobytes())
-        return found
+                texts.append(_digest(f"{article.site} {article.text_digest}"))
+                fetches.append(_digest(article.fetch_id))
+        texts = sorted_once(texts)
+        return _Found(sorted_once(fetches), texts, bytearray(len(texts)))
+
+
+def _digest(text: str) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode())
+
+
+def _place(digests: array[int], text: str) -> int | None:
+    wanted = _digest(text)
+    place = bisect_left(digests, wanted)
+    return place if place < len(digests) and digests[place] == wanted else None

@@ -88,16 +88,17 @@ class Desk:
 
 
 def test_it_asks_for_each_unasked_text_once_a_site() -> None:
-    """Texts with a score, dropped pages and repeated texts are passed over; of a text's fetches the newest asks."""
+    """Texts with a score, dropped pages and repeated texts are passed over, also where one fetch id has two texts."""
     pages = [page(1), page(2), page(3, "x"), page(4, "x"), page(5, "x", "b.example"), page(6, tokens=1)]
-    desk = Desk(*pages, page(2), scored=("a.example t1",))
+    desk = Desk(*pages, page(2), page(1, "y"), scored=("a.example t1",))
     desk.run(desk.loop())
-    assert desk.asked() == ["f2", "f4", "f5"]
-    assert {(r.run, r.detector, r.text) for r in desk.requests()} == {("r1", DETECTOR, "2"), ("r1", DETECTOR, "x")}
+    asked = [(request.id, request.text) for request in desk.requests()]
+    assert asked == [("f2", "2"), ("f3", "x"), ("f5", "x"), ("f1", "y")]
+    assert {(request.run, request.detector) for request in desk.requests()} == {("r1", DETECTOR)}
     assert {m.topic for topic in desk.log.topics() for m in desk.log.read(topic, 0)} == {FEATURES, REPLAY_REQUESTS}
     labels = {"run": "r1", "ruleset": "mine", "stage": "ask"}
     value = desk.metrics.registry.get_sample_value
-    assert value("farmwatch_stage_records_total", {**labels, "result": "asked"}) == 3
+    assert value("farmwatch_stage_records_total", {**labels, "result": "asked"}) == 4
     assert value("farmwatch_stage_records_total", {**labels, "result": "passed_over"}) == 4
     assert value("farmwatch_heartbeat_timestamp_seconds", {"stage": "ask"}) is None
 
@@ -131,7 +132,9 @@ def test_what_is_unasked_is_counted_by_text() -> None:
     articles = [Article("a", "t1", "f1"), Article("a", "t1", "f2"), Article("b", "t1", "f3")]
     unasked = Unasked(lambda partition: articles if partition == 1 else [], lambda: KnownScores("d/1", lambda _: ()))
     assert [unasked.count(partition) for partition in (0, 1)] == [0, 2]
-    assert [unasked.take(1, fetch) for fetch in ("f1", "f2", "f2", "f3", "f4")] == [False, True, False, True, False]
-    assert not unasked.take(0, "f2")
+    assert [unasked.stands_at(1, fetch) for fetch in ("f1", "f2", "f3", "f4")] == [True, True, True, False]
+    assert [unasked.take(1, site, "t1") for site in ("a", "a", "b", "c")] == [True, False, True, False]
+    assert not unasked.take(0, "a", "t1")
+    assert unasked.count(1) == 2
     unasked.forget([1, 2])
-    assert unasked.take(1, "f2")
+    assert unasked.take(1, "a", "t1")
