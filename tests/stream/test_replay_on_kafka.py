@@ -7,13 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.engine import Ending, Standing
 from farmwatch.runs.overview import run_state
 from farmwatch.runs.phases import progress_of
 from farmwatch.runs.removal import remove, what_it_frees
 from stream.control import Control
 from stream.heartbeat import beat
-from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
+from tests.replay_world import (
+    DETECTOR,
+    OTHER_DETECTOR,
+    PARTITIONS,
+    LiveWorld,
+    config_of,
+    features_of_pages,
+    requests_of,
+    write_rules,
+)
 from tests.stream.worlds import KafkaWorld, patiently
 
 pytestmark = [pytest.mark.kafka]
@@ -49,8 +59,9 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatc
         assert world.live_traces() == before
         progress = progress_of(kafka.log, world.row("same"))
         assert progress.done == progress.total
-        state = run_state(kafka.log, Control(kafka.log), world.row("same"), 0)
-        assert (state.state, state.counts.pages > 0, state.counts.unscored) == ("done", True, 0)
+        assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).state == "done"
+        counts = counts_of(rows_of(kafka.log, "sites.same"))
+        assert (counts.pages > 0, counts.unscored) == (True, 0)
         for number in range(3):
             beat(kafka.log, PARTITIONS, number)
         assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).lag == 0  # neither they nor markers
@@ -68,13 +79,24 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatc
             mine.__dict__ = {**world.__dict__, "log": log}
             endings.append(mine.carry_out(loose, loose_rules, member=member))
 
-        threads = [threading.Thread(target=work, args=given) for given in (("one", kafka.log), ("other", other_log))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        def work_both() -> None:
+            both = [threading.Thread(target=work, args=given) for given in (("one", kafka.log), ("other", other_log))]
+            for thread in both:
+                thread.start()
+            for thread in both:
+                thread.join()
+
+        work_both()
         assert endings == [Ending.DONE, Ending.DONE]
         assert [v.id for v in world.outcome("loose")[0]] == [v.id for v in world.outcome()[0]]
+        asked = requests_of(world, "loose")
+        assert len(set(asked)) == len(asked) > 0
+        world.score_runs(OTHER_DETECTOR)
+        world.score()  # which leaves them unanswered
+        world.score_runs(DETECTOR, OTHER_DETECTOR)
+        loose, _ = world.begin(name="loose")
+        work_both()
+        assert sorted(requests_of(world, "loose")) == sorted(2 * asked)
         assert world.score() > 0
         assert world.replay(name="loose") is Ending.DONE
         assert {row.articles - row.scored for row in world.outcome("loose")[1].values()} == {0}
