@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from farmwatch.runs.lag import lag_by_group
-from farmwatch.runs.phases import Progress, progress_of
+from farmwatch.runs.phases import Progress, ask_phase, progress_of
 from farmwatch.runs.run_state import LIVE_NOW, STOPPED, WAS_LIVE, members_of, state_of
 from stream.control import Control
 from stream.log import Log
@@ -72,7 +72,7 @@ def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
     if run.state == State.REMOVED or run.names().sites not in log.topics():
         return RunState(run, state_of(log, control, run), Progress([]))
     state = state_of(log, control, run)
-    progress = progress_of(log, run)
+    progress = progress_of(log, run, asks=bool(log.members(ask_phase(run).group)))
     lags = lag_by_group(log, control, run)
     rate = eta_s = None
     passed_s = (now_ms - run.began_at) / 1000

@@ -61,7 +61,7 @@ def test_the_time_left_is_by_effort(place: Place, monkeypatch: pytest.MonkeyPatc
     """A tenth of the pages is measured in 100 s: what is left is nine such times and a little, not one a record."""
     run, _ = place.world.begin(ruleset=place.rules, name="r1")
     advances = [Advance("measure", 4500, 45000), Advance("judge", 0, 45000), Advance("tally", 0, 100_000)]
-    monkeypatch.setattr("farmwatch.runs.overview.progress_of", lambda *_: Progress(advances))
+    monkeypatch.setattr("farmwatch.runs.overview.progress_of", lambda *_, **__: Progress(advances))
     run = msgspec.structs.replace(run, began_at=0, began_done=0, began_effort=0.0)
     member = place.log.join("judge.r1", ["features"], member="m")
     state = run_state(place.log, Control(place.log), run, 100_000)
