@@ -118,7 +118,7 @@ def _show(versions: Versions, summary: CanarySummary, said: str, through: str) -
     for kind, share in summary.shares().items():
         put(f"{_SAID[kind]}: {share.point:.1%} (95% interval {share.low:.1%} to {share.high:.1%})")
     last = datetime.fromtimestamp(summary.last_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    put(f"{said}; sites of the present round that came through: {through}; the last one changed {last} UTC")
+    put(f"{said}; sites of the present round that came through: {through}; the newest was sent {last} UTC")
 
 
 def _fields(

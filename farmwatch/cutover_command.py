@@ -88,6 +88,9 @@ def _tell(moved: Moved, as_json: bool) -> None:
     method = f", site method {method_name(run.site_method)}" if run.site_method else ""
     judged_by = f"ruleset {run.ruleset} {run.digest}, detector {run.detector}{method}"
     put(one_line(f"live: {done.from_run} -> {done.to_run}, {judged_by}"))
+    left = moved.left
+    if left is not None and left.site_method and run.site_method not in ("", left.site_method):
+        message(f"the site method changes with it: it was {method_name(left.site_method)}")
     at_pace = f", about {lasting(moved.catch_up_s)} at the pace of its replay" if moved.catch_up_s is not None else ""
     behind = f"{counted(done.lag, 'record')} to catch up with{at_pace}" if done.lag else "nothing to catch up with"
     message(f"live stages go over within a second, and have {behind}; `farmwatch cutover --back` goes back")

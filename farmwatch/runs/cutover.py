@@ -45,6 +45,7 @@ class Moved:
 
     run: Run
     cutover: Cutover | None
+    left: Run | None = None  # that was live till then
     lag: Mapping[str, int] = field(default_factory=dict)  # group -> records that the live stages have to catch up with
     catch_up_s: float | None = None  # at the pace of the replay, where that is known
 
@@ -140,7 +141,7 @@ def _decided(
         lag=behind,
         back=back,
     )
-    return Moved(run, cutover, lag, _catch_up_s(log, run, behind)), Alias(
+    return Moved(run, cutover, control.live, lag, _catch_up_s(log, run, behind)), Alias(
         run=run.name, before=alias.run, at=now_ms, number=number
     )
 

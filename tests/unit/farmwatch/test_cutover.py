@@ -350,9 +350,15 @@ def test_the_site_method_of_who_types_it_changes_nothing(on_disk: CutoverWorld, 
     """The run keeps its own: it becomes live also where the configuration at hand would have no numbers for it."""
     method = site_method_to_keep(on_disk.config, on_disk.config.tally.detector)
     on_disk.replay(on_disk.begin("r1", site_method=method))
-    ran = farmwatch("cutover", "r1", "--log", on_disk.config.log.url, "--set", "tally.method=gaussian")
+    other = method.replace("0.6", "0.7")
+    on_disk.replay(on_disk.begin("r2", site_method=other))
+    flags = ("--log", on_disk.config.log.url, "--set", "tally.method=gaussian")
+    ran = farmwatch("cutover", "r1", *flags)
     assert ran.code == Exit.OK, ran.err
-    assert f", site method sprt {method_of_text(method).digest}" in ran.out
+    digest = method_of_text(method).digest
+    assert (f", site method sprt {digest}" in ran.out, "changes with it" in ran.err) == (True, False)
+    changed = farmwatch("cutover", "r2", *flags)
+    assert f"the site method changes with it: it was sprt {digest}" in changed.err
 
 
 def test_the_alias_of_an_empty_log_is_the_first_run() -> None:
