@@ -205,18 +205,24 @@ class _Partition:
 
     def _articles_to_scores(self, articles: list[Kept[Verdict]], requests: Requests, scores: list[Kept[Score]]) -> None:
         step = self._report.steps["articles -> scores"]
-        scored = {(s.record.site, s.record.text_digest): s.record for s in scores}
+        detector = self._audited.run.detector
+        by_others = {(s.record.site, s.record.text_digest) for s in scores}
+        scored = {
+            (s.record.site, s.record.text_digest): s.record for s in scores if detector in ("", s.record.detector)
+        }
         asked = Counter(article.record.id for article in articles)  # once for each ruleset that judged the fetch
         if self._audited.alone or not (self._expired(SCORE_REQUESTS) or self._expired(REPLAY_REQUESTS)):
             # other runs may have asked for the fetch, or its text, as well: then it has a score for each request
             key, wanted = _fetch_and_detector, requests.of_fetch | asked
             self._refuse_twice(step.name, scores, key, lambda s: wanted[s.fetch_id])
         for article in articles:
-            score = scored.get((article.record.site, article.record.text_digest))
+            text = article.record.site, article.record.text_digest
+            score = scored.get(text)
             if score is not None and score.abstain:
                 step.reasons[score.abstain] += 1
             request = requests.of(article.record)
-            if score is None and self._may_be_unscored(request):
+            waiting = request is not None and self._unread("score", request[0], request[1].offset)
+            if score is None and not waiting and (text in by_others or self._may_be_unscored(request)):
                 step.records += 1
                 step.done += 1
                 step.reasons["unscored"] += 1
@@ -224,15 +230,11 @@ class _Partition:
                 self._account(step, "judge", self._names.verdicts, article, score is not None, False, SCORE_REQUESTS)
             else:
                 topic, kept = request
-                waiting = self._unread("score", topic, kept.offset)
                 self._account(step, "score", topic, kept, score is not None, waiting, SCORES)
 
     def _may_be_unscored(self, request: tuple[str, Kept[ScoreRequest]] | None) -> bool:
-        """Whether a replay has not asked, or SCORE passed over its request, as where it does not run the detector."""
-        if request is None:
-            return self._audited.run.name != LIVE
-        topic, kept = request
-        return bool(kept.record.detector) and not self._unread("score", topic, kept.offset)
+        """Whether a replay has not asked, or SCORE may have passed over a request that names a detector."""
+        return self._audited.run.name != LIVE if request is None else bool(request[1].record.detector)
 
     def _expired(self, topic: str) -> bool:
         return self._log.beginning(topic)[self._partition] > 0

@@ -130,9 +130,9 @@ def _next(control: Control, run: Run, state: str, counts: Counts, scored_by: Seq
     if state not in (State.DONE, WAS_LIVE):
         return []
     given = not scored_by or run.detector in scored_by
-    when = "" if given else f"once SCORE runs {run.detector}: "
-    what = f"{go_on}    # {when}takes in the scores that came since, asks for what is missing"
-    again = [what] if counts.unscored and state == State.DONE else []
+    what = "takes in the scores that came since, asks for what is missing"
+    what = what if given else f"once SCORE runs {run.detector}: asks for what is missing"
+    again = [f"{go_on}    # {what}"] if counts.unscored and state == State.DONE else []
     return [*again, f"farmwatch compare {LIVE} {meant}", f"farmwatch cutover {meant}"]
 
 

@@ -14,7 +14,7 @@ from filters.judge_stage import JudgeStage, asked_store
 from filters.ruleset import load_ruleset
 from scoring.score_stage import score_key
 from stream.dead_letters import dead_letter
-from stream.log import Kept, Output, Topic
+from stream.log import Kept, Output, Topic, partition_of
 from stream.records import Features, Score, ScoreRequest, decode, encode
 from stream.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from tests.cutover_world import DETECTOR, CutoverWorld, cutover_world
@@ -126,16 +126,26 @@ def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, as
     step = audit(world.log, "r1").steps["articles -> scores"]
     assert (step.records, step.done, step.broken, step.waiting) == (20, 20, 0, 0)
     assert step.reasons == {"unscored": 20}
+    articles = [verdict for verdict in world.verdicts(run.names()) if verdict.verdict == "article"]
+    verdict = articles[0]
+    alike = sum(other.site == verdict.site and other.text_digest == verdict.text_digest for other in articles)
+    request = ScoreRequest(
+        id=verdict.id, site=verdict.site, page_id="p", url="", text_digest=verdict.text_digest, text=""
+    )
+    partition = partition_of(verdict.site, PARTITIONS)
+    for detector, unscored in (("another/1", 20), (DETECTOR, 20 - alike)):
+        _score(world, partition, request, detector)
+        assert audit(world.log, "r1").steps["articles -> scores"].reasons == {"unscored": unscored}
 
 
-def _score(world: CutoverWorld, partition: int, request: ScoreRequest) -> None:
+def _score(world: CutoverWorld, partition: int, request: ScoreRequest, detector: str = DETECTOR) -> None:
     score = Score(
-        id=f"{request.text_digest}:{DETECTOR}",
+        id=f"{request.text_digest}:{detector}",
         site=request.site,
         page_id=request.page_id,
         fetch_id=request.id,
         text_digest=request.text_digest,
-        detector=DETECTOR,
+        detector=detector,
         flag=True,
         score=1.0,
     )
