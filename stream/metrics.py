@@ -133,7 +133,7 @@ SPECS: tuple[Spec, ...] = (
         "What canaries measure: site_fpr, site_tpr, page_fpr, page_tpr, kept_human, kept_llm.",
         ("kind",),
     ),
-    Spec("gauge", "canary_timestamp_seconds", "When the newest canary page was sent that came through; 0 before any has."),
+    Spec("gauge", "canary_timestamp_seconds", "When the newest canary page that came through was sent; 0 = none has."),
     Spec("counter", "replay_records", "Records that a replay has dealt with, by phase.", ("run", "phase")),
     Spec("gauge", "replay_records_expected", "Records that a phase of a replay has in all.", ("run", "phase")),
     Spec("gauge", "replay_eta_seconds", "Time that a replay still takes at its present pace.", ("run",)),
