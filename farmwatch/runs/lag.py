@@ -21,7 +21,7 @@ MAX_LAG = 1000  # records that the live stages may have to catch up with after a
 def lag_by_group(log: Log, control: Control, run: Run, limit: int = MAX_LAG) -> dict[str, int]:
     """Group -> records that a run has not dealt with.
 
-    Whether they are more than `limit` is exact. So is their number, up to MAX_LAG; beyond it the rest counts by offsets.
+    Whether they are more than `limit` is exact. So is their number, up to MAX_LAG; beyond it offsets count.
     Of MEASURE only where the live run has other features: else the run waits for the same ones as that does. Raises
     UnknownTopic, LogUnavailable.
     """
