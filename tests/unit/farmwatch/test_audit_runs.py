@@ -138,6 +138,17 @@ def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, as
         assert audit(world.log, "r1").steps["articles -> scores"].reasons == {"unscored": unscored}
 
 
+def test_articles_with_scores_of_other_detectors_are_unscored(world: CutoverWorld) -> None:
+    """SCORE has dealt with the requests, and runs another detector than the run is tallied with."""
+    world.replay(world.begin("r1"))
+    for partition in range(PARTITIONS):
+        for message in list(world.log.read(REPLAY_REQUESTS, partition)):
+            _score(world, partition, decode(ScoreRequest, message.value or b""), "another/1")
+    world.log.reset("score", REPLAY_REQUESTS, world.log.end(REPLAY_REQUESTS))
+    step = audit(world.log, "r1").steps["articles -> scores"]
+    assert step.reasons["unscored"] == step.done == step.records > 0
+
+
 def _score(world: CutoverWorld, partition: int, request: ScoreRequest, detector: str = DETECTOR) -> None:
     score = Score(
         id=f"{request.text_digest}:{detector}",

@@ -14,6 +14,7 @@ from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.replay_command import _warnings
 from farmwatch.role_names import Role
 from farmwatch.roles import build_stage
+from farmwatch.runs.asking import pass_to_make
 from farmwatch.runs.bounded import BoundedMember
 from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.engine import Ending
@@ -180,6 +181,8 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
             assert world.carry_out(run, ruleset) is Ending.DONE
             break
         kills += 1
+        found = pass_to_make(world.log, world.row("b"))
+        assert found is None or not found.from_start  # it goes on where it was
     assert kills > 1
     once = requests_of(world)
     assert len(set(once)) == len(once)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
+import pytest
+
 from filters.ask_stage import AskStage
 from filters.judging import judge
 from filters.known_scores import KnownScores
 from filters.ruleset import parse_ruleset
 from filters.unasked import Article, Unasked
 from stream import heartbeat
-from stream.log import Output
+from stream.errors import LogUnavailable
+from stream.log import Commit, Output
 from stream.loop import StageLoop
 from stream.memory_log import MemoryLog
+from stream.memory_member import MemoryMember
 from stream.metrics import Metrics
 from stream.records import Features, ScoreRequest, decode, encode
 from stream.runs import names_of
@@ -117,13 +121,19 @@ def test_whoever_begins_anew_asks_for_what_is_left() -> None:
     assert desk.asked() == [f"f{number}" for number in range(8)]
 
 
-def test_a_batch_that_is_rolled_back_asks_once() -> None:
-    """What was taken in a batch whose commit failed is asked for when it is done again."""
+def test_a_batch_that_is_rolled_back_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken in a batch whose commit failed is asked for when the same member does it again."""
     desk = Desk(*[page(number) for number in range(3)])
     loop = desk.loop()
-    desk.log.join("ask.r1", [FEATURES], member="one").close()  # fences it
+    commit, failures = MemoryMember.commit, [LogUnavailable("away for a moment")]
+
+    def failing(member: MemoryMember, given: Commit) -> None:
+        if failures:
+            raise failures.pop()
+        commit(member, given)
+
+    monkeypatch.setattr(MemoryMember, "commit", failing)
     desk.run(loop)
-    desk.run(desk.loop())
     assert desk.asked() == ["f0", "f1", "f2"]
 
 

@@ -97,3 +97,17 @@ def test_what_came_later_is_sorted_in_once_it_is_much(monkeypatch: pytest.Monkey
         assert len(known._later[0]) <= 3
     assert all(known.has(0, "a.example", f"t{number}") for number in range(20))
     assert len(known) == 20
+
+
+def test_a_score_that_will_come_is_known_and_takes_no_offset() -> None:
+    """A key at -1 counts as a score; what is read on begins with the very first offset all the same."""
+    read: list[Mapping[int, int]] = []
+
+    def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
+        read.append(dict(after))
+        yield 0, -1, key("a.example", "t1")
+
+    known = KnownScores(DETECTOR, keys)
+    assert known.has(0, "a.example", "t1")
+    known.read_on()
+    assert read == [{0: 0}, {0: 0}]
