@@ -35,7 +35,6 @@ from tests.front_door import article_html
 from tests.replay_process import PATIENCE_S, Command, Dies, flags_of
 from tests.replay_world import (
     DETECTOR,
-    OTHER_DETECTOR,
     PARTITIONS,
     LiveWorld,
     config_of,
@@ -118,12 +117,12 @@ def leave_unanswered(log: Log) -> None:
 
 
 def pages(number: int) -> list[Output]:
-    """Pages of five sites, articles all of them, and the hits that led to them."""
+    """Pages of five sites, each text under two addresses, and the hits that led to them."""
     found = []
     for place in range(number):
         site = f"s{place % 5}.example"
         url = f"https://{site}/a/{place}"
-        html = article_html(100 + 7 * place).encode()
+        html = article_html(100 + 7 * (place % (number // 2))).encode()
         body = zstandard.ZstdCompressor().compress(html)
         page = Page(id=f"f{place}", site=site, page_id=page_id(url), url=url, body=body, fetched_at=5)
         found.append(output(PAGES, page))
@@ -157,29 +156,6 @@ def test_kills_from_features(tmp_path: Path) -> None:
         assert len(world.outcome(name)[0]) == _PAGES
         assert_same(world, name, "whole")
     assert world.live_traces() == before
-    log.close()
-
-
-def test_kills_of_the_pass_that_asks(tmp_path: Path) -> None:
-    """Begun while SCORE ran another detector and killed as it asks at last, the run asks for each text once."""
-    log = EmbeddedLog(tmp_path / "log")
-    world = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}", *_SETTINGS))
-    world.feed(features_of_pages(20, 30, world.epoch))
-    world.carry_on(share_scored=0.5)
-    killing = Killing(tmp_path, log, world.config, write_rules(tmp_path, 5))
-    world.score_runs(OTHER_DETECTOR)
-    world.replay(ruleset=killing.rules, name="late")
-    assert requests_of(world, "late") == []
-    world.score_runs(DETECTOR, OTHER_DETECTOR)
-    asked = [0]
-    for _ in range(3):
-        assert killing.replay("late", Dies.ASK, records=_SMALL) == -signal.SIGKILL
-        asked.append(len(requests_of(world, "late")))
-    assert killing.replay("late") == 0
-    leave_unanswered(log)
-    world.replay(ruleset=killing.rules, name="whole")
-    assert_same(world, "late", "whole")
-    assert asked == sorted(set(asked)) and asked[-1] < len(requests_of(world, "whole"))
     log.close()
 
 
