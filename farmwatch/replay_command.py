@@ -58,11 +58,11 @@ def replay(
 
     Begins at `features` where only rules or detector changed, and at `pages` where the features that are kept are not
     of the epoch that this configuration measures; says which, and why. Scores that are there are used; texts without
-    one are requested at low priority and count as unscored.
+    one are requested at low priority, where SCORE runs the detector, and count as unscored.
 
     Ctrl-C, SIGTERM and a kill leave a run that its --name goes on with; without --name another run is begun. Run again
-    when it is done, it takes in the scores that came since. Several runs, and several processes of one run, may work at
-    once.
+    when it is done, it takes in the scores that came since, and requests what nobody has requested. Several runs, and
+    several processes of one run, may work at once.
 
     A day is its beginning for --from and its end for --to.
 
