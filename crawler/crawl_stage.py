@@ -8,6 +8,7 @@ rollback, a rebalance) leaves the URL queued, and it is fetched again under the 
 from __future__ import annotations
 
 import heapq
+import itertools
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +42,7 @@ T = TypeVar("T")
 
 # The longest wait for input, seconds: with requests under way (a hundredth of the delay, within these), and without
 _LEAST_POLL_S, _BUSY_POLL_S, _IDLE_POLL_S = 0.02, 0.1, 0.5
+_LOOKS = 1000  # sites that are due looked at in one tick: after a start none of the first may be asked yet
 _REST_MS = 3_600_000  # how long a site rests at which even giving up failed
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
 
@@ -244,7 +246,8 @@ class CrawlStage(Stage):
         if free <= 0:
             return
         part = free // max(1, len(contexts)) + 1
-        for due_at, partition, key, value in heapq.merge(*(self._due(ctx, part) for ctx in contexts.values())):
+        due = heapq.merge(*(self._due(ctx, part) for ctx in contexts.values()))
+        for due_at, partition, key, value in itertools.islice(due, _LOOKS):
             ctx, site, busy = contexts[partition], site_of_key(key), self._busy[partition]
             try:
                 job = self._try(ctx, partial(self._claim_one, ctx, site, value, due_at))

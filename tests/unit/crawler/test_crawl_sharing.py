@@ -71,6 +71,35 @@ def test_a_free_place_is_not_kept_by_sites_without_a_request(monkeypatch: pytest
     assert {page.site for page in driver.store.pages} == set(sites[:-1])
 
 
+def test_a_start_takes_on_a_long_frontier_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Just started, when no due site may be asked before a delay is over, a batch changes a thousand of them at most.
+
+    The others follow in the next ones, until each site has its new time.
+    """
+    monkeypatch.setattr("crawler.fetch_thread.FetchThread.submit", lambda *_: None)
+    sites = [f"s{n}.test" for n in range(2500)]
+    store = Store()
+    settings = settings_for("127.0.0.1:1", delay_s=3600.0)
+    first = Driver(settings, store)
+    first.round(hits_of(*(f"http://{site}/" for site in sites)))
+    first.close()
+    time.sleep(0.005)
+    started_ms = time.time_ns() // 1_000_000
+
+    def put_off() -> int:
+        return sum((due_at or 0) > started_ms for state in store.states for _, due_at in state.rows.values())
+
+    again = Driver(settings, store)
+    steps = [0]
+    try:
+        while steps[-1] < len(sites):
+            again.round()
+            steps.append(put_off())
+            assert 0 < steps[-1] - steps[-2] <= 1000
+    finally:
+        again.close()
+
+
 @pytest.mark.parametrize("first", ["hit", "tick"])
 def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
     """Rows that are laid out differently are not touched: the error is fatal and says what to do."""
