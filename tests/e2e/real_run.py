@@ -1,7 +1,8 @@
 """`make real`: the labelled pages and the sample web through every stage, on both logs, with the numbers.
 
 Every page that has a URL is served on loopback under its own host name, crawled over HTTP from a hits file and carried
-to the rate. Prints per log: pages, time, CPU, the log's share of it, the audit, and whether both logs agree.
+to the rate. Prints per log: pages, time, CPU, the log's share of it, the audit, and whether both logs agree. Then what
+is stored is replayed by the same rules, from `features` and from `pages`: both must say what live said.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from farmwatch.site_table import SiteTable
 from scoring.rate import estimate
 from tests.conftest import data_root
 from tests.e2e.farm import Farm, Outcome, write_hits
+from tests.e2e.real_replays import Replayed, replays, show_replays
 from tests.stream.kafka_broker import broker
 from tests.webs import Web, labelled_pages, sample_web
 
@@ -43,10 +45,13 @@ class Figures:
     outcome: Outcome
     agreement: Counter[tuple[str, str]] = field(default_factory=Counter)  # (truth, site verdict) -> sites
     rate: str = ""
+    replays: list[Replayed] = field(default_factory=list)
 
 
-def run(name: str, url: str, web: Web, folder: Path, settings: dict[str, str], timeout_s: float) -> Figures:
-    """One run of `web` on one log, as processes, to the end."""
+def run(
+    name: str, url: str, web: Web, folder: Path, settings: dict[str, str], timeout_s: float, *, again: bool = False
+) -> Figures:
+    """One run of `web` on one log, as processes, to the end; with `again`, replays of it, too."""
     hits = write_hits(folder, web)
     with LoopbackWeb(web.hosts) as served, Farm(folder, url, served, settings) as farm:
         before, started = _children_cpu_s(), time.monotonic()
@@ -72,11 +77,13 @@ def run(name: str, url: str, web: Web, folder: Path, settings: dict[str, str], t
             f"{classifiable} classifiable ({verdicts['undecided']} undecided), {verdicts['unclassifiable']} "
             f"unclassifiable, {len(rows)} sites"
         )
+        figures.replays = replays(farm, timeout_s) if again else []
         return figures
 
 
 def show(title: str, web: Web, runs: Sequence[Figures]) -> bool:
     """Print the figures of the runs of one web; True where all is well."""
+    equal = True
     print(f"\n{title}: {web.pages} pages on {len(web.hosts)} hosts, {len(web.hits)} hits")
     for f in runs:
         pages = f.report.steps["pages -> features"].done
@@ -96,12 +103,14 @@ def show(title: str, web: Web, runs: Sequence[Figures]) -> bool:
             right = sum(n for (truth, verdict), n in f.agreement.items() if truth == verdict)
             sites = sum(f.agreement.values())
             print(f"    sites judged right: {right} of {judged} judged, {sites} sites {dict(f.agreement)}")
+        if f.replays:
+            equal = show_replays(f.replays) and equal
     same = all(f.outcome == runs[0].outcome for f in runs)
     if len(runs) > 1:
         ratio = runs[0].seconds / runs[1].seconds
         print(f"  verdicts, scores and rows on both logs: {'equal' if same else 'DIFFERENT'}")
         print(f"  throughput kafka/embedded: {ratio:.2f}")
-    return same and all(f.report.ok and f.report.settled for f in runs)
+    return same and equal and all(f.report.ok and f.report.settled for f in runs)
 
 
 @contextmanager
@@ -119,7 +128,7 @@ def both_logs(folder: Path, names: Sequence[str]) -> Iterator[list[tuple[str, st
 
 
 def main() -> int:
-    """Run both webs on both logs; exit code 1 where an audit is broken or the logs differ."""
+    """Run both webs on both logs; exit code 1 where an audit is broken, or logs or replays differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--logs", default="embedded,kafka", help="embedded, kafka or both by a comma")
     parser.add_argument("--every", type=int, default=1, help="take every Nth labelled page only")
@@ -134,7 +143,8 @@ def main() -> int:
             folder = Path(temporary) / title.replace(" ", "-")
             with both_logs(folder, args.logs.split(",")) as logs:
                 runs = [
-                    run(name, url, web, place, {**settings, **extra}, args.timeout) for name, url, place, extra in logs
+                    run(name, url, web, place, {**settings, **extra}, args.timeout, again=True)
+                    for name, url, place, extra in logs
                 ]
             fine = show(title, web, runs) and fine
     return 0 if fine else 1
