@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,14 @@ from farmwatch.runs.engine import Ending, Standing
 from farmwatch.runs.phases import JUDGE, Progress, is_done, phases_of, progress_of
 from farmwatch.runs.planning import Asked, OtherParameters, plan
 from farmwatch.runs.stages import stage_of
+from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.ruleset import Ruleset
 from stream.control import Control, exclusive
 from stream.embedded_log import EmbeddedLog
 from stream.errors import LogUnavailable
 from stream.log import Log, Member
+from stream.loop import StageLoop
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
 from stream.records import Features, Hit, Page, SiteState, Verdict
@@ -39,12 +42,14 @@ from tests.replay_world import (
     OTHER_DETECTOR,
     PARTITIONS,
     LiveWorld,
+    at_end,
     config_of,
     features_of_pages,
     measuring_otherwise,
     output,
     write_rules,
 )
+from tests.stream.worlds import patiently
 
 
 @pytest.fixture(autouse=True)
@@ -127,6 +132,22 @@ def test_missing_scores_are_unscored_and_asked_for_once(world: LiveWorld, tmp_pa
     world.replay(name="loose")
     assert counts_of(rows_of(world.log, "sites.loose")).unscored == 0
     assert world.score(topics=[REPLAY_REQUESTS]) == 0
+
+
+def test_live_reads_the_scores_of_a_replay_and_says_the_same(world: LiveWorld, tmp_path: Path) -> None:
+    """Live TALLY takes in the scores that a replay asked for: it counts them, and no row or decision changes."""
+    before, outcome = world.live_traces()["ends"], world.outcome()
+    labels = {"run": "live", "ruleset": "", "stage": "tally", "result": "score"}
+    tallied = partial(world.metrics.registry.get_sample_value, "farmwatch_stage_records_total", labels)
+    counted = tallied()
+    assert sum(before["decisions"]) > 0
+    assert world.replay(ruleset=write_rules(tmp_path, 5), name="loose") is Ending.DONE
+    asked = world.score()
+    world.carry_on()
+    assert asked > 0
+    assert tallied() == (counted or 0) + asked
+    assert world.outcome() == outcome
+    assert world.live_traces()["ends"] == before
 
 
 def test_a_change_of_the_detector_is_a_replay(world: LiveWorld) -> None:
@@ -355,10 +376,56 @@ def test_progress_ends_at_the_whole(world: LiveWorld, tmp_path: Path) -> None:
     assert progress.share == 1.0
     assert told[-1].progress.done == progress.total
     value = metrics.registry.get_sample_value
-    assert value("farmwatch_replay_records_total", {"run": "counted", "phase": "judge"}) == 200 + PARTITIONS
+    for advance in progress.advances:
+        labels = {"run": "counted", "phase": advance.phase}
+        assert value("farmwatch_replay_records_expected", labels) == advance.total > 0
+        assert value("farmwatch_replay_records_total", labels) == advance.total
+    assert value("farmwatch_replay_yield_seconds_total", {"run": "counted"}) == 0
+    assert value("farmwatch_replay_records_expected", {"run": "counted", "phase": JUDGE}) == 200 + PARTITIONS
     labels = {"run": "counted", "ruleset": "rules-20", "verdict": "article"}
     articles = sum(verdict.verdict == "article" for verdict in world.outcome()[0])
     assert value("farmwatch_page_verdicts_total", labels) == articles
+
+
+def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While live JUDGE is behind, the replay tells so and judges nothing; then it goes on, and ends as one alone."""
+    monkeypatch.setattr("farmwatch.runs.yielding._MOST_OWED_S", 1000.0)  # it does not move on while live is behind
+    expected, (run, ruleset) = world.outcome(), world.begin(ruleset=write_rules(tmp_path, 20), name="polite")
+    metrics, endings, told = Metrics(), list[Ending](), list[Standing]()
+    value, labels = metrics.registry.get_sample_value, {"run": "polite"}
+    join, behind = world.log.join, threading.Event()
+
+    def tell(standing: Standing) -> None:
+        told.append(standing)
+        if standing.waits_for.startswith("judge "):
+            behind.set()
+
+    def join_once_told(group: str, *args: Any, **more: Any) -> Member:
+        assert not group.endswith(".polite") or behind.wait(20)
+        return join(group, *args, **more)
+
+    monkeypatch.setattr(world.log, "join", join_once_told)
+    stage = JudgeStage(world.ruleset)
+    member = world.log.join("judge", list(stage.inputs), member="live", store=stage.store)
+    live = StageLoop(stage, member, metrics=world.metrics, settings=world.config.loop)
+    world.feed(2 * later_pages(world))
+    work = partial(world.carry_out, run, ruleset, metrics=metrics, full_speed=False, told=tell)
+    thread = threading.Thread(target=lambda: endings.append(work()), daemon=True)
+    thread.start()
+    patiently(lambda: endings != [] or (value("farmwatch_replay_yield_seconds_total", labels) or 0) > 0, "it to wait")
+    assert endings == []
+    assert world.outcome("polite")[0] == []
+    assert value("farmwatch_replay_eta_seconds", labels) is None
+    stop = threading.Event()
+    while live.cycle(stop) or not at_end(world.log, "judge", list(stage.inputs)):
+        pass
+    thread.join(20)
+    stop.set()
+    live.run(stop)
+    assert endings == [Ending.DONE]
+    assert told[-1].waits_for == ""
+    assert world.outcome("polite") == expected
+    assert value("farmwatch_replay_eta_seconds", labels) == told[-1].eta_s == 0.0
 
 
 def test_a_removed_run_is_told(world: LiveWorld, tmp_path: Path) -> None:
