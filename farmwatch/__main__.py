@@ -66,7 +66,20 @@ def _failed(error: Exception, code: Exit) -> Exit:
 
 def main() -> NoReturn:
     """Entry point of the program."""
+    _open_what_is_closed()
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_what_is_closed() -> None:
+    """Let a standard stream that was closed before, as `2>&-` does, lead nowhere; Python has None in its place.
+
+    The next file that is opened would get its descriptor, and what is written to the stream: so do this first.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # as the lowest free descriptor is given out
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(nowhere, True)  # for processes that are started by this one
+            setattr(sys, name, os.fdopen(nowhere, mode))
 
 
 def _known(error: Exception) -> Exit | None:

@@ -2,7 +2,8 @@
 
 A line that is written to a pipe waits while the pipe is full, and fails once its reader has left; in whichever thread
 that is, it must not keep a command from hearing that it is to end. So here nobody waits but the thread that writes.
-What finds no room is dropped.
+What finds no room is dropped, and so is what cannot be written for another reason than that its reader has left, such
+as a disk that is full: that is no word to end.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TextIO
 
 _ROOM = 10_000  # pieces of text that may wait: some MiB at most
 _LOOK_S = 0.2  # between looks whether a reader has left
+_LEFT = select.POLLERR | select.POLLHUP
 _PATIENCE_S = 1.0  # at the end, for what still waits
 
 
@@ -33,8 +35,8 @@ class Outlet:
         self._descriptor = stream.fileno()
         self._readers = select.poll()
         self._readers.register(self._descriptor, 0)  # only errors, which are always told
-        self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()  # may be put into from a signal's handler
-        self._given = self._written = 0
+        # may be put into from a signal's handler; an event is set once what was put in before it is written
+        self._waiting: queue.SimpleQueue[str | threading.Event] = queue.SimpleQueue()
         self._gone = False
         self._ended = threading.Event()
 
@@ -50,7 +52,6 @@ class Outlet:
     def write(self, text: str) -> int:
         """Take what is to be written; never waits."""
         if not self._gone and self._waiting.qsize() < _ROOM:
-            self._given += 1
             self._waiting.put(text)
         return len(text)
 
@@ -67,9 +68,9 @@ class Outlet:
 
     def drain(self, patience_s: float = _PATIENCE_S) -> None:
         """Wait until all that was taken is written, for so long at most."""
-        until = time.monotonic() + patience_s
-        while self._written < self._given and not self._gone and time.monotonic() < until:
-            time.sleep(0.005)
+        written = threading.Event()
+        self._waiting.put(written)
+        written.wait(patience_s)
 
     def close(self) -> None:
         """Write what still waits, if somebody reads it, and end."""
@@ -79,14 +80,18 @@ class Outlet:
     def _work(self) -> None:
         while not self._ended.is_set():
             pieces = self._taken()
-            self._write("".join(pieces).encode(self.encoding, "backslashreplace"))
-            self._written += len(pieces)
-            for descriptor, _ in self._readers.poll(0):
-                self._leave(descriptor)
+            text = "".join(piece for piece in pieces if isinstance(piece, str))
+            self._write(text.encode(self.encoding, "backslashreplace"))
+            for piece in pieces:
+                if isinstance(piece, threading.Event):
+                    piece.set()
+            for descriptor, event in self._readers.poll(0):
+                if event & _LEFT:
+                    self._leave(descriptor)
 
-    def _taken(self) -> list[str]:
+    def _taken(self) -> list[str | threading.Event]:
         """All that waits; it waits a little itself for there to be something."""
-        pieces: list[str] = []
+        pieces: list[str | threading.Event] = []
         with suppress(queue.Empty):
             pieces.append(self._waiting.get(timeout=_LOOK_S))
             while True:
@@ -99,8 +104,10 @@ class Outlet:
                 left = left[os.write(self._descriptor, left) :]  # past Python's own buffer, and its lock
             except BlockingIOError:  # somebody else has made it so
                 time.sleep(_LOOK_S)
-            except OSError:
+            except BrokenPipeError:
                 self._leave(self._descriptor)
+            except OSError:
+                return
 
     def _leave(self, descriptor: int) -> None:
         with suppress(KeyError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 import socket
 import subprocess
 import sys
@@ -32,6 +33,21 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=_ROOT, capture_output=True, text=True, check=True)
     assert "Watching" in done.stdout
     assert set(done.stderr.split()) & _HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("--version 2>&-", Exit.OK, True),
+        ("--version <&- >&- 2>&-", Exit.OK, False),
+        ("rate --set crawl.delay_ms=1 2>&-", Exit.USAGE, False),
+    ],
+)
+def test_streams_that_are_closed_change_no_exit_code(command: str, code: Exit, said: bool) -> None:
+    """A command whose stdout or stderr is closed ends as it would otherwise; what it has to say there goes nowhere."""
+    line = f"exec {shlex.quote(sys.executable)} -m farmwatch {command}"
+    done = subprocess.run(["/bin/sh", "-c", line], cwd=_ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, bool(done.stdout), done.stderr) == (code, said, "")
 
 
 @pytest.mark.parametrize("command", sorted(commands(app)))

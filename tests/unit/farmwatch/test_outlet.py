@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, TextIO
 
 import pytest
@@ -79,6 +80,19 @@ def test_a_reader_who_does_not_read_holds_nothing_up(pipe: Pipe) -> None:
     made.drain(0.1)
     assert os.read(pipe.reader.fileno(), 1000).decode() == line
     pipe.reader.close()
+
+
+def test_a_disk_that_is_full_is_no_reader_who_left() -> None:
+    """What finds no room on it is dropped, and nobody is told to end."""
+    left = threading.Event()
+    with Path("/dev/full").open("w") as full:
+        made = Outlet(full, left.set)
+        made.start()
+        for _ in range(3):
+            made.write("no room\n")
+            made.drain(20)
+        made.close()
+    assert not left.is_set()
 
 
 def test_a_stream_without_a_descriptor_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
