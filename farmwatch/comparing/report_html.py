@@ -11,10 +11,11 @@ from importlib.metadata import PackageNotFoundError, version
 
 from farmwatch.comparing.comparison import Change, Comparison, GroupChange, Side, points
 from farmwatch.comparing.report_flips import rule_bars, sample, strata
-from farmwatch.comparing.report_markup import Html, join, tag
+from farmwatch.comparing.report_markup import Html, tag
 from farmwatch.comparing.report_style import STYLE
 from farmwatch.comparing.report_tables import denominators, forest, page_table, site_tables
 from farmwatch.comparing.report_words import count, difference, moment, part, percent, window
+from farmwatch.rating import UNKNOWN
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
@@ -85,11 +86,11 @@ def _headline(found: Comparison) -> Html:
 def _change_words(first: Change | None, found: Comparison) -> str:
     if first is None:
         return "nothing to compare"
-    said = difference(first)
     moved = f"{count(first.moved)} of {count(first.sites)} sites moved"
-    return f"{found.confidence:.0%} interval, paired and by site: {said}; {moved}" + (
-        f"; {first.remark}" if first.remark else ""
-    )
+    if first.difference is None:
+        return "; ".join((first.remark or "nothing to compare", moved))
+    said = f"{found.confidence:.0%} interval, paired and by site: {difference(first)}"
+    return "; ".join(filter(None, (said, moved, first.remark)))
 
 
 def _rate(side: Side) -> Html:
@@ -128,7 +129,8 @@ def _only(found: Comparison) -> Iterator[Html]:
 
 
 def _groups(found: Comparison) -> Iterator[Html]:
-    if not found.groups:
+    known = {group.by for group in found.groups if group.group != UNKNOWN}
+    if not known:
         yield tag("p", "No site has a source or a rank.")
         return
     yield tag("p", "A site of several sources counts in each of them.", class_="small")
@@ -137,23 +139,20 @@ def _groups(found: Comparison) -> Iterator[Html]:
         for change in group.changes:
             titles.setdefault((group.by, change.name), change.title)
     for (by, name), title in titles.items():
-        yield tag("h3", f"{_capital(title)}, by {by}")
-        yield forest(_rows([group for group in found.groups if group.by == by], name), found.a.run, found.b.run)
+        if by in known:
+            yield tag("h3", f"{_capital(title)}, by {by}")
+            yield forest(_rows([group for group in found.groups if group.by == by], name), found.a.run, found.b.run)
+    for by in dict.fromkeys(by for by, _ in titles if by not in known):
+        yield tag("p", f"No site has a {by}.", class_="small")
 
 
 def _rows(groups: Sequence[GroupChange], name: str) -> Iterator[tuple[str, Change]]:
     for group in groups:
-        waiting = f"{count(group.unscored_a)} and {count(group.unscored_b)} articles without a score"
-        shown = join((group.group, " ", tag("span", waiting, class_="small"))) if _unscored(group) else group.group
-        yield from ((shown, change) for change in group.changes if change.name == name)
+        yield from ((group.group, change) for change in group.changes if change.name == name)
 
 
 def _capital(title: str) -> str:
     return title[:1].upper() + title[1:]
-
-
-def _unscored(group: GroupChange) -> int:
-    return group.unscored_a + group.unscored_b
 
 
 def _sampled(found: Comparison) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from farmwatch.comparing.comparison import SITE_KINDS, Change, Comparison, Side, points
 from farmwatch.comparing.report_markup import Html, join, tag
@@ -81,30 +81,51 @@ def denominators(found: Comparison) -> Html:
 
 
 def forest(rows: Iterable[tuple[str, Change]], a: str, b: str) -> Html:
-    """Changes of shares, one a row, all on one scale."""
+    """Changes of shares, one a row, all on one scale. What must be known of several rows stands under them, once."""
     named = list(rows)
     on = scale(change for _, change in named)
+    remarks = _remarks(named)
     titles = ("", "change in points, with its interval", "points", a, b)
     head = tag("tr", *(_head(title, "col", "n" if number > 1 else None) for number, title in enumerate(titles)))
-    body = [_forest_row(name, change, mark(change, on) if on else Html(), a, b) for name, change in named]
+    body = []
+    for name, change in named:
+        own = [remark for remark, names in remarks.items() if names == [name]]
+        body.append(_forest_row(name, change, own, mark(change, on) if on else Html(), a, b))
     if on:
         body.append(tag("tr", tag("td"), tag("td", axis(on), class_="plot"), *[tag("td")] * 3, class_="axis"))
-    return tag("table", tag("thead", head), tag("tbody", *body), class_="forest")
+    table = tag("table", tag("thead", head), tag("tbody", *body), class_="forest")
+    return join((table, *_below(remarks, len(named))))
 
 
-def _forest_row(name: str, change: Change, picture: Html, a: str, b: str) -> Html:
+def _remarks(named: Sequence[tuple[str, Change]]) -> dict[str, list[str]]:
+    """What must be known beside changes -> names of the rows of which it holds."""
+    found: dict[str, list[str]] = {}
+    for name, change in named:
+        nothing = "nothing to compare" if change.difference is None else ""
+        for remark in dict.fromkeys(filter(None, (change.remark or nothing).split("; "))):
+            found.setdefault(remark, []).append(name)
+    return found
+
+
+def _below(remarks: Mapping[str, Sequence[str]], rows: int) -> Iterator[Html]:
+    for remark, names in remarks.items():
+        if len(names) > 1:
+            whose = "All rows" if len(names) == rows else join([part for name in names for part in (", ", name)][1:])
+            yield tag("p", whose, f": {remark}.", class_="small")
+
+
+def _forest_row(name: str, change: Change, remarks: Iterable[str], picture: Html, a: str, b: str) -> Html:
     if change.difference is None:
-        said: object = tag("span", change.remark or "nothing to compare", class_="small")
+        said: object = "–"
     elif change.low is None or change.high is None:
         said = points(change.difference)
     else:
         between = f"{points(change.low)} to {points(change.high)}"
         said = join((tag("b", points(change.difference)), " ", tag("span", between, class_="small")))
-    moved = f"{count(change.moved)} of {count(change.sites)} sites moved"
-    remark = f"; {change.remark}" if change.remark and change.difference is not None else ""
+    told = "; ".join((f"{count(change.moved)} of {count(change.sites)} sites moved", *remarks))
     return tag(
         "tr",
-        _head(join((name, " ", tag("span", moved + remark, class_="small"))), "row"),
+        _head(join((name, " ", tag("span", told, class_="small"))), "row"),
         tag("td", picture, class_="plot"),
         tag("td", said, class_="n"),
         _share(change.a, change.a_part, change.a_whole, a),

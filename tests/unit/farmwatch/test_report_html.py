@@ -299,3 +299,27 @@ def test_a_rate_without_an_interval_is_said_in_words() -> None:
     cards = texts(parsed(render(found)), "div", "card")
     assert cards[2].startswith("strict: LLM sites of those classifiable – no site could be classified")
     assert cards[1].startswith("change of the rate – nothing to compare")
+
+
+def test_a_sentence_stands_under_the_plot_and_not_in_a_cell_of_numbers() -> None:
+    """A share that cannot be compared has a dash; why stands in its row, or once under the rows that share it."""
+    shares = [change(name, name, (4, 9), (0, 0), 0, 0, remark="no difference: B; unscored") for name in ("one", "two")]
+    shares.append(change("three", "three", (4, 9), (5, 9), 0, 0, remark="only 9 sites"))
+    root = parsed(render(msgspec.structs.replace(made(), changes=shares, groups=[])))
+    found = [row for row in rows(root) if row and row[0].startswith(("One", "Two", "Three"))]
+    assert [row[2] for row in found] == ["–", "–", "+11.1 0.0 to 0.0"]
+    assert [row[0].partition("moved")[2] for row in found] == ["", "", "; only 9 sites"]
+    said = texts(root, "p", "small")
+    assert "One, Two: no difference: B." in said and "One, Two: unscored." in said
+
+
+def test_ranks_that_nobody_knows_are_no_plot() -> None:
+    """Where no hit has a rank, a sentence stands in place of a plot of the one group `unknown`."""
+    found = made()
+    groups = [
+        group if group.by == "source" else msgspec.structs.replace(group, group="unknown") for group in found.groups
+    ]
+    root = parsed(render(msgspec.structs.replace(found, groups=groups)))
+    assert not [title for title in texts(root, "h3") if title.endswith("by rank")]
+    assert [title for title in texts(root, "h3") if title.endswith("by source")]
+    assert "No site has a rank." in texts(root, "p", "small")
