@@ -9,13 +9,24 @@ import pytest
 
 from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
 from farmwatch.runs.lag import MAX_LAG, lag_by_group, records_behind
+from scoring.score_stage import score_key
 from stream.control import Control
 from stream.embedded_log import EmbeddedLog
 from stream.heartbeat import HEADER, KEY
 from stream.log import Log, Output
 from stream.memory_log import MemoryLog
+from stream.records import ScoreRequest
 from stream.topics import FEATURES, HITS, SCORES
-from tests.replay_world import LiveWorld, config_of, features_of_pages, write_rules
+from tests.replay_world import (
+    DETECTOR,
+    OTHER_DETECTOR,
+    LiveWorld,
+    config_of,
+    features_of_pages,
+    output,
+    score_of,
+    write_rules,
+)
 
 
 def beats(log: Log, topic: str, number: int) -> None:
@@ -67,6 +78,30 @@ def test_reading_ends_where_a_cutover_is_refused_anyway(world: LiveWorld, monkey
     beats(world.log, FEATURES, 30)
     found = sum(lag(world, 2).values())
     assert 8 < found <= 8 + 63
+
+
+def scores(world: LiveWorld, number: int, detector: str) -> None:
+    """So many further scores by a detector."""
+    for text in range(number):
+        site, digest = f"s{text % 7}.example", f"{text:032x}"
+        request = ScoreRequest(id="r", site=site, page_id="p", url=f"https://{site}/", text_digest=digest, text="t")
+        made = score_of(request, detector)
+        world.log.append([output(SCORES, made, score_key(made))])
+
+
+def test_scores_of_other_detectors_are_no_lag(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run has nothing to do with them: they are read past, also where those of its own stand behind them.
+
+    Beyond so many that reading them would take long, the rest counts by offsets: never fewer than there are.
+    """
+    monkeypatch.setattr("farmwatch.runs.lag.MAX_LAG", 5)
+    scores(world, 40, OTHER_DETECTOR)
+    scores(world, 3, DETECTOR)
+    assert lag(world, 5) == {"judge.mine": 0, "tally.mine": 3}
+    moved = cut_over(world.log, Wanted("mine", "me", max_lag=3))
+    assert moved.cutover is not None and moved.cutover.lag == 3
+    monkeypatch.setattr("farmwatch.runs.lag.PASSED_OVER", 10)
+    assert 3 <= lag(world, 5)["tally.mine"] <= 3 + 40 - 10
 
 
 def test_what_a_group_waits_for_is_no_heartbeat(world: LiveWorld) -> None:
