@@ -41,8 +41,11 @@ class TrainingRefused(ScoringError):
     """
 
 
-class BadParameters(ScoringError):
-    """Parameters of a test or an interval that make no sense, such as p0 >= p1. The message names them."""
+class BadParameters(ScoringError, ValueError):
+    """Parameters of a test or an interval that make no sense, such as p0 >= p1. The message names them.
+
+    A ValueError, so that a decoder that meets them in a file or in a row says where, as of any other wrong value.
+    """
 
 
 class BadIdentity(ScoringError):

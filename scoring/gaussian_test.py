@@ -54,9 +54,11 @@ class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_articles: int = 5  # fewer usable scores: unclassifiable. 5 are the fewest that can decide at the defaults
 
     def __post_init__(self) -> None:
-        numbers = (self.mu0, self.sd0, self.mu1, self.sd1, self.low, self.high, self.clip)
-        if not all(map(math.isfinite, numbers)) or self.mu0 == self.mu1 or min(self.sd0, self.sd1) <= 0:
-            raise BadParameters("gaussian needs finite numbers, mu0 other than mu1, and sd0 and sd1 above 0")
+        for name in ("mu0", "sd0", "mu1", "sd1", "low", "high", "clip"):
+            if not math.isfinite(number := getattr(self, name)):
+                raise BadParameters(f"gaussian needs finite numbers, not {name}={number}")
+        if self.mu0 == self.mu1 or min(self.sd0, self.sd1) <= 0:
+            raise BadParameters("gaussian needs mu0 other than mu1, and sd0 and sd1 above 0")
         if not self.low < self.high or not self.clip > 0:
             raise BadParameters(f"gaussian needs low < high and clip > 0, not {self.low}, {self.high}, {self.clip}")
         check_errors(self.alpha, self.beta, self.min_pages, self.min_articles, "gaussian")

@@ -34,21 +34,45 @@ class KeptDeciles(_Kept, frozen=True, tag="deciles"):
 
 
 KeptMethod = KeptSprt | KeptGaussian | KeptDeciles
-_decoder = msgspec.json.Decoder(KeptMethod)
+_decoder: msgspec.json.Decoder[KeptMethod] = msgspec.json.Decoder(KeptMethod)
 
 
 def text_of_method(kept: KeptMethod) -> str:
-    """JSON, on one line."""
-    return msgspec.json.encode(kept).decode()
+    """JSON, on one line. Raises BadSiteNumbers for numbers that could not be read back from it, as infinite ones.
+
+    It is read once here, since a run whose method nobody can read is a run that nobody can carry on.
+    """
+    text = msgspec.json.encode(kept).decode()
+    if _read(text) != kept:
+        raise BadSiteNumbers(f"a site method whose numbers JSON does not keep: {text}")
+    return text
 
 
 def method_of_text(text: str) -> SiteMethod:
     """The method that `text_of_method` wrote down. Raises BadSiteNumbers for what this farmwatch cannot read."""
+    return built(_read(text))
+
+
+def same_method(one: str, other: str) -> bool:
+    """Whether two texts are of methods that judge alike.
+
+    Their digests say it: a text that an older version wrote lacks what has had a default since. Texts that this
+    farmwatch cannot read are compared as they are.
+    """
+    if one == other:
+        return True
     try:
-        kept = _decoder.decode(text)
-    except msgspec.DecodeError as error:
+        first, second = method_of_text(one), method_of_text(other)
+    except BadSiteNumbers:
+        return False
+    return (first.name, first.digest) == (second.name, second.digest)
+
+
+def _read(text: str) -> KeptMethod:
+    try:
+        return _decoder.decode(text)
+    except msgspec.DecodeError as error:  # also for what the parameters refuse
         raise BadSiteNumbers(f"a site method that this farmwatch cannot read: {error}") from error
-    return built(kept)
 
 
 def built(kept: KeptMethod) -> SiteMethod:

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from scoring.detector_family import not_as_measured
-from scoring.errors import BadParameters, BadThresholds, UnknownThresholds
+from scoring.errors import BadThresholds, UnknownThresholds
 from scoring.threshold_set import ThresholdSet
 
 _SLASHES = 3  # of a base: binoculars / pair / dtype / max_tokens
@@ -73,7 +73,7 @@ def read_thresholds(path: Path) -> ThresholdSet:
         raise BadThresholds(f"{path}: above {_LARGEST_BYTES} bytes, so no threshold set: {again}")
     try:
         found = msgspec.json.decode(body, type=ThresholdSet)
-    except (msgspec.ValidationError, BadParameters) as error:
+    except msgspec.ValidationError as error:
         raise BadThresholds(f"{path}: no threshold set: {error}: mend the field, or {again}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadThresholds(f"{path}: no JSON, or cut short: {error}: {again}") from error

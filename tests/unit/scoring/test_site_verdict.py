@@ -233,6 +233,7 @@ def test_a_p1_at_the_mean_is_too_high() -> None:
         {"alpha": 0.0},
         {"beta": 0.6},
         {"clip": 0.0},
+        {"clip": math.inf},
         {"min_pages": 0},
         {"min_articles": 0},
         {"p0": math.nan},

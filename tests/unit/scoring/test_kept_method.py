@@ -1,0 +1,118 @@
+"""A site method as text: whatever is accepted is read back as it was, and what cannot be read is said so."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.deciles import load_deciles
+from scoring.errors import BadParameters, BadSiteNumbers, BadThresholds
+from scoring.gaussian_test import GaussianParams
+from scoring.kept_method import (
+    KeptDeciles,
+    KeptGaussian,
+    KeptMethod,
+    KeptSprt,
+    built,
+    method_of_text,
+    same_method,
+    text_of_method,
+)
+from scoring.published import read_thresholds
+from scoring.site_verdict import SprtParams
+
+_ANY = st.floats() | st.sampled_from([math.inf, 1e-300, 3.0])
+_SHARES = st.floats(0, 1) | _ANY
+_PAGES = st.integers(-1, 2**70)
+
+
+def _numbers(kind: type[msgspec.Struct], **ranges: st.SearchStrategy[Any]) -> st.SearchStrategy[msgspec.Struct | None]:
+    """Parameters that are accepted; None for others."""
+
+    def made(given: dict[str, Any]) -> msgspec.Struct | None:
+        try:
+            return kind(**given)
+        except BadParameters:
+            return None
+
+    common = {"alpha": _SHARES, "beta": _SHARES, "clip": _ANY, "min_pages": _PAGES, "min_articles": _PAGES}
+    return st.fixed_dictionaries({}, optional={**common, **ranges}).map(made)
+
+
+_SPRT = _numbers(SprtParams, p0=_SHARES, p1=_SHARES)
+_GAUSSIAN = _numbers(GaussianParams, **dict.fromkeys(("mu0", "sd0", "mu1", "sd1", "low", "high"), _ANY))
+
+
+@settings(max_examples=200)
+@given(numbers=_SPRT | _GAUSSIAN, close_after_ms=st.integers(0, 2**53))
+def test_what_is_accepted_comes_back(numbers: SprtParams | GaussianParams | None, close_after_ms: int) -> None:
+    """Whatever numbers a method accepts, its text gives the same parameters and digest again."""
+    if numbers is None:
+        return
+    kept: KeptMethod
+    if isinstance(numbers, SprtParams):
+        kept = KeptSprt(close_after_ms=close_after_ms, numbers=numbers)
+    else:
+        kept = KeptGaussian(close_after_ms=close_after_ms, numbers=numbers)
+    found = method_of_text(text_of_method(kept))
+    assert (found.name, found.digest) == (built(kept).name, built(kept).digest)
+    assert getattr(found, "params", None) == numbers
+
+
+def test_deciles_come_back() -> None:
+    """The numbers that ship with farmwatch are kept whole."""
+    kept = KeptDeciles(close_after_ms=60_000, numbers=load_deciles("binoculars"))
+    assert method_of_text(text_of_method(kept)).digest == built(kept).digest
+
+
+def test_what_would_not_be_read_back_is_not_written() -> None:
+    """Numbers that came in past all checks: no text, in place of one by which a run could not be carried on."""
+    params = SprtParams()
+    msgspec.structs.force_setattr(params, "clip", math.inf)
+    with pytest.raises(BadSiteNumbers, match=r"cannot read: .*clip"):
+        text_of_method(KeptSprt(close_after_ms=0, numbers=params))
+
+
+_TEXT = text_of_method(KeptSprt(close_after_ms=1, numbers=SprtParams()))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (_TEXT.replace('"p0":0.2', '"p0":0.9'), r"sprt needs 0 < p0 < p1 < 1, not p0=0\.9 .*numbers"),
+        (_TEXT.replace('"clip":3.0', '"clip":null'), r"cannot read: .*clip"),
+        (_TEXT.replace('"clip"', '"later"'), "unknown field"),
+        ("{", "truncated"),
+    ],
+)
+def test_a_text_that_this_farmwatch_cannot_read_is_told(text: str, said: str) -> None:
+    """One error, whether JSON, a field or the parameters are at fault; it says where."""
+    with pytest.raises(BadSiteNumbers, match=said):
+        method_of_text(text)
+
+
+def test_methods_are_the_same_by_what_they_judge_by() -> None:
+    """A field that is left out has its default; another number is another method; what is unreadable is only itself."""
+    shorter = _TEXT.replace('"min_pages":1,', "")
+    assert shorter != _TEXT
+    assert same_method(shorter, _TEXT)
+    assert not same_method(shorter, _TEXT.replace('"p0":0.2', '"p0":0.3'))
+    assert not same_method(_TEXT, _TEXT.replace('"close_after_ms":1', '"close_after_ms":2'))
+    assert same_method("{}", "{}")
+    assert not same_method("{}", _TEXT)
+
+
+def test_a_threshold_set_with_impossible_numbers_is_told_by_field(tmp_path: Path) -> None:
+    """Its error names the file and the table in which they stand."""
+    file = tmp_path / "set.json"
+    row = {"name": "mine", "detector": "a/b", "threshold": 0.5, "llm_below": True, "site_test": {"p0": 0.9}}
+    file.write_text(json.dumps(row))
+    with pytest.raises(BadThresholds, match=r"set\.json: .*sprt needs 0 < p0 < p1 < 1.*site_test"):
+        read_thresholds(file)
