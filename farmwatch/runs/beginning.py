@@ -56,6 +56,8 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
         row = msgspec.structs.replace(
             run, stop=stop, state=State.RUNNING, began_at=clock(), ended_at=0, gaps=gaps_of(log, run), error=""
         )
+        if not row.site_method:  # begun by a version that kept none
+            row = msgspec.structs.replace(row, site_method=plan.run.site_method)
         done = progress_of(log, row)
         return Change(msgspec.structs.replace(row, began_done=done.done, began_effort=done.effort))
 
@@ -114,17 +116,22 @@ def note_gap(log: Log, name: str, gap: Gap) -> None:
 def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     """Mark a run as done if it is, with what it came to; returns the row as it stands.
 
-    Raises NotFound where it was removed.
+    Raises NotFound where it was removed; Fenced, LogUnavailable.
     """
+    run = run_named(Control(log), name)
+    if run.state != State.RUNNING or run.follows or not is_done(log, run):
+        return run
+    # Counted before `control` is changed: it takes as long as there are rows, and the processes of a run end together.
+    counts = counts_of(rows_of(log, run.names().sites))
     found: list[Run] = []
 
     def decide(control: Control) -> Change | None:
-        run = run_named(control, name)
-        found[:] = [run]
-        if run.state != State.RUNNING or run.follows or not is_done(log, run):
+        now = run_named(control, name)
+        found[:] = [now]
+        # One that was gone on with meanwhile has another end, of which these are not the counts.
+        if now.state != State.RUNNING or (now.created_at, now.stop) != (run.created_at, run.stop):
             return None
-        counts = counts_of(rows_of(log, run.names().sites))
-        ended = msgspec.structs.replace(run, state=State.DONE, ended_at=clock())
+        ended = msgspec.structs.replace(now, state=State.DONE, ended_at=clock(), error="")
         return Change(msgspec.structs.replace(ended, articles=counts.articles, unscored=counts.unscored))
 
     return change(log, decide) or found[0]

@@ -118,6 +118,8 @@ def _going_on(control: Control, run: Run, config: Config, asked: Asked, now_ms: 
             f" reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
         )
     window = None if asked.end is None else read_window(None, asked.end, control.runs, now_ms)
+    if not run.site_method:  # of a version that kept none: it was judged as configured, and keeps that from now on
+        run = msgspec.structs.replace(run, site_method=roles.site_method_to_keep(config, run.detector))
     return Plan(run, ruleset, is_new=False, further=window)
 
 
