@@ -5,6 +5,10 @@ verdict (of each ruleset that judged it), each article one score or one reason, 
 exactly what follows from its verdicts and scores. What a stage has not read yet is `waiting`; what retention took is
 `expired`; a dead letter of the stage is a reason. Anything else is broken.
 
+A live JUDGE requests a score of each article that has none, so an article without either is broken. A replay asks only
+while SCORE runs its detector: an article that it judged (its verdict says so in a header) may be `unscored`, and so may
+one whose request names a detector, which SCORE passes over where it runs others.
+
 Verdicts and rows are those of one run. Of a run that is not live only its own steps are looked at, and only its window:
 the records from where it began up to where it stops.
 """
@@ -22,6 +26,7 @@ from crawler.urls import page_id
 from farmwatch.audit_rows import Flags, contradiction
 from farmwatch.audit_scope import CRAWLED, MEASURED, Audited, Kept, R, Requests, audited_run, slim
 from farmwatch.flow import reads_of_live
+from farmwatch.runs.named import measured_by
 from stream.control import Control
 from stream.dead_letters import DeadLetter
 from stream.errors import BadRecord
@@ -29,11 +34,11 @@ from stream.heartbeat import is_heartbeat
 from stream.log import Log
 from stream.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode
 from stream.runs import LIVE
+from stream.stage import BY_REPLAY
 from stream.topics import DEAD_LETTERS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
 _NEVER_MS = 2**63 - 1
 _IMPORT = "import"  # Page.found_by of what came from an archive
-_OF_A_RUN = ("judge", "tally")  # stages that work for one run each
 _NO_PAGE = frozenset({"refused", "failed"})  # outcomes of visits that got no page; one that is unchanged had one before
 
 
@@ -105,9 +110,11 @@ class _Partition:
             for group, topics in reads_of_live(audited.names).items()
             for topic in topics
         }
+        run = audited.run.name
+        own = {"measure": measured_by(audited.names.features), "judge": run, "tally": run}  # others work for no run
         read = (DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition))
-        own = ("", audited.run.name)  # a record that another run could not process may be fit for this one
-        letters = [letter for letter in read if letter.run in own or letter.stage not in _OF_A_RUN]
+        # a record that another run could not process may be fit for this one
+        letters = [letter for letter in read if letter.run in ("", own.get(letter.stage, letter.run))]
         self._dead = {(letter.stage, letter.topic, letter.offset) for letter in letters}
         self._given_up = {_site_of(letter.key) for letter in letters if letter.stage == "tally"}  # sites
         self._since: dict[str, int] = {}
@@ -222,7 +229,9 @@ class _Partition:
                 step.reasons[score.abstain] += 1
             request = requests.of(article.record)
             waiting = request is not None and self._unread("score", request[0], request[1].offset)
-            if score is None and not waiting and (text in by_others or self._may_be_unscored(request)):
+            buried = request is not None and ("score", request[0], request[1].offset) in self._dead
+            accounted = score is not None or waiting or buried
+            if not accounted and (text in by_others or _may_be_unscored(article, request)):
                 step.records += 1
                 step.done += 1
                 step.reasons["unscored"] += 1
@@ -231,10 +240,6 @@ class _Partition:
             else:
                 topic, kept = request
                 self._account(step, "score", topic, kept, score is not None, waiting, SCORES)
-
-    def _may_be_unscored(self, request: tuple[str, Kept[ScoreRequest]] | None) -> bool:
-        """Whether a replay has not asked, or SCORE may have passed over a request that names a detector."""
-        return self._audited.run.name != LIVE if request is None else bool(request[1].record.detector)
 
     def _expired(self, topic: str) -> bool:
         return self._log.beginning(topic)[self._partition] > 0
@@ -326,7 +331,7 @@ class _Partition:
                 record = decode(kind, message.value)
             except BadRecord:
                 continue  # the stage that read it has buried it: it counts as a dead letter there
-            yield Kept(slim(record), message.offset, message.timestamp_ms)
+            yield Kept(slim(record), message.offset, message.timestamp_ms, BY_REPLAY in message.headers)
 
 
 def _best(pages: Iterable[Page]) -> dict[str, Page]:
@@ -341,6 +346,11 @@ def _best(pages: Iterable[Page]) -> dict[str, Page]:
 def _own_id(record: Record) -> Hashable:
     """What stands once on its topic: a record, and of verdicts one for each ruleset."""
     return (record.id, record.digest) if isinstance(record, Verdict) else record.id
+
+
+def _may_be_unscored(article: Kept[Verdict], request: tuple[str, Kept[ScoreRequest]] | None) -> bool:
+    """Whether a replay has not asked, or SCORE may have passed over a request that names a detector."""
+    return article.by_replay if request is None else bool(request[1].record.detector)
 
 
 def _fetch_and_detector(score: Score) -> Hashable:

@@ -30,6 +30,7 @@ class Kept(Generic[R]):
     record: R
     offset: int
     timestamp_ms: int
+    by_replay: bool = False  # of a verdict
 
 
 class Requests:

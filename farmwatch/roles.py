@@ -211,9 +211,10 @@ def build_stage(
     assert live is not None
     run, names = live.run.name, live.names
     if role is Role.MEASURE:
+        from farmwatch.runs.named import measured_by
         from filters.measure_stage import MeasureStage
 
-        return MeasureStage(config.measure, names=names, metrics=metrics)
+        return MeasureStage(config.measure, run=measured_by(names.features), names=names, metrics=metrics)
     if role is Role.JUDGE:
         from farmwatch.runs.scored import known_meanwhile
         from filters.judge_stage import JudgeStage

@@ -12,7 +12,7 @@ from filters.known_scores import KnownScores
 from filters.ruleset import Ruleset
 from stream.records import Features, Record, ScoreRequest, Verdict
 from stream.runs import LIVE, RunNames, names_of
-from stream.stage import Context, Stage
+from stream.stage import BY_REPLAY, Context, Stage
 
 READ_ON_MS = 10_000  # between two looks at what was scored since
 
@@ -61,6 +61,7 @@ class JudgeStage(Stage):
         self.inputs = {self._names.features: Features}
         self.forward = self._names.requests
         if replays:
+            self._headers[BY_REPLAY] = "1"
             self.forward, self.heartbeat_input, self.store = None, "", asked_store(run)
 
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare

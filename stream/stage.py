@@ -14,6 +14,7 @@ from stream.metrics import Meter
 from stream.records import Record, encode
 from stream.state import KeyedState
 
+BY_REPLAY = "replay"  # header of a verdict that a replay gave: it may have requested no score of the text
 PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers that an output takes over from its input
 
 

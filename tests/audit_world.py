@@ -121,10 +121,10 @@ class World:
         )
         self.put("sites", row)
 
-    def bury(self, stage: str, topic: str, offset: int, key: str = "z.example") -> None:
+    def bury(self, stage: str, topic: str, offset: int, key: str = "z.example", run: str = "") -> None:
         """A dead letter."""
         message = Message(topic, 0, offset, key.encode(), b"x", {}, 0)
-        self.log.append([dead_letter(message, stage, ValueError("no"), 1)])
+        self.log.append([dead_letter(message, stage, ValueError("no"), 1, run)])
 
     def read_all(self) -> None:
         """Every group has committed the end of its inputs."""

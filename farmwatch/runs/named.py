@@ -9,6 +9,7 @@ from farmwatch.messages import one_line
 from stream.control import Control
 from stream.log import Log
 from stream.runs import BEFORE, LIVE, Run, RunNames, State
+from stream.topics import FEATURES
 
 EXACTLY = "run/"  # in front of a name: that run, where `live` alone means the one that is live
 _NAMES_SHOWN = 20
@@ -54,6 +55,11 @@ def run_named(control: Control, name: str) -> Run:
     raise NotFound(
         f"there is no run {one_line(name)[:60]!r}; {meant}the runs of this log: {', '.join(there[:_NAMES_SHOWN])}{more}"
     )
+
+
+def measured_by(features: str) -> str:
+    """The run whose features stand on this topic: MEASURE works for it, whichever run judges them and is live."""
+    return features.removeprefix(FEATURES).removeprefix(".") or LIVE
 
 
 def ever_live(control: Control) -> set[str]:

@@ -12,7 +12,6 @@ from crawler.rows import Priority, queue_key
 from crawler.urls import page_bytes, page_id
 from farmwatch.audit import AuditReport, audit
 from stream import heartbeat
-from stream.dead_letters import dead_letter
 from stream.log import At, Change, Commit, Message
 from stream.memory_log import MemoryLog
 from stream.records import Features, Hit, Page, RuleOutcome, Verdict
@@ -251,16 +250,15 @@ def test_a_hit_in_the_frontier_waits(world: World) -> None:
     assert report.steps["hits -> pages"].waiting == 1
 
 
-def test_a_dead_letter_is_a_reason(world: World) -> None:
-    """A page that MEASURE gave up is dead, not broken."""
+@pytest.mark.parametrize(("run", "dead"), [("", 1), ("live", 1), ("other", 0)])
+def test_a_dead_letter_is_a_reason(world: World, run: str, dead: int) -> None:
+    """A page that MEASURE gave up is dead, not broken; one that was given up for other features only is broken."""
     world.page("1")
-    (message,) = list(world.log.read(PAGES, 0))
-    assert isinstance(message, Message)
-    world.log.append([dead_letter(message, "measure", ValueError("no"), 1)])
+    world.bury("measure", PAGES, 0, SITE, run)
     world.row(pages=0, articles=0)
     report = world.report()
-    assert report.ok
-    assert report.steps["pages -> features"].dead == 1
+    assert report.ok is bool(dead)
+    assert report.steps["pages -> features"].dead == dead
 
 
 @pytest.mark.parametrize(

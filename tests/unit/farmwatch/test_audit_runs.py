@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from farmwatch.audit import audit
 from farmwatch.errors import Exit, NotFound
+from farmwatch.role_names import Role
+from farmwatch.roles import build_stage
 from farmwatch.runs.cutover import Wanted, cut_over
+from farmwatch.runs.run_rules import RunRules
 from filters.judge_stage import JudgeStage, asked_store
+from filters.known_scores import KnownScores
 from filters.ruleset import load_ruleset
 from scoring.score_stage import score_key
 from stream.dead_letters import dead_letter
 from stream.log import Kept, Output, Topic, partition_of
+from stream.metrics import Metrics
 from stream.records import Features, Score, ScoreRequest, decode, encode
 from stream.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from tests.cutover_world import DETECTOR, CutoverWorld, cutover_world
@@ -62,6 +68,14 @@ def test_a_dead_letter_excuses_its_own_run(world: CutoverWorld, run: str, dead: 
     world.log.append([dead_letter(message, "judge", ValueError("no"), 1, run)])
     step = audit(world.log, "r1").steps["features -> verdicts"]
     assert (step.dead, step.broken) == (dead, 1 - dead)
+
+
+@pytest.mark.parametrize(("features", "named"), [("features", "live"), ("features.x", "x")])
+def test_measure_works_for_the_run_whose_features_it_makes(world: CutoverWorld, features: str, named: str) -> None:
+    """Which run is live changes nothing: so its dead letters and counters name the same run before and after."""
+    live = RunRules(world.begin("r1", features=features))
+    with closing(build_stage(Role.MEASURE, world.config, Metrics(), live)) as stage:
+        assert stage.run == named
 
 
 def test_a_verdict_that_is_missing_or_doubled_is_broken(world: CutoverWorld) -> None:
@@ -136,6 +150,46 @@ def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, as
     for detector, unscored in (("another/1", 20), (DETECTOR, 20 - alike)):
         _score(world, partition, request, detector)
         assert audit(world.log, "r1").steps["articles -> scores"].reasons == {"unscored": unscored}
+
+
+def test_a_request_that_score_buried_is_dead(world: CutoverWorld) -> None:
+    """Though it names a detector: that text was not passed over."""
+    run = world.begin("r1", ruleset="default")
+    world.log.create([Topic(f"state.{asked_store('r1')}", PARTITIONS, Kept.COMPACT)])
+    stage = JudgeStage(load_ruleset("default"), run="r1", names=run.names(), replays=True, detector=DETECTOR)
+    world.work("judge.r1", stage)
+    world.log.reset("score", REPLAY_REQUESTS, world.log.end(REPLAY_REQUESTS))
+    message = next(m for partition in range(PARTITIONS) for m in world.log.read(REPLAY_REQUESTS, partition))
+    world.log.append([dead_letter(message, "score", ValueError("no"), 1)])
+    request = decode(ScoreRequest, message.value or b"")
+    asked = (request.site, request.text_digest)
+    alike = sum((verdict.site, verdict.text_digest) == asked for verdict in world.verdicts(run.names()))
+    step = audit(world.log, "r1").steps["articles -> scores"]
+    assert (step.dead, step.done, step.broken) == (alike, 20 - alike, 0)
+
+
+def test_a_request_that_the_live_judge_lost_is_broken(world: CutoverWorld) -> None:
+    """A replay may have asked for nothing. Of what comes once it is live each article has its request."""
+    run = world.begin("r1", ruleset="default")
+    world.log.create([Topic(f"state.{asked_store('r1')}", PARTITIONS, Kept.COMPACT)])
+    ruleset = load_ruleset("default")
+    world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(), replays=True, can_ask=lambda: False))
+    cut_over(world.log, Wanted("r1", "me", partial=True))
+    world.features(3)  # of which two are articles
+    world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(is_live=True), known=_AllKnown()))
+    step = audit(world.log).steps["articles -> scores"]
+    assert (step.records, step.done, step.broken) == (22, 20, 2)
+
+
+class _AllKnown(KnownScores):
+    """So that JUDGE requests nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(DETECTOR, lambda _: ())
+
+    def has(self, *_: object) -> bool:
+        """Every text has a score."""
+        return True
 
 
 def test_articles_with_scores_of_other_detectors_are_unscored(world: CutoverWorld) -> None:
