@@ -123,11 +123,12 @@ def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     yield "site method", method_name(run.site_method) or "as configured"
     yield "feature epoch", run.epoch
     yield "source", f"{run.source}{f', because {run.why_source}' if run.why_source else ''}"
-    yield "window", _window(state)
+    yield "window", state.window
     yield "created", f"{moment(run.created_at)} by {run.created_by or '-'}{f': {run.why}' if run.why else ''}"
-    yield "ended", moment(run.ended_at) if run.ended_at else "-"
+    if not state.is_live:
+        yield "ended", moment(state.ended_at) if state.ended_at else "-"
     yield "at work", ", ".join(state.members) or "nobody"
-    for step in () if run.follows else state.progress.advances:
+    for step in () if run.follows else state.phases:
         yield f"phase {step.phase}", f"{step.done} of {step.total}"
     behind = ", ".join(f"{group} {records}" for group, records in state.lags.items() if records)
     yield "lag", f"{counted(state.lag, 'record')} behind the live topics{f' ({behind})' if behind else ''}"
@@ -210,7 +211,7 @@ def _row(state: RunState) -> tuple[Any, ...]:
         short_ruleset(run.ruleset, run.digest),
         run.detector if len(run.detector) <= _DETECTOR_SHOWN else f"{run.detector[: _DETECTOR_SHOWN - 1]}…",
         run.source,
-        _window(state),
+        state.window,
         state.phase,
         state.done,
         "" if state.rate is None else f"{state.rate:.0f}/s",
@@ -235,14 +236,14 @@ def _fields(state: RunState) -> dict[str, Any]:
         "source": run.source,
         "why_source": run.why_source,
         "from_at": run.from_at,
-        "to_at": run.to_at,
+        "to_at": state.to_at,
         "created_at": run.created_at,
         "created_by": run.created_by,
         "why": run.why,
-        "ended_at": run.ended_at,
+        "ended_at": state.ended_at,
         "error": run.error,
         "phase": state.phase,
-        "phases": [{"phase": step.phase, "done": step.done, "total": step.total} for step in state.progress.advances],
+        "phases": [{"phase": step.phase, "done": step.done, "total": step.total} for step in state.phases],
         "share": state.progress.share,
         "rate": state.rate,
         "eta_s": state.eta_s,
@@ -252,12 +253,6 @@ def _fields(state: RunState) -> dict[str, Any]:
         "articles": state.tallied and state.tallied[0],
         "unscored": state.tallied and state.tallied[1],
     }
-
-
-def _window(state: RunState) -> str:
-    from farmwatch.runs.window import window_text
-
-    return window_text(state.run.from_at, state.run.to_at)
 
 
 def _now_ms() -> int:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from farmwatch.runs.lag import lag_by_group
-from farmwatch.runs.phases import Progress, ask_phase, progress_of
-from farmwatch.runs.run_state import LIVE_NOW, STOPPED, WAS_LIVE, members_of, state_of
+from farmwatch.runs.phases import Advance, Progress, ask_phase, progress_of
+from farmwatch.runs.run_state import LIVE_NOW, STOPPED, WAS_LIVE, live_until, members_of, state_of
+from farmwatch.runs.window import FOLLOW, window_text
 from stream.control import Control
 from stream.log import Log
 from stream.runs import Run, State
@@ -24,6 +25,7 @@ class RunState:
     eta_s: float | None = None
     lags: Mapping[str, int] = field(default_factory=dict)  # group -> records that it has not dealt with
     members: Sequence[str] = ()
+    live_until: int = 0  # when a cutover put another run in its place; 0 = none did
 
     @property
     def lag(self) -> int:
@@ -36,6 +38,32 @@ class RunState:
         return self.state == LIVE_NOW
 
     @property
+    def to_at(self) -> int:
+        """The end of its window; 0 = none: the live stages go on with a run beyond the end that its replay had."""
+        return self._until(self.run.to_at)
+
+    @property
+    def ended_at(self) -> int:
+        """When it ended, or was put out of being live; 0 = it did not, or it goes on."""
+        return self._until(self.run.ended_at)
+
+    @property
+    def window(self) -> str:
+        """The window in words."""
+        text = window_text(self.run.from_at, self.to_at)
+        return f"{text.removesuffix(FOLLOW)}{LIVE_NOW}" if self.is_live else text
+
+    def _until(self, at: int) -> int:
+        if self.state == WAS_LIVE:
+            return max(at, self.live_until)
+        return 0 if self.is_live else at
+
+    @property
+    def phases(self) -> Sequence[Advance]:
+        """How far each phase is; none of a run that the live stages carry on, or did."""
+        return () if self.state in (LIVE_NOW, WAS_LIVE) else self.progress.advances
+
+    @property
     def phase(self) -> str:
         """The phase that is under way; "" where none is: heartbeats are no phase of a run that is up to date."""
         up_to_date = self.run.follows and not self.lag
@@ -43,10 +71,12 @@ class RunState:
 
     @property
     def done(self) -> str:
-        """The share that is done, or that it follows; "" of a run that the live stages carry on, or did."""
+        """The share that is done, or that it follows now; "" of a run that the live stages carry on, or did."""
         if self.state in (LIVE_NOW, WAS_LIVE):
             return ""
-        return "follows" if self.run.follows else f"{self.progress.share:.0%}"
+        if self.run.follows:
+            return "follows" if self.state == State.RUNNING else ""
+        return f"{self.progress.share:.0%}"
 
     @property
     def tallied(self) -> tuple[int, int] | None:
@@ -70,7 +100,7 @@ def run_states(log: Log, control: Control, now_ms: int) -> list[RunState]:
 def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
     """One run as it stands. Raises LogUnavailable."""
     if run.state == State.REMOVED or run.names().sites not in log.topics():
-        return RunState(run, state_of(log, control, run), Progress([]))
+        return RunState(run, state_of(log, control, run), Progress([]), live_until=live_until(control, run))
     state = state_of(log, control, run)
     progress = progress_of(log, run, asks=bool(log.members(ask_phase(run).group)))
     lags = lag_by_group(log, control, run)
@@ -81,4 +111,4 @@ def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
         spent = progress.effort - run.began_effort
         rate = done / passed_s if done > 0 else None
         eta_s = progress.effort_left * passed_s / spent if spent > 0 and not run.follows else None
-    return RunState(run, state, progress, rate, eta_s, lags, members_of(log, run))
+    return RunState(run, state, progress, rate, eta_s, lags, members_of(log, run), live_until(control, run))

@@ -17,14 +17,21 @@ def members_of(log: Log, run: Run) -> list[str]:
     return sorted({member for group in groups_of(run) for member in log.members(group)})
 
 
+def live_until(control: Control, run: Run) -> int:
+    """When a cutover put another run in its place last, ms UTC; 0 where none did."""
+    return max((move.at for move in control.cutovers if move.from_run == run.name), default=0)
+
+
 def state_of(log: Log, control: Control, run: Run) -> str:
     """The word: that of its row, but for the run that is live, those that were, and those that nobody is at work on.
 
-    A run that was live and that a replay is at work on is running. Raises LogUnavailable.
+    A run that was live and that a replay is at work on is running; a live stage that is still leaving it is none.
+    Raises LogUnavailable.
     """
     if run.name == control.alias.run:
         return LIVE_NOW
-    if run.state == State.RUNNING and members_of(log, run):
+    replayed = run.name not in ever_live(control) or run.began_at > live_until(control, run)
+    if run.state == State.RUNNING and replayed and members_of(log, run):
         return State.RUNNING
     if run.state in (State.RUNNING, State.DONE) and run.name in ever_live(control):
         return WAS_LIVE

@@ -22,6 +22,7 @@ from stream.control import Control, Scorers, exclusive, tell_scorers
 from stream.embedded_log import EmbeddedLog
 from stream.heartbeat import beat
 from stream.log import Output, Topic
+from stream.records import SiteState, encode
 from stream.runs import Alias, Cutover, Run, State
 from stream.topics import PAGES
 from tests.front_door import Ran, Runner
@@ -96,6 +97,48 @@ def test_a_run_that_was_live_is_shown_so_when_it_was_done(place: Place) -> None:
     assert (state.done, state.tallied) == ("", None)  # the live stages went on with it since it was done
 
 
+def test_a_run_that_is_live_has_no_end(place: Place, farmwatch: Runner) -> None:
+    """Whatever end its replay had: no phases, no end of its window; once another one is live, it ended by then.
+
+    That holds also while a live stage is still leaving it, and until a replay goes on with it.
+    """
+    place.world.replay(ruleset=place.rules, name="mine")
+    row = place.world.row("mine")
+    with exclusive(place.log) as writer:
+        writer.put(
+            Alias(run="mine", before="live"),
+            Cutover(number=1, at=row.ended_at, by="me", from_run="live", to_run="mine"),
+        )
+    shown = farmwatch("runs", "show", "live", "--log", place.url).out
+    assert "window: earliest .. live" in shown and "state: live" in shown
+    assert not any(line.startswith(("ended", "phase")) for line in shown.splitlines())
+    listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", place.url).out.splitlines()]
+    assert [(run["run"], run["to_at"], run["ended_at"], run["phases"]) for run in listed] == [
+        ("mine", 0, 0, []),
+        ("live", row.ended_at, row.ended_at, []),
+    ]
+    left_at = row.ended_at + 86_400_000
+    running = msgspec.structs.replace(row, state=State.RUNNING, ended_at=0)
+    with exclusive(place.log) as writer:
+        writer.put(running, Alias(), Cutover(number=2, at=left_at, by="me", from_run="mine", to_run="live"))
+    member = place.log.join("judge.mine", ["features"], member="judge-1")
+    assert place.state("mine") == "was live"
+    with exclusive(place.log) as writer:
+        writer.put(msgspec.structs.replace(running, began_at=left_at + 1))
+    assert place.state("mine") == "running"
+    member.close()
+    state = run_state(place.log, Control(place.log), row, 0)
+    assert (state.to_at, state.ended_at, list(state.phases)) == (left_at, left_at, [])
+
+
+def test_only_a_run_at_work_follows(place: Place) -> None:
+    """One that was cancelled, or that nobody is at work on, does not: neither is it done by some share."""
+    run, _ = place.world.begin(ruleset=place.rules, name="mine", end="follow")
+    for state in (State.RUNNING, State.CANCELLED):
+        shown = run_state(place.log, Control(place.log), msgspec.structs.replace(run, state=state), 0)
+        assert (shown.state, shown.done) == ("stopped" if state == State.RUNNING else state, "")
+
+
 def test_what_left_the_log_unread_is_told(place: Place, farmwatch: Runner) -> None:
     """A run that goes on after retention took part of what it had not read says so at its begin and at its end."""
     place.world.begin(ruleset=place.rules, name="r1")
@@ -157,6 +200,26 @@ def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> No
     assert (listed[2]["articles"], listed[2]["unscored"]) == (None, None)
     assert listed[2]["phase"] == "judge"
     assert listed[2]["resume"] == "farmwatch replay --name half"
+
+
+def test_a_cutover_that_would_be_refused_is_no_next_step(place: Place, farmwatch: Runner) -> None:
+    """Where records are not in the run, or most of its articles have no score, the scores come first."""
+    place.world.replay(ruleset=place.rules, name="mine")
+
+    def steps() -> str:
+        return farmwatch("runs", "show", "mine", "--log", place.url).out.partition("next: ")[2]
+
+    assert "farmwatch cutover mine" in steps()
+    with exclusive(place.log) as writer:
+        row = place.world.row("mine")
+        writer.put(msgspec.structs.replace(row, start={"features": [1] * PARTITIONS}))
+    assert "compare live mine" in steps() and "cutover" not in steps()
+    with exclusive(place.log) as writer:
+        writer.put(row)
+    bare = SiteState(id="bare.example", site="bare.example", articles=1000, pages=1000)
+    place.log.append([Output("sites.mine", 0, b"bare.example", encode(bare))])
+    assert "replay --name mine    # first: most articles have no score; takes in" in steps()
+    assert "cutover" not in steps()
 
 
 def test_a_run_is_shown_in_full(place: Place, farmwatch: Runner) -> None:
