@@ -42,9 +42,10 @@ card:
 real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web through all stages, on both logs
 	$(BIN)/python -m tests.e2e.real_run
 
-chaos: $(STAMP) $(BROKER)            ## the long form of the kill tests: 50 kills a log
+chaos: $(STAMP) $(BROKER)            ## the long form of the kill tests: 50 kills a log, 72 of replays
 	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) tests/stream/test_kafka_faults.py
+	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/faults/test_replay_kills.py
 
 lock:                                ## resolve the dependencies anew
 	$(BIN)/python -m pip install -q uv

@@ -94,7 +94,9 @@ def metrics_page() -> str:
         "Served on `/metrics` by the process of each role: `metrics.port` is that of the first, and the others follow",
         "in the order crawl, measure, judge, score, tally. `/healthz` answers 200 while the loop ticks and makes",
         "progress, `/readyz` while it holds partitions, their state is restored and its model is loaded. What belongs",
-        "to a batch is counted when the batch is committed. Labels are bounded: never a URL or a site.\n",
+        "to a batch is counted when the batch is committed. Labels are bounded: never a URL or a site. The label `run`",
+        "is bounded by the number of runs; until it ends, a process keeps the series of each run that it has counted",
+        "for (SCORE: of all that asked for scores).\n",
         "| metric | kind | labels | meaning |",
         "|---|---|---|---|",
     ]

@@ -1,6 +1,7 @@
 """All metrics of farmwatch in one table, and the meter that holds a batch's counts back until its commit.
 
-Labels are bounded: topics, stages, rules, outcomes; never a URL or a site.
+Labels are bounded: topics, stages, rules, outcomes; never a URL or a site. `run` is bounded by the number of runs; the
+series of one stay until the process ends.
 """
 
 from __future__ import annotations

@@ -93,6 +93,7 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
             at_switch = world.judged(first.names()).total()
             before = world.judged(run.names()).total()
             _patiently(lambda: world.judged(run.names()).total() > before + 50, "r1 judges")
+            assert f'page_verdicts_total{{ruleset="{OTHER}",run="r1"' in _page(metrics[Role.JUDGE])
             assert world.judged(first.names()).total() == at_switch
             _patiently(lambda: "verdicts.r1" in _topics_with_lag(metrics[Role.TALLY]), "the new lag is shown")
             assert "verdicts" not in _topics_with_lag(metrics[Role.TALLY])
