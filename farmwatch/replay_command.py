@@ -111,7 +111,6 @@ def replay(
 
 
 def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
-    from farmwatch.runs.missing import records_in
     from farmwatch.runs.planning import run_window
     from farmwatch.runs.summary import lost_text
     from farmwatch.runs.window import before_the_first
@@ -130,7 +129,7 @@ def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
     if planned.is_new and (early := before_the_first(log, run)):
         message(one_line(early))
     if run.gaps:
-        message(f"warning: {lost_text(records_in(run.gaps))}: they are in none of its verdicts")
+        message(one_line(f"warning: {lost_text(run.gaps)}: they are in none of its verdicts"))
     for warning in _warnings(log, run, config):
         message(f"warning: {warning}")
 

@@ -87,8 +87,8 @@ def show_run(
         summary = summary_of(log, control, config, row, _now_ms())
         dead = buried(log, row.name)
     if json:
-        counts = ("sites", "pages", "articles", "unscored", "lost", "verdicts")
-        put_json(_fields(state) | {count: getattr(summary, count) for count in counts} | {"dead_letters": dead})
+        told = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")
+        put_json(_fields(state) | {field: getattr(summary, field) for field in told} | {"dead_letters": dead})
         return Exit.OK
     for name, value in _facts(state):
         put_wrapped(one_line(f"{name}: {value}"), "  ")

@@ -72,12 +72,17 @@ class State:
 
 
 class Gap(NamedTuple):
-    """Offsets of a partition that left the log before a run had read them."""
+    """Offsets of a partition that left the log before a run had read them.
+
+    Where that was before the run began, they are those of its window and all older ones: how many are its own is not
+    known, since their times went with them.
+    """
 
     topic: str
     partition: int
     first: int
     last: int  # exclusive
+    kept_at: int | None = None  # gone before the run began: time (ms UTC) of the first record kept then, 0 = none was
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +108,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     began_at: int = 0  # when the process at work on it began, and how many records were done then: for the rate
     began_done: int = 0
     began_effort: float = 0.0  # and what they had cost, for the time left
-    gaps: list[Gap] = []  # known from when it was gone on with
+    gaps: list[Gap] = []  # of its window as it began, and of what it had still to read as it was gone on with
     ended_at: int = 0
     articles: int | None = None  # as its rows had them when it was done last, and of these without a score
     unscored: int | None = None

@@ -40,7 +40,7 @@ def merged(gaps: Iterable[Gap]) -> list[Gap]:
 
 
 def records_in(gaps: Iterable[Gap]) -> dict[str, int]:
-    """Topic -> records."""
+    """Topic -> records; at most so many where they were deleted before the run began."""
     found: dict[str, int] = {}
     for gap in gaps:
         found[gap.topic] = found.get(gap.topic, 0) + gap.last - gap.first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from stream.heartbeat import is_heartbeat
 from stream.log import Log, Message
@@ -45,10 +45,22 @@ def between(start: Iterable[int], stop: Iterable[int]) -> int:
     return sum(max(0, last - first) for first, last in zip(start, stop, strict=True))
 
 
-def first_record(log: Log, topic: str, partition: int, start: int, stop: int) -> Message | None:
-    """The first record from `start` on, below `stop`; heartbeats are none."""
+def is_record(message: Message) -> bool:
+    """True for what a stage has to deal with: neither a heartbeat nor a tombstone."""
+    return message.value is not None and not is_heartbeat(message)
+
+
+def first_record(
+    log: Log,
+    topic: str,
+    partition: int,
+    start: int,
+    stop: int,
+    of: Callable[[Message], bool] = is_record,
+) -> Message | None:
+    """The first record from `start` on, below `stop`; heartbeats are none, unless `of` says which are."""
     for step in (*_STEPS, stop - start):
-        found = next(filter(is_record, log.read(topic, partition, start, min(start + step, stop))), None)
+        found = next(filter(of, log.read(topic, partition, start, min(start + step, stop))), None)
         if found is not None or start + step >= stop:
             return found
     return None
@@ -61,8 +73,3 @@ def last_record(log: Log, topic: str, partition: int, start: int, stop: int) -> 
         if found or stop - step <= start:
             return found[0] if found else None
     return None
-
-
-def is_record(message: Message) -> bool:
-    """True for what a stage has to deal with: neither a heartbeat nor a tombstone."""
-    return message.value is not None and not is_heartbeat(message)

@@ -194,6 +194,7 @@ def _beginning(log: Log, control: Control, config: Config, asked: Asked, now_ms:
         created_at=now_ms,
         created_by=operator(),
         why=asked.why,
+        gaps=source.gaps,
         site_method=roles.site_method_to_keep(config, detector),
     )
     return Plan(run, ruleset, is_new=True)

@@ -7,15 +7,15 @@ something else than this configuration measures, so nothing that is judged by th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from farmwatch.errors import NotFound
 from farmwatch.runs.offsets import between, first_record, last_record
-from farmwatch.runs.window import Window, is_empty, kept, offsets_of, stops_of
+from farmwatch.runs.window import Cut, Window, is_empty, kept, offsets_of, refuse_deleted, stops_of
 from farmwatch.spans import moment
 from stream.log import Log, Message
 from stream.records import Features, decode
-from stream.runs import LIVE, Run, State
+from stream.runs import LIVE, Gap, Run, State
 from stream.topics import FEATURES, PAGES
 
 NO_RUNS: Mapping[str, Run] = {}
@@ -34,6 +34,7 @@ class Source:
     start: list[int]
     stop: list[int]
     why: str
+    gaps: list[Gap] = field(default_factory=list)  # of the window, in partitions that have lost their older records
 
     @property
     def remeasures(self) -> bool:
@@ -56,24 +57,23 @@ def choose_source(
         if measured_by is not None and not _can_cut(measured_by, window, is_live=measured_by.name == live):
             said.append(f"{topic} was measured anew up to {moment(measured_by.ended_at)}: no time before can cut it")
             continue
-        start, stop = _cut(log, topic, window, measured_by)
+        start, stop, gaps = _cut(log, topic, window, measured_by)
         epochs = {_epoch(message) for message in samples(log, topic, start, stop)}
         if not epochs:
             said.append(f"{topic} has none in the window")
         elif epochs == {epoch}:
-            return Source(
-                topic, start, stop, f"{topic} is of the feature epoch {epoch}, as this configuration measures"
-            )
+            why = f"{topic} is of the feature epoch {epoch}, as this configuration measures"
+            return Source(topic, start, stop, why, gaps)
         elif len(epochs) == 1:
             said.append(f"{topic} is of the feature epoch {epochs.pop()}, this configuration measures {epoch}")
         else:
             said.append(f"{topic} has several feature epochs in the window ({', '.join(sorted(epochs))})")
     why = "; ".join(said) or "there are no features"
-    start, stop = offsets_of(log, PAGES, window) if PAGES in there else ([], [])
+    start, stop, gaps = offsets_of(log, PAGES, window) if PAGES in there else Cut([], [], [])
     if is_empty(start, stop):
         spans = "; ".join(kept(log, topic).text for topic in (*dict.fromkeys(candidates), PAGES))
         raise NothingToReplay(f"nothing to replay in the window {window.text}: {why}; {spans}")
-    return Source(PAGES, start, stop, why)
+    return Source(PAGES, start, stop, why, gaps)
 
 
 def _can_cut(measured_by: Run, window: Window, *, is_live: bool) -> bool:
@@ -89,12 +89,14 @@ def _can_cut(measured_by: Run, window: Window, *, is_live: bool) -> bool:
     return not window.from_at and (window.follows or window.to_at > measured_by.ended_at)
 
 
-def _cut(log: Log, topic: str, window: Window, measured_by: Run | None) -> tuple[list[int], list[int]]:
+def _cut(log: Log, topic: str, window: Window, measured_by: Run | None) -> Cut:
     if measured_by is None or window.of is None or window.of.name != measured_by.name:
         return offsets_of(log, topic, window)
+    start = [0] * log.topics()[topic]
+    refuse_deleted(log, measured_by, topic, start)
     if window.to_at != measured_by.to_at:
-        return log.beginning(topic), stops_of(log, topic, window)
-    return log.beginning(topic), measured_by.stop.get(topic) or log.offset_at(topic, measured_by.ended_at)
+        return Cut(start, stops_of(log, topic, window), [])
+    return Cut(start, measured_by.stop.get(topic) or log.offset_at(topic, measured_by.ended_at), [])
 
 
 def candidates(window: Window, live: Run | None) -> list[str]:

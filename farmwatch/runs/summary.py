@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,9 +17,12 @@ from farmwatch.runs.run_state import STOPPED, WAS_LIVE, state_of
 from farmwatch.runs.scored import requests_wait
 from farmwatch.runs.scorers import scored_detectors
 from farmwatch.site_table import VERDICTS, short_ruleset
+from farmwatch.spans import moment
 from stream.control import Control
 from stream.log import Log
-from stream.runs import LIVE, Run, State
+from stream.runs import LIVE, Gap, Run, State
+
+_NAMED = 8  # partitions that are named before the rest is counted
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +41,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     unscored: int
     scored_by: list[str]  # detectors that SCORE runs; none where it is not known
     requests_wait: bool  # of replays: SCORE has not read all of them
-    lost: dict[str, int]  # topic -> records that left the log before it had read them
+    lost: dict[str, int]  # topic -> records that left the log before it had read them; of its window at most these
+    lost_said: str  # the same in words, with the partitions that had lost theirs when it began
     verdicts: dict[str, int]
     rate: str  # in words, with its interval
     live: str  # name of the live run
@@ -54,6 +58,7 @@ def summary_of(log: Log, control: Control, config: Config, run: Run, now_ms: int
     counts = counts_of(rows)
     scored_by = scored_detectors(control, config)
     state = state_of(log, control, run)
+    gaps = gaps_of(log, run)
     lines = rate_lines(rows, settings=config.rate, now_ms=now_ms)
     live_lines = rate_lines(live_rows, settings=config.rate, now_ms=now_ms)
     return Summary(
@@ -70,7 +75,8 @@ def summary_of(log: Log, control: Control, config: Config, run: Run, now_ms: int
         unscored=counts.unscored,
         scored_by=scored_by,
         requests_wait=requests_wait(log),
-        lost=records_in(gaps_of(log, run)),
+        lost=records_in(gaps),
+        lost_said=lost_text(gaps),
         verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in VERDICTS},
         rate=_rate(lines),
         live=live.name,
@@ -90,17 +96,41 @@ def lines_of(summary: Summary) -> list[str]:
     if summary.run != summary.live:
         found.append(f"  {summary.live} (live): {_rate_said(summary.live_rate)}")
     if summary.lost:
-        found.append(f"  {lost_text(summary.lost)}: not all records are in it, and a cutover asks for --partial")
+        found.append(f"  {summary.lost_said}: not all records are in it, and a cutover asks for --partial")
     if summary.unscored:
         verb = "has no score yet: it counts" if summary.unscored == 1 else "have no score yet: they count"
         found.append(f"  {counted(summary.unscored, 'article')} {verb} as unscored, in no verdict{_why(summary)}")
     return [one_line(line) for line in [*found, *(f"  next: {step}" for step in summary.next)]]
 
 
-def lost_text(lost: Mapping[str, int]) -> str:
-    """What left the log before a run had read it, in words."""
-    said = ", ".join(f"{topic} {records}" for topic, records in lost.items())
-    return f"{counted(sum(lost.values()), 'record')} left the log before it had read them ({said})"
+def lost_text(gaps: Sequence[Gap]) -> str:
+    """What left the log before a run had read it, in words; "" where nothing did."""
+    said = []
+    if before := [gap for gap in gaps if gap.kept_at is not None]:
+        most = sum(records_in(before).values())
+        were = f"{counted(most, 'record')} of its window {'was' if most == 1 else 'were'}"
+        said.append(f"up to {were} deleted before it began ({_partitions(before)})")
+    if unread := records_in(gap for gap in gaps if gap.kept_at is None):
+        topics = ", ".join(f"{topic} {records}" for topic, records in unread.items())
+        said.append(f"{counted(sum(unread.values()), 'record')} left the log before it had read them ({topics})")
+    return "; ".join(said)
+
+
+def _partitions(gaps: Sequence[Gap]) -> str:
+    """Which partitions of the topic that a run begins with, and from when on they are whole."""
+    late, empty = [gap for gap in gaps if gap.kept_at], [gap for gap in gaps if not gap.kept_at]
+    said = [gaps[0].topic]
+    if late:
+        said.append(f"{_named(late)} whole from {moment(max(gap.kept_at or 0 for gap in late))} on")
+    if empty:
+        said.append(f"{_named(empty)} with nothing left")
+    return ", ".join(said)
+
+
+def _named(gaps: Sequence[Gap]) -> str:
+    numbers = [str(gap.partition) for gap in gaps]
+    more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
+    return f"partition{'s' if len(numbers) > 1 else ''} {', '.join(numbers[:_NAMED])}{more}"
 
 
 def _rate(lines: Sequence[RateLine]) -> str:

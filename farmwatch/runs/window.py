@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
 from farmwatch.errors import FarmwatchError, UsageError
 from farmwatch.messages import one_line
 from farmwatch.runs.offsets import between, first_record, last_record
 from farmwatch.spans import moment
 from stream.log import Log
-from stream.runs import Run, State
+from stream.runs import Gap, Run, State
 
 EARLIEST, NOW, FOLLOW = "earliest", "now", "follow"
 
 
 class OutsideRetention(FarmwatchError):
     """Records that a window asks for were deleted. The operator takes a window within what the message names."""
+
+
+class Cut(NamedTuple):
+    """A window on a topic, as offsets per partition; and what of it was deleted in some of the partitions."""
+
+    start: list[int]
+    stop: list[int]  # exclusive
+    gaps: list[Gap]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +54,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a topic has: when its first and last record were appended (ms, 0 = there is none), what retention took."""
+    """What a topic has: when its first and last record were appended (ms, 0 = there is none)."""
 
     topic: str
     first_at: int
     last_at: int
-    removed: bool  # records at its beginning are gone
 
     @property
     def text(self) -> str:
@@ -87,7 +95,7 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
 def kept(log: Log, topic: str) -> Kept:
     """What a topic has."""
     if topic not in log.topics():
-        return Kept(topic, 0, 0, removed=False)
+        return Kept(topic, 0, 0)
     beginning, end = log.beginning(topic), log.end(topic)
     first, last = [], []
     for partition, (start, stop) in enumerate(zip(beginning, end, strict=True)):
@@ -95,29 +103,28 @@ def kept(log: Log, topic: str) -> Kept:
         tail = last_record(log, topic, partition, start, stop) if head is not None else None
         first += [] if head is None else [head.timestamp_ms]
         last += [] if tail is None else [tail.timestamp_ms]
-    return Kept(topic, min(first, default=0), max(last, default=0), removed=any(beginning))
+    return Kept(topic, min(first, default=0), max(last, default=0))
 
 
-def offsets_of(log: Log, topic: str, window: Window) -> tuple[list[int], list[int]]:
-    """First offsets and stops of a window on a topic; where it follows, the stops are the present ends.
+def offsets_of(log: Log, topic: str, window: Window) -> Cut:
+    """A window on a topic; where it follows, the stops are the present ends.
 
     The offsets of the run whose window it is, where that run began with the same topic. Raises OutsideRetention where
-    records of the window were deleted.
+    records that this run read were deleted, or each partition has lost what it had at the begin of the window.
     """
-    beginning, of = log.beginning(topic), window.of
+    of = window.of
+    gaps: list[Gap] = []
     if of is not None and topic in of.start:
         start = list(of.start[topic])
-        if any(first > begun for first, begun in zip(beginning, start, strict=True)):
-            raise OutsideRetention(
-                f"--from {of.name}: records that the run {of.name} read were deleted since: {kept(log, topic).text};"
-                f" take --from {EARLIEST}, or a time"
-            )
+        refuse_deleted(log, of, topic, start)
+        gaps = [gap for gap in of.gaps if gap.topic == topic and gap.kept_at is not None]
     elif window.from_at:
         start = log.offset_at(topic, window.from_at)
-        _refuse_deleted(kept(log, topic), window.from_at)
+        gaps = _deleted(log, topic, window.from_at)
     else:
-        start = beginning
-    return start, [max(first, last) for first, last in zip(start, stops_of(log, topic, window), strict=True)]
+        start = log.beginning(topic)
+    stop = [max(first, last) for first, last in zip(start, stops_of(log, topic, window), strict=True)]
+    return Cut(start, stop, gaps)
 
 
 def stops_of(log: Log, topic: str, window: Window) -> list[int]:
@@ -128,17 +135,43 @@ def stops_of(log: Log, topic: str, window: Window) -> list[int]:
     return log.end(topic) if window.follows or window.to_end else log.offset_at(topic, window.to_at)
 
 
-def _refuse_deleted(span: Kept, from_at: int) -> None:
-    if span.removed and span.first_at > from_at:
+def refuse_deleted(log: Log, of: Run, topic: str, start: Sequence[int]) -> None:
+    """Raises OutsideRetention where records of a topic were deleted that a run read from these offsets on."""
+    if any(first > begun for first, begun in zip(log.beginning(topic), start, strict=True)):
         raise OutsideRetention(
-            f"--from {moment(from_at)}: {span.text}, and what was before is deleted; take --from {EARLIEST}, or a time"
-            " within"
+            f"--from {of.name}: records that the run {of.name} read were deleted since: {kept(log, topic).text};"
+            f" take --from {EARLIEST}, or a time"
         )
+
+
+def _deleted(log: Log, topic: str, from_at: int) -> list[Gap]:
+    """What was deleted of the partitions of which nothing is kept that is as old as `from_at`.
+
+    Retention takes each partition by itself. One without a record of the time between may have lost nothing of the
+    window, which its offsets do not tell; so the window is refused only where no partition that had records is whole.
+    Raises OutsideRetention.
+    """
+    gaps, had_records = [], 0
+    for partition, (begun, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
+        had_records += end > 0
+        if begun == 0:
+            continue
+        first = first_record(log, topic, partition, begun, end, of=lambda _: True) if begun < end else None
+        if first is None or first.timestamp_ms > from_at:
+            gaps.append(Gap(topic, partition, 0, begun, first.timestamp_ms if first is not None else 0))
+    if gaps and len(gaps) == had_records:
+        whole_s = -(-max(gap.kept_at or 0 for gap in gaps) // 1000)
+        within = f", or {moment(whole_s * 1000).replace(' ', 'T')} or later" if whole_s else ""
+        raise OutsideRetention(
+            f"--from {moment(from_at)}: {kept(log, topic).text}, and what was before is deleted; take --from"
+            f" {EARLIEST}{within}"
+        )
+    return gaps
 
 
 def before_the_first(log: Log, run: Run) -> str:
     """That a window begins before the first record there is, and so has all of them; "" where it does not."""
-    span = kept(log, run.source) if run.from_at else None
+    span = kept(log, run.source) if run.from_at and not run.gaps else None
     if span is None or not run.from_at < span.first_at:
         return ""
     return f"--from {moment(run.from_at)} is before the first record, so all are taken: {span.text}"
@@ -182,6 +215,6 @@ def _end(text: str, now_ms: int) -> int:
     if text == FOLLOW:
         return 0
     at = read_time(text, "--to", end=True, also=f", {NOW}, or {FOLLOW}")
-    if at > now_ms and len(text.strip()) > len("2026-05-01"):  # a day that is not over yet is taken as it stands
-        raise UsageError(f"--to {moment(at)}: that is still to come; take --to {NOW}, or --to {FOLLOW}")
+    if at > now_ms and read_time(text, "--to") > now_ms:  # a day that is not over yet is taken as it stands
+        raise UsageError(f"--to {one_line(text)}: that is still to come; take --to {NOW}, or --to {FOLLOW}")
     return at

