@@ -31,7 +31,8 @@ def cutover(
         int | None, Parameter(help="Records that the run may be behind; the live stages catch up. Default: 1000.")
     ] = None,
     partial: Annotated[
-        bool, Parameter(negative="", help="Also take a run that lacks records: it began later, or they expired.")
+        bool,
+        Parameter(negative="", help="Also take a run that lacks records (they were before it, or expired) or scores."),
     ] = False,
     show: Annotated[bool, Parameter(name="--list", negative="", help="Show the cutovers so far.")] = False,
     json: AsJson = False,
@@ -43,7 +44,8 @@ def cutover(
     has, and --back goes back to it.
 
     Exit code 0 when it is live, also when it was before; 1 when it was refused, because the run is behind, lacks
-    records or cannot be carried on, or another process moved it first; 2 when the options do not fit together.
+    records or most scores, or cannot be carried on, or another process moved it first; 2 when the options do not fit
+    together.
 
     JSON: one object a line.
     """

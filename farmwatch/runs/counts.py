@@ -20,6 +20,11 @@ class Counts:
     articles: int = 0
     unscored: int = 0  # articles without a score, and on which the detector did not abstain
 
+    @property
+    def mostly_unscored(self) -> bool:
+        """Whether more than half of the articles have no score, so that the rate rests on the rest."""
+        return 2 * self.unscored > self.articles
+
 
 def rows_of(log: Log, topic: str) -> list[SiteState]:
     """The newest row of each site on a topic of rows, by name of the site."""

@@ -1,7 +1,13 @@
 """Cutover: the alias `live` is moved to another run, in one commit with the row of the audit trail.
 
-Checked and written by the one process that may change `control` at a time, so the alias names the old run or the new
-one at every moment, whoever is killed when. The live stages see it within a second (`farmwatch.runs.following`).
+Written by the one process that may change `control` at a time, so the alias names the old run or the new one at every
+moment, whoever is killed when. The live stages see it within a second (`farmwatch.runs.following`).
+
+The run is looked at before that, since counting what it has not dealt with takes seconds, and whoever began to change
+`control` meanwhile would undo it. So what the look found may be a little less than what is there when the alias moves:
+records come in, and old ones expire, at every moment, whoever may change `control`. That harms nothing, as the live
+stages go on from the run's offsets wherever these are; the lag in the audit trail is that of the look. What others may
+have done to the run itself in between shows in its row, and is asked for once more.
 """
 
 from __future__ import annotations
@@ -12,9 +18,10 @@ from dataclasses import dataclass, field
 
 from farmwatch.errors import Exit, FarmwatchError, RunRefused
 from farmwatch.messages import counted, one_line
+from farmwatch.runs.counts import Counts, counts_of, rows_of
 from farmwatch.runs.lag import MAX_LAG, lag_by_group
 from farmwatch.runs.missing import lacking
-from farmwatch.runs.named import ever_live, run_meant, run_named
+from farmwatch.runs.named import EXACTLY, ever_live, names_of_live, run_meant, run_named
 from farmwatch.runs.phases import progress_of
 from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_rules import rules_of
@@ -58,7 +65,7 @@ class Wanted:
     by: str
     why: str = ""
     max_lag: int = MAX_LAG
-    partial: bool = False  # also a run that lacks records that are there, or were
+    partial: bool = False  # also a run that lacks records that are there, or were, or most of its scores
 
 
 def cut_over(
@@ -73,15 +80,18 @@ def cut_over(
 
     Raises NotFound for an unknown run, CutoverRefused, OtherCutover, BadRuleset, LogUnavailable, and as `fit`.
     """
-    seen = Control(log).alias
-    found: list[Moved] = []
+    looked = Control(log)
+    seen = looked.alias
+    moved, alias = _decided(log, looked, wanted, clock(), fit)
+    if moved.cutover is None:
+        return moved
+    move = (alias, moved.cutover)
 
-    def decide(control: Control) -> Change | None:
+    def decide(control: Control) -> Change:
         if control.alias != seen:
             raise OtherCutover(_told(control))
-        moved, alias = _decided(log, control, wanted, clock(), fit)
-        found[:] = [moved]
-        return None if moved.cutover is None else Change(move=(alias, moved.cutover))
+        _refuse_changed(moved.run, control)
+        return Change(move=move)
 
     try:
         change(log, decide, sleep)
@@ -90,7 +100,18 @@ def cut_over(
         if control.alias != seen:
             raise OtherCutover(_told(control)) from None
         raise OtherCutover("others change the runs of this log all the time: nothing was changed, try again") from None
-    return found[0]
+    return moved
+
+
+def _refuse_changed(run: Run, control: Control) -> None:
+    """Raises OtherCutover where another process has done to the run what might have had it refused; NotFound, too."""
+    now = run_named(control, run.name)
+    cancelled = now.state == State.CANCELLED != run.state
+    if cancelled or (now.created_at, now.site_method, now.gaps) != (run.created_at, run.site_method, run.gaps):
+        raise OtherCutover(
+            f"another process has changed the run {run.name} meanwhile: nothing was changed here; look at it by"
+            f" `farmwatch runs show {EXACTLY}{run.name}`, and try again"
+        )
 
 
 def _decided(
@@ -119,11 +140,14 @@ def _decided(
     fit(run)
     lacks = lacking(log, run, control.runs)
     if lacks and not wanted.partial:
-        said = ", ".join(f"{topic} {records}" for topic, records in lacks.items())
+        said = ", ".join(f"{records} of {topic}" for topic, records in lacks.items())
         raise CutoverRefused(
-            f"run {run.name} does not have all records: it begins after the earliest, or they left the log before it"
-            f" read them ({said}). Its sites and rates rest on the rest: --partial takes it all the same"
+            f"run {run.name} does not have all records: at most {said} are not in it, since its window begins after"
+            " them, or they left the log before it read them. Its sites and rates rest on the rest: --partial takes it"
+            " all the same"
         )
+    if not (back or wanted.partial):
+        _require_scores(log, control, run)
     lag = lag_by_group(log, control, run, wanted.max_lag)
     behind = sum(lag.values())
     if behind > wanted.max_lag and not back:
@@ -143,6 +167,27 @@ def _decided(
     )
     return Moved(run, cutover, control.live, lag, _catch_up_s(log, run, behind)), Alias(
         run=run.name, before=alias.run, at=now_ms, number=number
+    )
+
+
+def _require_scores(log: Log, control: Control, run: Run) -> None:
+    """Refuse a run whose rate would rest on a few scored articles in place of the many of the live run."""
+    if run.name in ever_live(control):
+        return
+    if run.state == State.DONE and run.articles is not None and run.unscored is not None:
+        counts = Counts(articles=run.articles, unscored=run.unscored)
+    else:
+        counts = counts_of(rows_of(log, run.names().sites))
+    if not counts.mostly_unscored:
+        return
+    live = counts_of(rows_of(log, names_of_live(control).sites))
+    if 2 * live.unscored >= live.articles:
+        return
+    raise CutoverRefused(
+        f"run {run.name} has no score yet for {counts.unscored:,} of {counted(counts.articles, 'article')}, and the"
+        f" live run {control.alias.run} for {live.unscored:,} of {live.articles:,}: the rate would rest on the rest."
+        f" `farmwatch replay --name {run.name}` takes in the scores that came since, and asks for what is missing;"
+        " --partial takes it all the same"
     )
 
 

@@ -11,7 +11,7 @@ from farmwatch.config import Config
 from farmwatch.messages import counted, one_line
 from farmwatch.rating import RateLine, rate_lines
 from farmwatch.runs.counts import Counts, counts_of, rows_of
-from farmwatch.runs.missing import gaps_of, records_in
+from farmwatch.runs.missing import gaps_of, lacking, records_in
 from farmwatch.runs.named import FIRST, spoken
 from farmwatch.runs.run_state import STOPPED, WAS_LIVE, state_of
 from farmwatch.runs.scored import requests_wait
@@ -81,7 +81,7 @@ def summary_of(log: Log, control: Control, config: Config, run: Run, now_ms: int
         rate=_rate(lines),
         live=live.name,
         live_rate=_rate([line for line in live_lines if line.digest in (live.digest, "") or not live.digest]),
-        next=_next(control, run, state, counts, scored_by),
+        next=_next(log, control, run, state, counts, scored_by),
     )
 
 
@@ -151,7 +151,7 @@ def _why(summary: Summary) -> str:
     return ""
 
 
-def _next(control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
+def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
     go_on, meant = f"farmwatch replay --name {run.name}", spoken(control, run.name)
     if state == State.CANCELLED:
         return [f"farmwatch runs rm {meant}", f"{go_on}    # goes on with it all the same"]
@@ -161,9 +161,11 @@ def _next(control: Control, run: Run, state: str, counts: Counts, scored_by: Seq
         return []
     given = not scored_by or run.detector in scored_by
     what = "takes in the scores that came since, asks for what is missing"
+    what = f"first: most articles have no score; {what}" if counts.mostly_unscored else what
     what = what if given else f"once SCORE runs {run.detector}: asks for what is missing"
     again = [f"{go_on}    # {what}"] if counts.unscored and state == State.DONE else []
-    return [*again, f"farmwatch compare {LIVE} {meant}", f"farmwatch cutover {meant}"]
+    refused = state == State.DONE and (counts.mostly_unscored or lacking(log, run, control.runs))
+    return [*again, f"farmwatch compare {LIVE} {meant}", *([] if refused else [f"farmwatch cutover {meant}"])]
 
 
 def as_builtins(summary: Summary) -> Any:

@@ -23,7 +23,8 @@ from filters.ruleset import load_ruleset
 from scoring.kept_method import method_of_text
 from stream.control import Control, ControlWriter, exclusive
 from stream.errors import Fenced
-from stream.log import Log
+from stream.log import Log, Output
+from stream.records import SiteState, encode
 from stream.runs import Alias, Run, State
 from tests.cutover_world import CutoverWorld, config_of, cutover_world
 from tests.front_door import PARTITIONS, Runner
@@ -133,7 +134,7 @@ def _partial(world: CutoverWorld) -> None:
             r"60 records behind \(judge\.r1 30, tally\.r1 30\), and at most 20 are taken: .*runs",
         ),
         (_behind, CutoverRefused, r"80 records behind \(judge\.r1 40, tally\.r1 40\).*replay --name r1 --to now`"),
-        (_partial, CutoverRefused, rf"does not have all records: .*\(features {PARTITIONS}\).*--partial"),
+        (_partial, CutoverRefused, rf"at most {PARTITIONS} of features are not in it.*--partial"),
     ],
 )
 def test_a_run_that_cannot_take_over_is_refused(
@@ -157,6 +158,39 @@ def test_the_operator_may_take_it_all_the_same(
     assert moved.cutover is not None and moved.cutover.lag == sum(moved.lag.values()) == (80 if make is _behind else 0)
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["counted in its row", "counted from its sites"])
+def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(on_disk: CutoverWorld, kept: bool) -> None:
+    """Where live has its scores, a run that lacks most of them asks for --partial, and says how many; --back does not.
+
+    Where live has none either, nothing is refused.
+    """
+    run = on_disk.begin("r1")
+    on_disk.replay(run)
+    if kept:
+        with exclusive(on_disk.log) as writer:
+            writer.put(msgspec.structs.replace(run, state=State.DONE, articles=20, unscored=20))
+    _live_has(on_disk.log, articles=30, scored=14)
+    cut_over(on_disk.log, _to("r1"))
+    cut_over(on_disk.log, _to(""))
+    other = on_disk.begin("r2")
+    on_disk.replay(other)
+    if kept:
+        with exclusive(on_disk.log) as writer:
+            writer.put(msgspec.structs.replace(other, state=State.DONE, articles=20, unscored=20))
+    _live_has(on_disk.log, articles=30, scored=16)
+    with pytest.raises(CutoverRefused, match=r"r2 has no score yet for 20 of 20 articles, .* live for 14 of 30: .*r2`"):
+        cut_over(on_disk.log, _to("r2"))
+    assert _alias(on_disk.log) == ("live", "r1", 2)
+    cut_over(on_disk.log, _to("r2", partial=True))
+    cut_over(on_disk.log, _to(""))
+    assert cut_over(on_disk.log, _to("")).run.name == "r2"
+
+
+def _live_has(log: Log, articles: int, scored: int) -> None:
+    row = SiteState(id="a.example", site="a.example", articles=articles, pages=articles, scored=scored)
+    log.append([Output("sites", 0, b"a.example", encode(row))])
+
+
 def test_nothing_to_go_back_to(world: CutoverWorld) -> None:
     """`--back` before any cutover is refused."""
     with pytest.raises(CutoverRefused, match="no run was live before live"):
@@ -172,7 +206,7 @@ def test_going_back_takes_any_lag_but_says_what_left_the_log(world: CutoverWorld
     assert cut_over(world.log, _to("", max_lag=0)).lag["judge"] == 50
     cut_over(world.log, _to("r1", max_lag=1000))
     world.log.expire(2**45)  # long after
-    with pytest.raises(CutoverRefused, match=r"\(features 50\)"):
+    with pytest.raises(CutoverRefused, match="at most 50 of features"):
         cut_over(world.log, _to(""))
     assert cut_over(world.log, _to("", partial=True)).run.name == "live"
 

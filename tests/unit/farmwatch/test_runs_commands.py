@@ -466,6 +466,27 @@ def test_the_line_of_a_follower_says_where_it_stands(monkeypatch: pytest.MonkeyP
     assert screen.getvalue() == f"\r\x1b[K{line[:28]}…"
 
 
+def test_who_begins_a_run_at_the_same_time_shares_it(
+    place: Place, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two processes with one new name the second goes on with the run of the first; by other rules it may not."""
+    first: list[str] = []
+
+    def another_is_first(*_: object) -> None:
+        if first:
+            place.world.begin(ruleset=first.pop(), name="mine")
+
+    monkeypatch.setattr("farmwatch.runs.fitness.refuse_unfit", another_is_first)
+    first.append(place.rules)
+    ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
+    assert (ran.code, "run mine gone on with" in ran.err) == (0, True), ran.err
+    assert (place.state("mine"), place.world.row("mine").articles) == ("done", 57)
+    assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 0
+    first.append(write_rules(Path(place.rules).parent, 6))
+    ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
+    assert (ran.code, "was begun with other parameters: --ruleset is rules-5" in ran.err) == (2, True), ran.err
+
+
 def test_a_detector_that_cannot_judge_sites_is_refused_first(place: Place, farmwatch: Runner) -> None:
     """What TALLY would refuse at the end is refused at the begin, and no run is left behind."""
     detector = "lite-ngram/v1/t0.5"
