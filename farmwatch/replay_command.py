@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from farmwatch.config import Config
     from farmwatch.outlet import Outlet
     from farmwatch.runs.engine import Ending, Replay
-    from farmwatch.runs.planning import Plan
+    from farmwatch.runs.planning import Asked, Plan
     from stream.log import Log
     from stream.runs import Run
     from stream.watching import Health
@@ -76,11 +76,8 @@ def replay(
     """
     from farmwatch.messages import start_logging
     from farmwatch.outlet import outlet
-    from farmwatch.runs.beginning import begin as begin_run
     from farmwatch.runs.beginning import complete
-    from farmwatch.runs.fitness import refuse_unfit
-    from farmwatch.runs.planning import Asked, plan
-    from stream.control import Control
+    from farmwatch.runs.planning import Asked
 
     config = common.load().config
     stop = threading.Event()
@@ -91,10 +88,8 @@ def replay(
         if not full_speed:
             os.nice(max(0, _NICE - os.nice(0)))
         complete(log)
-        planned = plan(log, Control(log), config, Asked(ruleset, detector, begin, end, name, why))
-        refuse_unfit(log, config, planned)
-        process = held.enter_context(_begun(config, planned.run.name, metrics_port))
-        run = begin_run(log, planned)
+        asked = Asked(ruleset, detector, begin, end, name, why)
+        process, planned, run = _begin(log, config, asked, metrics_port, held)
         _announce(log, planned, run, config)
         message(f"metrics: {process.url}")
         if out is not None and run.follows:
@@ -108,6 +103,22 @@ def replay(
             else:
                 put_wrapped(line, "    ")
     return code
+
+
+def _begin(log: Log, config: Config, asked: Asked, port: int, held: ExitStack) -> tuple[_Process, Plan, Run]:
+    """Plan and begin; of processes that begin the same run at the same time all but the first one share it."""
+    from farmwatch.runs.beginning import BegunMeanwhile, begin
+    from farmwatch.runs.fitness import refuse_unfit
+    from farmwatch.runs.planning import plan
+    from stream.control import Control
+
+    process = None
+    while True:
+        planned = plan(log, Control(log), config, asked)
+        refuse_unfit(log, config, planned)
+        process = process or held.enter_context(_begun(config, planned.run.name, port))
+        with suppress(BegunMeanwhile):
+            return process, planned, begin(log, planned)
 
 
 def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:

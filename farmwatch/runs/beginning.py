@@ -29,12 +29,17 @@ from stream.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, SITES, VER
 _ERROR_CHARS = 300
 
 
+class BegunMeanwhile(RunRefused):
+    """Another process began a run of this name at the same time. Plan again: that goes on with it, or is refused."""
+
+
 def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
     """Write the row of a new run, or that of one that goes on; returns it as it stands now.
 
     A run that goes on takes in the scores that came since, and goes up to the end that is asked for, if that is later
     than its own; what left the log before it had read it is written to the row. Raises RunRefused
-    where another process has begun, removed or put live a run of the name meanwhile; Fenced, LogUnavailable.
+    where another process has removed or put live a run of the name meanwhile, BegunMeanwhile where it has begun one;
+    Fenced, LogUnavailable.
     """
 
     def decide(control: Control) -> Change:
@@ -43,7 +48,9 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
             raise RunRefused(f"the run {name} has become live meanwhile: the daemon carries it on")
         if plan.is_new:
             if name in control.runs:
-                raise RunRefused(f"another process has begun a run {name} meanwhile: take another --name")
+                raise BegunMeanwhile(
+                    f"another process has begun a run {name} meanwhile: run it again to share its work"
+                )
             log.create(topics_of(plan.run, log.topics()[FEATURES]))
             for phase in phases_of(plan.run):
                 for topic in set(phase.topics) & plan.run.start.keys():
