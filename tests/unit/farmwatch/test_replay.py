@@ -100,7 +100,9 @@ def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld, tmp_path:
     assert world.outcome("same") == world.outcome()
     assert world.live_traces() == before
     assert generate_latest(world.metrics.registry) == counted
-    assert set(re.findall(r'run="(.*?)"', generate_latest(metrics.registry).decode())) == {"same"}
+    page = generate_latest(metrics.registry).decode()
+    assert set(re.findall(r'run="(.*?)"', page)) == {"same"}
+    assert "farmwatch_live_run_info{" not in page  # by which queries tell live processes
     assert world.score(topics=[REPLAY_REQUESTS]) == 0
 
 
