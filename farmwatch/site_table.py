@@ -27,15 +27,16 @@ class SiteTable:
 
     def refresh(self) -> None:
         """Read up to the end of the topic. Raises UnknownTopic, LogUnavailable, SchemaTooNew."""
-        spans = enumerate(zip(self._log.beginning(self._topic), self._log.end(self._topic), strict=True))
+        ends = self._log.end(self._topic)
+        spans = enumerate(zip(self._log.beginning(self._topic), ends, strict=True))
         unread = {At(self._topic, place): (max(first, self._next.get(place, 0)), end) for place, (first, end) in spans}
         for message in self._log.read_all({at: (start, end) for at, (start, end) in unread.items() if start < end}):
-            self._next[message.partition] = message.offset + 1
             if message.value is None:
                 self._rows.pop(message.key.decode(), None)
             elif message.value:
                 row = records.decode(SiteState, message.value)
                 self._rows[row.site] = row
+        self._next = dict(enumerate(ends))  # behind the last record a transaction's marker may stand
 
     def rows(self) -> list[SiteState]:
         """All rows, by name of the site."""

@@ -27,10 +27,14 @@ class KafkaReader:
         if self._stops:
             with translated("reader"):
                 self._consumer = KafkaConsumer(**options)
-                self._consumer.assign(list(self._stops))
-                for at in self._stops:
-                    self._consumer.seek(at, ranges[at][0])
-                learn_topics(self._consumer)
+                try:
+                    self._consumer.assign(list(self._stops))
+                    for at in self._stops:
+                        self._consumer.seek(at, ranges[at][0])
+                    learn_topics(self._consumer)
+                except BaseException:
+                    self.close()
+                    raise
 
     @property
     def finished(self) -> bool:

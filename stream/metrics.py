@@ -184,9 +184,15 @@ class Metrics:
         return metric
 
     def clear(self, name: str) -> None:
-        """Forget all label sets of a gauge before it is set anew."""
+        """Forget all label sets of a gauge before it is set anew, which is for the thread to do that sets it.
+
+        Meanwhile other threads may come with new label sets of other metrics: what is gone through is a copy, which
+        CPython makes in one step.
+        """
         self._metrics[name].clear()
-        self._children = {key: child for key, child in self._children.items() if key[0] != name}
+        for key in list(self._children):
+            if key[0] == name:
+                self._children.pop(key, None)
 
     def touch(self, name: str, **labels: str) -> None:
         """Export a known label set as zero before anything happened."""

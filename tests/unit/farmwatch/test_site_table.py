@@ -1,0 +1,38 @@
+"""The newest row of every site, followed: each record is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from farmwatch.site_table import SiteTable
+from stream.log import At, Kept, Message, Output, Topic
+from stream.memory_log import MemoryLog
+from stream.records import SiteState, encode
+from stream.topics import SITES
+
+
+class _Marked(MemoryLog):
+    """A log with a transaction's marker behind the last record, which has an offset and is never given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks: list[dict[At, tuple[int, int]]] = []  # what there was to be read, look by look
+
+    def end(self, topic: str) -> list[int]:
+        return [end + 1 for end in super().end(topic)]
+
+    def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
+        self.looks.append(dict(ranges))
+        return super().read_all(ranges)
+
+
+def test_a_look_where_nothing_came_reads_nothing() -> None:
+    """Though the marker of a transaction stands behind the last row."""
+    log = _Marked()
+    log.create([Topic(SITES, 1, Kept.COMPACT)])
+    table = SiteTable(log)
+    log.append([Output(SITES, 0, b"a", encode(SiteState(id="a", site="a")))])
+    table.refresh()
+    table.refresh()
+    assert [row.site for row in table.rows()] == ["a"]
+    assert log.looks == [{At(SITES, 0): (0, 2)}, {}]

@@ -1,0 +1,46 @@
+"""The reader of committed records, without a broker: what it leaves behind when it cannot begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stream.errors import LogUnavailable
+
+kafka = pytest.importorskip("kafka")
+
+
+class _Consumer:
+    """A client that can do everything but learn where its topics lie."""
+
+    closed = 0
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+
+    def assign(self, partitions: Any) -> None:
+        """Nothing is to be done."""
+
+    def seek(self, partition: Any, offset: int) -> None:
+        """Nothing is to be done."""
+
+    def close(self, *, autocommit: bool) -> None:
+        assert autocommit is False
+        _Consumer.closed += 1
+
+
+def test_a_reader_that_cannot_begin_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the broker does not tell where the topics lie, the error is typed, and the client is closed."""
+    from stream import kafka_reader
+
+    def fail(_: Any) -> None:
+        raise kafka.errors.KafkaTimeoutError("no answer")
+
+    monkeypatch.setattr(_Consumer, "closed", 0)
+    monkeypatch.setattr(kafka_reader, "KafkaConsumer", _Consumer)
+    monkeypatch.setattr(kafka_reader, "learn_topics", fail)
+    records = kafka_reader.read_all({}, {kafka.TopicPartition("t", 0): (0, 1)}, 1.0)
+    with pytest.raises(LogUnavailable, match="no answer"):
+        next(records)
+    assert _Consumer.closed == 1
