@@ -121,7 +121,8 @@ def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     yield "ruleset", f"{run.ruleset} {run.digest}"
     yield "detector", run.detector
     yield "site method", method_name(run.site_method) or "as configured"
-    yield "feature epoch", run.epoch
+    settings = ", ".join(f"{name}={value}" for name, value in run.measured_by.items())
+    yield "feature epoch", f"{run.epoch}{f', measured with {settings}' if settings else ''}"
     yield "source", f"{run.source}{f', because {run.why_source}' if run.why_source else ''}"
     yield "window", state.window
     yield "created", f"{moment(run.created_at)} by {run.created_by or '-'}{f': {run.why}' if run.why else ''}"
@@ -233,6 +234,7 @@ def _fields(state: RunState) -> dict[str, Any]:
         "detector": run.detector,
         "site_method": json_text.loads(run.site_method or "null"),
         "epoch": run.epoch,
+        "measured_by": run.measured_by,
         "source": run.source,
         "why_source": run.why_source,
         "from_at": run.from_at,

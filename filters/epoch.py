@@ -45,6 +45,20 @@ def feature_epoch(settings: MeasureSettings, *, version_of: Callable[[str], str]
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(meaning, order="deterministic"))[:12]
 
 
+def epoch_settings(settings: MeasureSettings) -> dict[str, str]:
+    """Name -> value of the settings in which these make another feature epoch than the defaults do."""
+    defaults = MeasureSettings()
+    epoch = feature_epoch(defaults)
+    differ = {
+        name: value for name, value in msgspec.structs.asdict(settings).items() if value != getattr(defaults, name)
+    }
+    return {
+        f"measure.{name}": str(value)
+        for name, value in differ.items()
+        if feature_epoch(msgspec.structs.replace(defaults, **{name: value})) != epoch
+    }
+
+
 def _version(name: str, version_of: Callable[[str], str]) -> str:
     try:
         return version_of(name)

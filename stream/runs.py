@@ -114,6 +114,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     unscored: int | None = None
     site_method: str = ""  # by which sites are judged, with its numbers, as text; "" = as configured
     error: str = ""  # by which the last process that was at work on it ended; "" = by none
+    measured_by: dict[str, str] = {}  # settings that make its feature epoch, where they are not the defaults
 
     @property
     def follows(self) -> bool:

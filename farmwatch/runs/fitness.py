@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from shlex import quote
 
 from farmwatch.config import Config
 from farmwatch.errors import ConfigError, FarmwatchError, NotFound, RunRefused, UsageError
@@ -13,8 +14,9 @@ from farmwatch.runs.offsets import reached
 from farmwatch.runs.phases import MEASURE, phases_of
 from farmwatch.runs.planning import Plan, further
 from farmwatch.runs.run_rules import RunRules
-from filters.epoch import feature_epoch
+from filters.epoch import epoch_settings, feature_epoch
 from filters.errors import BadRuleset
+from filters.settings import MeasureSettings
 from scoring.errors import BadSiteNumbers, BadThresholds, NoSiteTest
 from stream.control import Control
 from stream.log import Log
@@ -47,9 +49,26 @@ def refuse_other_epoch(config: Config, run: Run) -> None:
     epoch = feature_epoch(config.measure)
     if epoch != run.epoch:
         raise UsageError(
-            f"the run {run.name} measures pages in the feature epoch {run.epoch}, this configuration is {epoch}: go on"
-            " with the settings and versions that it began with, or begin another run"
+            f"the run {run.name} measures pages in the feature epoch {run.epoch}, this configuration is {epoch}:"
+            f" {one_line(_measured_otherwise(config, run))}, or begin another run"
         )
+
+
+def _measured_otherwise(config: Config, run: Run) -> str:
+    """In which settings of [measure] they differ, or that only versions do; and how to go on."""
+    here = epoch_settings(config.measure)
+    names = [name for name in sorted(run.measured_by | here) if run.measured_by.get(name) != here.get(name)]
+    if not names:
+        return (
+            "the settings are the same, so a library, or farmwatch itself, is of another version; go on with that one"
+        )
+    began = " ".join(f"--set {quote(f'{name}={_value(name, run.measured_by)}')}" for name in names)
+    now = ", ".join(f"{name} is {_value(name, here)}" for name in names)
+    return f"{now} here; go on with what it began with, {began}"
+
+
+def _value(name: str, settings: Mapping[str, str]) -> str:
+    return settings.get(name) or str(getattr(MeasureSettings(), name.partition(".")[2]))
 
 
 def require_site_method(config: Config, run: Run) -> None:

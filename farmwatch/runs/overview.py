@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 
 from farmwatch.runs.lag import lag_by_group
 from farmwatch.runs.phases import Advance, Progress, ask_phase, progress_of
@@ -88,7 +89,15 @@ class RunState:
     @property
     def resume(self) -> str:
         """The command that goes on with it; "" where nothing is to be gone on with."""
-        return f"farmwatch replay --name {self.run.name}" if self.state == STOPPED else ""
+        if self.state != STOPPED:
+            return ""
+        settings = self.run.measured_by.items() if self.run.remeasures else ()  # it may have to measure further
+        return " ".join(
+            [
+                f"farmwatch replay --name {self.run.name}",
+                *(f"--set {quote(f'{name}={value}')}" for name, value in settings),
+            ]
+        )
 
 
 def run_states(log: Log, control: Control, now_ms: int) -> list[RunState]:

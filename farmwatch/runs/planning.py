@@ -18,7 +18,7 @@ from farmwatch.runs.run_rules import rules_of
 from farmwatch.runs.source import candidates, choose_source
 from farmwatch.runs.who import operator
 from farmwatch.runs.window import FOLLOW, NOW, Window, read_window, stops_of, window_text
-from filters.epoch import feature_epoch
+from filters.epoch import epoch_settings, feature_epoch
 from filters.ruleset import Ruleset, load_ruleset
 from stream.clock import Clock, wall_ms
 from stream.control import Control
@@ -196,6 +196,7 @@ def _beginning(log: Log, control: Control, config: Config, asked: Asked, now_ms:
         why=asked.why,
         gaps=source.gaps,
         site_method=roles.site_method_to_keep(config, detector),
+        measured_by=epoch_settings(config.measure),
     )
     return Plan(run, ruleset, is_new=True)
 

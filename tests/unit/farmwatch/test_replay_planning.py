@@ -11,6 +11,8 @@ import pytest
 from farmwatch.config import Config
 from farmwatch.errors import NotFound, RunRefused, UsageError
 from farmwatch.runs.beginning import begin
+from farmwatch.runs.fitness import refuse_other_epoch
+from farmwatch.runs.overview import run_state
 from farmwatch.runs.planning import Asked, OtherParameters, Plan, plan
 from farmwatch.runs.source import NothingToReplay
 from farmwatch.runs.window import OutsideRetention, before_the_first
@@ -108,6 +110,24 @@ def test_a_new_feature_epoch_begins_at_pages(desk: Desk) -> None:
     assert (run.source, run.remeasures, run.features) == (PAGES, True, "features.anew")
     assert run.epoch in run.why_source
     assert desk.world.epoch in run.why_source
+
+
+def test_what_a_run_measures_with_is_kept_and_named(desk: Desk) -> None:
+    """Settings of its epoch, and no others: a configuration without them is refused, and told what to set."""
+    put_page(desk)
+    desk.config = config_of(desk.config.log.url, "measure.chunk_mode=block", "measure.workers=1")
+    run = desk.begin(name="anew")
+    assert run.measured_by == {"measure.chunk_mode": "block"}
+    refuse_other_epoch(desk.config, run)
+    bare = config_of(desk.config.log.url, "measure.pages_per_site=7")
+    with pytest.raises(UsageError) as refused:
+        refuse_other_epoch(bare, run)
+    assert "measure.chunk_mode is text, measure.pages_per_site is 7 here" in str(refused.value)
+    assert "--set measure.chunk_mode=block --set measure.pages_per_site=500, or begin another run" in str(refused.value)
+    stopped = run_state(desk.log, Control(desk.log), run, 0)
+    assert stopped.resume == "farmwatch replay --name anew --set measure.chunk_mode=block"
+    with pytest.raises(UsageError, match="a library, or farmwatch itself, is of another version"):
+        refuse_other_epoch(desk.config, msgspec.structs.replace(run, epoch="of-another-version"))
 
 
 def test_mixed_epochs_begin_at_pages(desk: Desk) -> None:

@@ -240,6 +240,10 @@ def test_a_run_is_shown_in_full(place: Place, farmwatch: Runner) -> None:
     live = farmwatch("runs", "show", "live", "--log", place.url)
     assert "next:" not in live.out  # nobody replays or cuts over to the live run
     assert live.out.count("rate ") == 1
+    with exclusive(place.log) as writer:
+        writer.put(msgspec.structs.replace(place.world.row("mine"), measured_by={"measure.chunk_mode": "block"}))
+    measured = " ".join(farmwatch("runs", "show", "mine", "--log", place.url).out.split())
+    assert "measured with measure.chunk_mode=block" in measured
     unknown = farmwatch("runs", "show", "nobody", "--log", place.url)
     assert unknown.code == 1
     assert "live, mine" in unknown.err
