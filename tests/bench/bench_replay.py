@@ -72,7 +72,8 @@ class Spent(NamedTuple):
         early, late = (peak / 2**20 for peak in self.peaks)
         rate, of_cpu = self.records / self.wall_s, self.records / self.cpu_s
         return (
-            f"  {what:12} {rate:8,.0f}/s wall, {of_cpu:8,.0f}/s of CPU; peak {early:.0f} MiB at 10%, {late:.0f} at 100%"
+            f"  {what:12} {rate:8,.0f}/s wall, {of_cpu:8,.0f}/s of CPU; "
+            f"resident peak {late:.0f} MiB, {late - early:+.0f} since 10% of the records"
         )
 
 
@@ -195,12 +196,12 @@ def judge_phase(kind: str, where: str, records: int, answer: Any) -> None:
     log.close()
 
 
-def tally_phase(kind: str, where: str, records: int, answer: Any) -> None:
-    """TALLY over hits, verdicts and scores; counted are all of them."""
+def tally_phase(kind: str, where: str, _records: int, answer: Any) -> None:
+    """TALLY over hits, verdicts and scores; counted are all of them, on Kafka a few markers, too."""
     log = open_log(kind, where)
     settings = TallySettings(sprt=SprtParams())
     stage = TallyStage(DETECTOR, settings, RUN, names=NAMES, decides=False)
-    total = sum(sum(log.end(topic)) for topic in stage.inputs) if kind == "embedded" else records
+    total = sum(sum(log.end(topic)) for topic in stage.inputs)
     answer.send(staged(log, stage, NAMES.tally_group, total))
     log.close()
 
@@ -268,7 +269,7 @@ def apart(work: Callable[..., None], *args: Any) -> Any:
 
 
 def main(argv: Iterable[str]) -> None:
-    """Print pages a second of both phases, what of it is reading, and the memory."""
+    """Print pages a second of both phases, what of it is reading, and the memory of each phase."""
     given = list(argv)
     records = int(next((a for a in given if a.isdigit()), 100_000))
     kind = "kafka" if "kafka" in given else "embedded"

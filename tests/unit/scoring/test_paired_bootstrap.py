@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,81 +10,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters
-from scoring.paired_bootstrap import Errors, Numbers, paired_change
+from scoring.paired_bootstrap import Errors, paired_change
 from scoring.rate import ErrorCounts, estimate
+from tests.paired_sites import KINDS, PAGES, SITES, coverage, of_pages, of_sites
 
 LONG = bool(os.environ.get("FARMWATCH_LONG"))
 SIMULATIONS = 4000 if LONG else 400  # of samples that take long to draw from; of the others three times as many
 RESAMPLES = 2000 if LONG else 400
 LEAST = 0.94
 
-# of a site: is it llm and classifiable under A, the same under B
-KINDS = np.array(
-    [[1, 1, 1, 1], [1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 0, 1], [1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1]],
-    np.float64,
-)
-SITES = {  # probability of each kind
-    "as many in as out": [0.07, 0.03, 0.03, 0.79, 0.01, 0.02, 0.01, 0.04],
-    "nearly all one way": [0.08, 0.005, 0.06, 0.785, 0.005, 0.02, 0.02, 0.025],
-    "few flips": [0.03, 0.002, 0.006, 0.929, 0.0, 0.01, 0.001, 0.022],
-}
-PAGES = {  # share of articles under A, share of the others let in by B, of the articles thrown out, how equal sites are
-    "a rule is loosened": (0.6, 0.10, 0.02, 1.0),
-    "a rule is tightened, in few sites": (0.3, 0.02, 0.10, 0.5),
-    "hardly a flip": (0.6, 0.02, 0.001, 0.3),
-}
-
-Sample = Callable[[int, np.random.Generator], Numbers]
-
-
-def _sites(probabilities: list[float]) -> tuple[Sample, float]:
-    p = np.array(probabilities)
-    expected = p @ KINDS
-    truth = expected[2] / expected[3] - expected[0] / expected[1]
-    return lambda sites, rng: KINDS[rng.choice(len(p), sites, p=p / p.sum())], float(truth)
-
-
-def _pages(base: float, let_in: float, thrown_out: float, alike: float) -> tuple[Sample, float]:
-    """Sites of 1 to 60 pages; each has its own share of articles and its own rates of flips, far from the mean."""
-
-    def sample(sites: int, rng: np.random.Generator) -> Numbers:
-        def of_site(mean: float) -> Numbers:
-            return rng.beta(mean * alike, (1 - mean) * alike, sites)
-
-        pages = np.minimum(rng.geometric(1 / 12, sites), 60)
-        before = rng.binomial(pages, of_site(base))
-        gone = rng.binomial(before, of_site(thrown_out))
-        come = rng.binomial(pages - before, of_site(let_in))
-        return np.stack([before, pages, before - gone + come, pages], axis=1).astype(np.float64)
-
-    return sample, (1 - base) * let_in - base * thrown_out
-
-
-def _coverage(sample: Sample, truth: float, sites: int, simulations: int) -> float:
-    rng = np.random.default_rng(sites)
-    covered = asked = 0
-    for _ in range(simulations):
-        found = paired_change(sample(sites, rng), rng, resamples=RESAMPLES)
-        if found is not None:
-            asked += 1
-            covered += found.low <= truth <= found.high
-    return covered / asked
-
 
 @pytest.mark.parametrize("sites", [40, 150, 600])
 @pytest.mark.parametrize("kind", SITES)
 def test_the_interval_of_site_rates_holds_the_truth(kind: str, sites: int) -> None:
     """Where verdicts of sites flip, sites leave and enter the denominator: the 95% interval covers at least .94."""
-    sample, truth = _sites(SITES[kind])
-    assert _coverage(sample, truth, sites, 3 * SIMULATIONS) >= LEAST
+    sample, truth = of_sites(SITES[kind])
+    assert coverage(sample, truth, sites, 3 * SIMULATIONS, RESAMPLES)[0] >= LEAST
 
 
 @pytest.mark.parametrize("sites", [40, 150, 600])
 @pytest.mark.parametrize("kind", PAGES)
 def test_the_interval_of_page_shares_holds_the_truth_with_clustered_flips(kind: str, sites: int) -> None:
     """Where flips come in bunches, a few sites having most of them: the 95% interval covers at least .94."""
-    sample, truth = _pages(*PAGES[kind])
-    assert _coverage(sample, truth, sites, SIMULATIONS) >= LEAST
+    sample, truth = of_pages(*PAGES[kind])
+    assert coverage(sample, truth, sites, SIMULATIONS, RESAMPLES)[0] >= LEAST
 
 
 @pytest.mark.parametrize("sites", [150, 600])
@@ -145,7 +93,7 @@ def test_no_denominator_is_no_difference() -> None:
 
 def test_a_seed_gives_one_interval() -> None:
     """The same seed gives the same interval, another one another; the estimate rests on no seed."""
-    sample, _ = _sites(SITES["as many in as out"])
+    sample, _ = of_sites(SITES["as many in as out"])
     sums = sample(300, np.random.default_rng(5))
     first, again, other = (paired_change(sums, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert first == again
@@ -156,7 +104,7 @@ def test_a_seed_gives_one_interval() -> None:
 
 def test_corrected_rates_are_those_of_the_rate() -> None:
     """Each of the two corrected rates is the point estimate that `estimate` gives for its counts."""
-    sample, _ = _sites(SITES["as many in as out"])
+    sample, _ = of_sites(SITES["as many in as out"])
     sums = sample(300, np.random.default_rng(5))
     a, b = ErrorCounts(50, 44, 80, 77), ErrorCounts(30, 29, 40, 35)
     change = paired_change(sums, np.random.default_rng(1), errors=Errors(a, b, shared=False))
@@ -196,7 +144,7 @@ def test_the_interval_holds_the_estimate(rows: list[tuple[int, int, int, int]]) 
 
 def test_rows_and_sites_are_drawn_alike() -> None:
     """Many equal sites are drawn as counts, different ones each for itself: both give the same interval, nearly."""
-    sample, _ = _sites(SITES["as many in as out"])
+    sample, _ = of_sites(SITES["as many in as out"])
     sums = sample(800, np.random.default_rng(5))
     apart = sums + np.arange(800)[:, None] * 1e-9 * np.array([1, 1, 1, 1])  # no two rows are equal now
     by_rows = paired_change(sums, np.random.default_rng(1), resamples=4000)
