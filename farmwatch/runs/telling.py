@@ -65,12 +65,12 @@ class Teller:
 def line_of(run: str, standing: Standing) -> str:
     """`v5-1: judge 12000 of 100000, 23%, 3412/s, 1 min left, makes way for live (measure 120)`.
 
-    Of a run that has caught up and follows: `v5-1: follows, 12000 judged, 3 behind`.
+    Of a run that has caught up and follows: `v5-1: follows, 12000 read, 3 behind`, by offsets of `features`.
     """
     current = standing.progress.current
     if standing.follows:
-        judged = next((advance.done for advance in standing.progress.advances if advance.phase == JUDGE), 0)
-        parts = [f"{run}: follows", f"{judged} judged", f"{behind_of(standing.progress)} behind"]
+        read = next((advance.done for advance in standing.progress.advances if advance.phase == JUDGE), 0)
+        parts = [f"{run}: follows", f"{read} read", f"{behind_of(standing.progress)} behind"]
     else:
         parts = [f"{run}: {current.phase} {current.done} of {current.total}", f"{standing.progress.share:.0%}"]
         if standing.rate is not None:
@@ -83,5 +83,8 @@ def line_of(run: str, standing: Standing) -> str:
 
 
 def behind_of(progress: Progress) -> int:
-    """Records up to the present ends that are not dealt with; what a later phase waits for is counted in it once."""
+    """Offsets up to the present ends that are not dealt with; what a later phase waits for is counted in it once.
+
+    They are at hand each second. Which of them are records takes reading (`farmwatch.runs.lag`), as `farmwatch runs` does.
+    """
     return max((advance.total - advance.done for advance in progress.advances), default=0)

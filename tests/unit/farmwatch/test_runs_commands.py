@@ -459,10 +459,10 @@ def test_the_line_of_progress_says_all() -> None:
 
 
 def test_the_line_of_a_follower_says_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it has judged and how far it is behind, a record that two phases wait for once; cut where it is too long."""
+    """What it has read and how far it is behind, a record that two phases wait for once; cut where it is too long."""
     progress = Progress([Advance("judge", 1997, 2000), Advance("tally", 3996, 4000)])
     standing = Standing(progress, 0.3, 2.0, "measure 120", follows=True)
-    line = "v5: follows, 1997 judged, 4 behind, makes way for live (measure 120)"
+    line = "v5: follows, 1997 read, 4 behind, makes way for live (measure 120)"
     assert line_of("v5", standing) == line
     monkeypatch.setenv("COLUMNS", "30")
     screen = Screen(terminal=True)
