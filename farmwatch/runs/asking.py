@@ -7,51 +7,59 @@ was, and what became unasked behind it meanwhile is left to another one, from th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import enum
+from collections.abc import Callable
 
-from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.offsets import dealt_with, reached
-from farmwatch.runs.phases import Phase, ask_phase
-from farmwatch.runs.scored import unasked_of
+from farmwatch.runs.phases import ask_phase
+from farmwatch.runs.scored import known_texts, unasked_of
 from stream.errors import LogUnavailable, StreamError
 from stream.log import Log
 from stream.runs import Run
 
 
-class Pass(NamedTuple):
-    """A pass to be made."""
+class PassBegin(enum.Enum):
+    """Where a pass begins."""
 
-    texts: int  # to ask for
-    from_start: bool  # else one that is under way, or was
+    START = "start"
+    MIDST = "midst"  # one that another process is at, or that was broken off
+    HELD = "held"  # nowhere yet: whoever is still in the group has nothing left to do there
 
 
-def pass_to_make(log: Log, run: Run) -> Pass | None:
-    """What is to be asked for of a run that is judged and tallied, its group set to where the pass begins.
-
-    None where nothing is. Raises LogUnavailable.
-    """
-    if not counts_of(rows_of(log, run.names().sites)).unscored:
-        return None
-    unasked = unasked_of(log, run)
+def texts_to_ask(log: Log, run: Run, stopped: Callable[[], bool] = lambda: False) -> int:
+    """Texts to be asked for, of what the run has judged; 0 where `stopped` says so meanwhile. Raises LogUnavailable."""
+    partitions = log.topics()[run.features]
+    known = known_texts(log, run.detector)
+    unasked = unasked_of(log, run, lambda: known)
     texts = 0
-    for partition in range(log.topics()[run.features]):
+    for partition in range(partitions):
+        if stopped():
+            return 0
         texts += unasked.count(partition)
         unasked.forget([partition])
-    if not texts:
-        return None
+    return texts
+
+
+def begin_pass(log: Log, run: Run, *, goes_on: bool) -> PassBegin:
+    """Set the pass's group to where it begins; one that was broken off is gone on with only where it `goes_on`.
+
+    Raises LogUnavailable.
+    """
     phase = ask_phase(run)
-    if _is_under_way(log, run, phase):
-        return Pass(texts, from_start=False)
+    stops = phase.stops(log, run)
+    if goes_on and None not in log.committed(phase.group, run.features) and not reached(log, phase.group, stops):
+        return PassBegin.MIDST
     start = dealt_with(log.beginning(run.features), phase.starts(log, run)[run.features])
     try:
         log.reset(phase.group, run.features, start)
     except LogUnavailable:
         raise
-    except StreamError:  # another process of the run has just begun it
-        return Pass(texts, from_start=False)
-    return Pass(texts, from_start=True)
+    except StreamError:  # somebody is in the group: who has just begun it, is leaving, or died and counts as there
+        return PassBegin.HELD if reached(log, phase.group, stops) else PassBegin.MIDST
+    return PassBegin.START
 
 
-def _is_under_way(log: Log, run: Run, phase: Phase) -> bool:
-    begun = None not in log.committed(phase.group, run.features)
-    return begun and not reached(log, phase.group, phase.stops(log, run))
+def is_held(log: Log, run: Run) -> bool:
+    """Whether there still is who kept a pass from beginning, with nothing to do. Raises LogUnavailable."""
+    phase = ask_phase(run)
+    return bool(log.members(phase.group)) and reached(log, phase.group, phase.stops(log, run))

@@ -18,18 +18,18 @@ import structlog
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.messages import counted
-from farmwatch.runs.asking import pass_to_make
+from farmwatch.runs.asking import PassBegin, begin_pass, is_held, texts_to_ask
 from farmwatch.runs.beginning import finish, measured, note_error, note_gap
 from farmwatch.runs.bounded import BoundedMember
 from farmwatch.runs.fitness import refuse_other_epoch
 from farmwatch.runs.named import names_of_live
 from farmwatch.runs.offsets import NO_STOPS, Stops, reached
 from farmwatch.runs.phases import ASK, MEASURE, Phase, Progress, ask_phase, phases_of, progress_of
-from farmwatch.runs.scorers import is_scored, is_scored_now
+from farmwatch.runs.scorers import is_scored
 from farmwatch.runs.stages import loop_settings, stage_of
 from farmwatch.runs.yielding import Gate, LiveLag
 from filters.ruleset import Ruleset
-from stream.control import Control
+from stream.control import Control, Scorers
 from stream.errors import StreamError
 from stream.log import Log
 from stream.loop import StageLoop
@@ -120,7 +120,8 @@ class Replay:
         self._pace = Pace()
         self._asks = False  # at work on ASK
         self._follows = False  # all phases side by side
-        self._could_ask = False  # whether SCORE ran the detector when it was last looked what is to be asked for
+        self._asked = False  # for what SCORE was to be asked
+        self._scorers: Scorers | None = None  # by what SCORE said that it runs, then
         metrics.touch("replay_yield_seconds", run=run.name)
         for phase in phases_of(run):
             metrics.touch("replay_records", run=run.name, phase=phase.name)
@@ -179,20 +180,56 @@ class Replay:
             self._loops[0].run(self._phase_ends)
 
     def _ask(self) -> None:
-        """Ask for the texts without a score that nobody has asked for, if SCORE runs the detector by now."""
-        self._could_ask = is_scored_now(self._log, self._config, self._run.detector)
-        whole = False
-        while self._could_ask and not whole and self._ending is None:
-            found = pass_to_make(self._log, self._run)
-            if found is None:
+        """Ask for the texts without a score that nobody has asked for, if SCORE runs the detector by now.
+
+        In one pass, and before it in the rest of one that was broken off: what these do not find is not there to be
+        asked for, or became unasked meanwhile, which is left to whoever goes on with the run.
+        """
+        control = Control(self._log)
+        if not self._may_ask(control):
+            return
+        self._asked, self._scorers = True, control.scorers
+        goes_on = True
+        while self._ending is None:
+            texts = texts_to_ask(self._log, self._run, lambda: self._ending is not None)
+            if not texts:
                 return
-            self._said(f"{counted(found.texts, 'text')} without a score that nobody has asked for: requested now")
-            whole = found.from_start
-            self._asks = True
-            try:
-                self._carry_out(ask_phase(self._run))
-            finally:
-                self._asks = False
+            begun = begin_pass(self._log, self._run, goes_on=goes_on)
+            if begun is PassBegin.HELD:
+                self._wait_for_others()
+                continue
+            self._make_pass(texts)
+            if begun is PassBegin.START or not goes_on:
+                return
+            goes_on = False
+
+    def _may_ask(self, control: Control) -> bool:
+        """Whether SCORE runs the detector, and nothing was asked for since it said what it runs."""
+        is_new = not self._asked or control.scorers != self._scorers
+        return is_new and is_scored(control, self._config, self._run.detector)
+
+    def _wait_for_others(self) -> None:
+        """Until who has nothing to do there has left the pass's group; one that was killed does as its lease ends."""
+        self._said("waits for another process of the run, which is ending or was killed, to request texts")
+        while self._ending is None:
+            self._stop.wait(_CONTROL_S)
+            if not is_held(self._log, self._run):
+                return
+
+    def _make_pass(self, texts: int) -> None:
+        self._said(f"{counted(texts, 'text')} without a score that nobody has asked for: to be requested")
+        before = self._requested()
+        self._asks = True
+        try:
+            self._carry_out(ask_phase(self._run))
+        finally:
+            self._asks = False
+        self._said(f"{counted(self._requested() - before, 'text')} requested")
+
+    def _requested(self) -> int:
+        """Texts that this process has asked for in passes."""
+        labels = {"run": self._run.name, "ruleset": self._ruleset.name, "stage": ASK, "result": "asked"}
+        return int(self._metrics.registry.get_sample_value("farmwatch_stage_records_total", labels) or 0)
 
     def _follow(self) -> None:
         """All phases side by side, without an end; until SCORE comes to run the detector, see `_look_at_row`."""
@@ -299,7 +336,7 @@ class Replay:
             self._end(Ending.CANCELLED)
         elif control.alias.run == self._run.name:
             self._end(Ending.LIVE)
-        elif self._follows and not self._could_ask and is_scored(control, self._config, self._run.detector):
+        elif self._follows and self._may_ask(control):
             self._phase_ends.set()  # the phases begin anew, up to the present ends, and ASK with them
 
     def _end(self, ending: Ending) -> None:

@@ -29,7 +29,9 @@ class Phase:
     topics: Sequence[str]
 
     def stops(self, log: Log, run: Run) -> dict[str, list[int]]:
-        """Where it ends: as the row says, and where it does not, the present ends."""
+        """Where it ends: as the row says, and where it does not, the present ends; of ASK, where JUDGE is."""
+        if self.name == ASK:
+            return {topic: done_by(log, run.names().judge_group, topic) for topic in self.topics}
         return {topic: list(run.stop.get(topic) or log.end(topic)) for topic in self.topics}
 
     def starts(self, log: Log, run: Run) -> dict[str, list[int]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 
 from farmwatch.role_names import Role
 from farmwatch.runs.lag import MAX_LAG
-from farmwatch.runs.offsets import between, done_by
+from farmwatch.runs.offsets import between, done_by, is_record
 from filters.judging import ARTICLE
 from filters.known_scores import KnownScores, ScoreKeys
 from filters.unasked import Article, Unasked
@@ -16,13 +17,14 @@ from scoring.judged_page import JudgedPage
 from stream.errors import BadRecord
 from stream.heartbeat import is_heartbeat
 from stream.log import At, Log
-from stream.records import ScoreRequest, decode
+from stream.records import Features, ScoreRequest, decode
 from stream.runs import Run, RunNames
 from stream.topics import PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
 _NONE = b""  # the key that says how far a partition was read
 # Of a site TALLY keeps 256 scores whose verdicts have not come. Where as many came, some of them may be forgotten.
 _SURELY_KEPT = 200
+_FIRST_KEPT = 16  # features among whose verdicts the first one is looked for
 
 
 def known_texts(log: Log, detector: str) -> KnownScores:
@@ -31,14 +33,20 @@ def known_texts(log: Log, detector: str) -> KnownScores:
     What is asked for later is not taken in; what is scored later is, by `read_on`.
     """
     looked_at: set[int] = set()
+    unread: Mapping[At, tuple[int, int]] | None = None  # requests: looked up once for partitions read one by one
 
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
-        for partition in after.keys() - looked_at:  # before the scores: what SCORE answers meanwhile is among them
-            looked_at.add(partition)
-            for topic in (REPLAY_REQUESTS, SCORE_REQUESTS):
-                for request in _waiting(log, topic, partition):
-                    if request.detector in ("", detector):
-                        yield partition, -1, f"{request.site} {request.text_digest}:{detector}".encode()
+        nonlocal unread
+        first_seen = after.keys() - looked_at
+        if not first_seen:
+            unread = None
+        elif unread is None:
+            unread = _unread_requests(log, (REPLAY_REQUESTS, SCORE_REQUESTS))
+        looked_at.update(first_seen)
+        spans = {at: span for at, span in (unread or {}).items() if at.partition in first_seen}
+        for partition, request in _waiting(log, spans):  # before the scores: what is answered meanwhile is among them
+            if request.detector in ("", detector):
+                yield partition, -1, f"{request.site} {request.text_digest}:{detector}".encode()
         yield from _score_keys(log)(after)
 
     return KnownScores(detector, keys)
@@ -70,17 +78,20 @@ def known_meanwhile(log: Log, names: RunNames, detector: str, few: int = MAX_LAG
     return KnownScores(detector, keys)
 
 
-def unasked_of(log: Log, run: Run) -> Unasked:
-    """The articles of a run without a score of its detector, and without a request that SCORE has still to read."""
-    return Unasked(lambda partition: _articles(log, run, partition), lambda: known_texts(log, run.detector))
+def unasked_of(log: Log, run: Run, known: Callable[[], KnownScores] | None = None) -> Unasked:
+    """The articles of a run without a score of its detector, and without a request that SCORE has still to read.
+
+    Those whose features left the log are no more to be asked for, and left out. `known` gives texts that have a score
+    or wait for one; None: those of the log, as it is when a partition is looked at.
+    """
+    return Unasked(lambda partition: _articles(log, run, partition), known or (lambda: known_texts(log, run.detector)))
 
 
 def requests_wait(log: Log) -> bool:
     """Whether SCORE has still to read requests of replays. Raises LogUnavailable."""
     if REPLAY_REQUESTS not in log.topics():
         return False
-    partitions = range(log.topics()[REPLAY_REQUESTS])
-    return any(True for partition in partitions for _ in _waiting(log, REPLAY_REQUESTS, partition))
+    return next(_waiting(log, _unread_requests(log, (REPLAY_REQUESTS,))), None) is not None
 
 
 def _score_keys(log: Log) -> ScoreKeys:
@@ -97,22 +108,55 @@ def _score_keys(log: Log) -> ScoreKeys:
     return keys
 
 
-def _waiting(log: Log, topic: str, partition: int) -> Iterator[ScoreRequest]:
-    """Requests that SCORE has not dealt with. One that cannot be read waits for nothing."""
-    done = done_by(log, Role.SCORE.value, topic)[partition]
-    for message in log.read(topic, partition, done):
+def _unread_requests(log: Log, topics: Iterable[str]) -> dict[At, tuple[int, int]]:
+    """The offsets that SCORE has not dealt with, where there are any."""
+    found: dict[At, tuple[int, int]] = {}
+    for topic in topics:
+        spans = zip(done_by(log, Role.SCORE.value, topic), log.end(topic), strict=True)
+        found |= {At(topic, partition): span for partition, span in enumerate(spans) if span[0] < span[1]}
+    return found
+
+
+def _waiting(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[tuple[int, ScoreRequest]]:
+    """(partition, request) of these offsets. One that cannot be read waits for nothing."""
+    for message in log.read_all(spans):
         if not is_heartbeat(message):
             with suppress(BadRecord):
-                yield decode(ScoreRequest, message.value or b"")
+                yield message.partition, decode(ScoreRequest, message.value or b"")
 
 
 def _articles(log: Log, run: Run, partition: int) -> Iterator[Article]:
     topic = run.names().verdicts
-    for message in log.read(topic, partition, log.beginning(topic)[partition]):
+    for message in log.read(topic, partition, _first_to_ask(log, run, partition)):
         if message.value and not is_heartbeat(message):
             verdict = decode(JudgedPage, message.value)
             if verdict.verdict == ARTICLE:
                 yield Article(verdict.site, verdict.text_digest, verdict.id)
+
+
+def _first_to_ask(log: Log, run: Run, partition: int) -> int:
+    """Offset of the first verdict whose features are still there: verdicts stand in the order of their features.
+
+    Where that is not known, because JUDGE could process none of the first ones, the first verdict.
+    """
+    topic, names = run.features, run.names()
+    first = log.beginning(names.verdicts)[partition]
+    kept = log.beginning(topic)[partition]
+    if kept <= (run.start[topic][partition] if topic in run.start else 0):
+        return first
+    judged = done_by(log, names.judge_group, topic)[partition]
+    ids = set()
+    any_kept = False
+    for message in islice(filter(is_record, log.read(topic, partition, kept, judged)), _FIRST_KEPT):
+        any_kept = True
+        with suppress(BadRecord):  # it has no verdict
+            ids.add(decode(Features, message.value or b"").id)
+    if not any_kept:
+        return log.end(names.verdicts)[partition]
+    for message in log.read(names.verdicts, partition, first):
+        if is_record(message) and decode(JudgedPage, message.value or b"").id in ids:
+            return message.offset
+    return first
 
 
 def _first_unread(log: Log, group: str, topic: str) -> Iterator[int]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.replay_command import _warnings
 from farmwatch.role_names import Role
 from farmwatch.roles import build_stage
-from farmwatch.runs.asking import pass_to_make
+from farmwatch.runs.asking import PassBegin, begin_pass, is_held, texts_to_ask
 from farmwatch.runs.bounded import BoundedMember
 from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.engine import Ending
@@ -23,14 +24,14 @@ from farmwatch.runs.scored import known_meanwhile, requests_wait
 from farmwatch.runs.scorers import ScorersWatch, is_scored_now, tell_what_score_runs
 from farmwatch.runs.summary import lines_of, summary_of
 from filters.judge_stage import JudgeStage
-from stream.control import Control
+from stream.control import Control, Scorers, tell_scorers
 from stream.embedded_log import EmbeddedLog
 from stream.log import Commit, Log, partition_of
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
 from stream.records import Features, Score, ScoreRequest
 from stream.runs import State, names_of
-from stream.topics import CONTROL, SCORE_REQUESTS
+from stream.topics import CONTROL, FEATURES, SCORE_REQUESTS
 from tests import replay_world
 from tests.replay_world import (
     DETECTOR,
@@ -45,6 +46,7 @@ from tests.replay_world import (
 from tests.stream.worlds import patiently
 
 _score_of = replay_world.score_of
+_DAY_MS = 86_400_000
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -181,8 +183,8 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
             assert world.carry_out(run, ruleset) is Ending.DONE
             break
         kills += 1
-        found = pass_to_make(world.log, world.row("b"))
-        assert found is None or not found.from_start  # it goes on where it was
+        if texts_to_ask(world.log, world.row("b")):
+            assert begin_pass(world.log, world.row("b"), goes_on=True) is PassBegin.MIDST  # it goes on where it was
     assert kills > 1
     once = requests_of(world)
     assert len(set(once)) == len(once)
@@ -205,7 +207,12 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(
     patiently(lambda: len(heard) == 1, "the run to have caught up")
     assert requests_of(world) == []
     world.score_runs(DETECTOR, OTHER_DETECTOR)
-    patiently(lambda: len(heard) == 3, "the run to have asked, and to follow on")
+    patiently(lambda: len(heard) == 4, "the run to have asked, and to follow on")
+    articles = len(set(requests_of(world, topic=SCORE_REQUESTS)))
+    assert heard[1:3] == [
+        f"{articles} texts without a score that nobody has asked for: to be requested",
+        f"{articles} texts requested",
+    ]
     before = set(requests_of(world))
     assert before == set(requests_of(world, topic=SCORE_REQUESTS))
     world.feed(later_pages(world))
@@ -215,6 +222,202 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(
     thread.join(20)
     assert endings == [Ending.STOPPED]
     assert len(set(requests_of(world))) == len(requests_of(world))
+
+
+class Following:
+    """A replay in a thread of its own, and what it says."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.on_pass: Callable[[], None] = lambda: None  # called as a pass is told
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, world: LiveWorld, **asked: str) -> None:
+        """Begin it."""
+        self.heard, self._stop = [], threading.Event()
+        run, ruleset = world.begin(**asked)
+        self._thread = threading.Thread(
+            target=lambda: world.carry_out(run, ruleset, stop=self._stop, said=self._hear), daemon=True
+        )
+        self._thread.start()
+
+    def said(self, words: str) -> int:
+        """How often it said this."""
+        return sum(words in text for text in self.heard)
+
+    def patiently(self, words: str, times: int = 1) -> None:
+        """Wait until it has said this so often."""
+        patiently(lambda: self.said(words) >= times, f"'{words}', {times} times")
+
+    def join(self) -> None:
+        """Wait for its own end."""
+        assert self._thread is not None
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """As a signal does."""
+        self._stop.set()
+        if self._thread is not None:
+            self.join()
+
+    def _hear(self, text: str) -> None:
+        self.heard.append(text)
+        if "to be requested" in text:
+            self.on_pass()
+
+
+@pytest.fixture
+def following(monkeypatch: pytest.MonkeyPatch) -> Iterator[Following]:
+    """Replays that look at the log often."""
+    monkeypatch.setattr("farmwatch.runs.engine._CONTROL_S", 0.01)
+    monkeypatch.setattr("farmwatch.runs.scorers._LOOK_S", 0.01)
+    made = Following()
+    yield made
+    made.stop()
+
+
+def left_unanswered(world: LiveWorld) -> None:
+    """SCORE runs another detector for a while, and leaves what is asked for unanswered."""
+    world.score_runs(OTHER_DETECTOR)
+    world.score()
+    world.score_runs(DETECTOR)
+
+
+def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
+    world: LiveWorld, following: Following, tmp_path: Path
+) -> None:
+    """Behind an earlier pass texts were left unanswered, more was judged since, and live measures on and on: it makes
+    the rest of that pass and one from the start, no more, asks for all of them, and follows.
+    """
+    following.begin(world, ruleset=write_rules(tmp_path, 5), name="f", end="follow")
+    following.patiently("caught up")
+    once = requests_of(world)
+    following.stop()
+    left_unanswered(world)
+    following.begin(world, name="f")
+    following.patiently("caught up")
+    following.stop()
+    assert sorted(requests_of(world)) == sorted(2 * once)
+    left_unanswered(world)
+    world.feed(later_pages(world))
+
+    seeds = iter(range(3, 1000))
+    following.on_pass = lambda: world.feed(later_pages(world, next(seeds))[:1])
+    following.begin(world, name="f")
+    following.patiently("caught up")
+    assert following.said("to be requested") <= 2
+    assert set(once) <= set(requests_of(world)[2 * len(once) :])
+    assert texts_to_ask(world.log, world.row("f")) == 0
+
+
+def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
+    world: LiveWorld, following: Following, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was killed counts as a member until its lease ends: one that goes on waits, looking at no text
+    again, and then asks for all.
+    """
+    world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
+    once = requests_of(world)
+    left_unanswered(world)
+    world.replay(name="loose")
+    left_unanswered(world)
+    counts, looks = [0], [0]
+
+    def counting(*given: Any) -> int:
+        counts[0] += 1
+        return texts_to_ask(*given)
+
+    def looking(*given: Any) -> bool:
+        looks[0] += 1
+        return is_held(*given)
+
+    monkeypatch.setattr("farmwatch.runs.engine.texts_to_ask", counting)
+    monkeypatch.setattr("farmwatch.runs.engine.is_held", looking)
+    ghost = world.log.join("ask.loose", [FEATURES], member="ghost")
+    following.begin(world, name="loose")
+    patiently(lambda: looks[0] >= 5, "it to look whether the other one has left")
+    assert (counts, following.said("waits for another process")) == ([1], 1)
+    ghost.close()
+    following.join()
+    assert world.row("loose").state == State.DONE
+    assert sorted(requests_of(world)) == sorted(3 * once)
+    assert counts == [2]
+
+
+def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
+    world: LiveWorld, following: Following, tmp_path: Path
+) -> None:
+    """SCORE drops the detector and takes it up again: what was judged meanwhile is asked for, without a restart."""
+    following.begin(world, ruleset=write_rules(tmp_path, 5), name="f", end="follow")
+    following.patiently("caught up")
+    before = requests_of(world)
+    tell_scorers(world.log, Scorers(detectors=[OTHER_DETECTOR], at=1))
+    world.feed(later_pages(world))
+    patiently(lambda: len(world.outcome("f")[0]) == 90, "the new ones to be judged")
+    assert requests_of(world) == before
+    tell_scorers(world.log, Scorers(detectors=[DETECTOR], at=2))
+    following.patiently("caught up", 2)
+    assert len(requests_of(world)) > len(before)
+    assert len(set(requests_of(world))) == len(requests_of(world))
+    assert texts_to_ask(world.log, world.row("f")) == 0
+
+
+def test_texts_whose_features_left_the_log_are_not_to_be_asked_for(tmp_path: Path) -> None:
+    """No pass is made for them, and where others are to be asked for, those alone are counted and asked for."""
+    now_ms = [1_000_000_000_000]
+    world = LiveWorld(MemoryLog(clock=lambda: now_ms[0]), config_of(f"sqlite:{tmp_path / 'log'}"))
+    world.score_runs(DETECTOR)
+    world.feed(features_of_pages(6, 10, world.epoch))
+    now_ms[0] += 150 * _DAY_MS
+    world.feed(later_pages(world))
+    world.carry_on()
+    heard: list[str] = []
+    run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b")
+    world.carry_out(run, ruleset)
+    world.score_runs(OTHER_DETECTOR)
+    both = texts_to_ask(world.log, run)
+    now_ms[0] += 50 * _DAY_MS
+    world.log.expire(now_ms[0])
+    later = texts_to_ask(world.log, run)
+    assert 0 < later < both
+    run, ruleset = world.begin(name="b")
+    world.carry_out(run, ruleset, said=heard.append)
+    assert [text.partition(" ")[0] for text in heard] == [str(later)] * 2
+    assert len(requests_of(world)) == later == len(set(requests_of(world)))
+    world.score()
+    run, ruleset = world.begin(name="b")
+    world.carry_out(run, ruleset, said=heard.append)
+    assert unscored(world, "b") > 0
+    assert len(heard) == 2
+
+
+def test_a_look_at_what_is_to_be_asked_for_ends_as_it_is_told(world: LiveWorld) -> None:
+    """It is told between partitions, and nothing is found then."""
+    world.replay(detector=OTHER_DETECTOR, name="b")
+    told = iter([False, True])
+    assert texts_to_ask(world.log, world.row("b"), lambda: next(told)) == 0
+    assert next(told, None) is None
+
+
+def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld, tmp_path: Path) -> None:
+    """The newest text of each page has a score, and the first one of a page has none: that is asked for."""
+    page = features_of_pages(1, 1, world.epoch)[0]
+    digests = ("f" * 32, "0" * 32)  # SCORE answers all but the first of these
+    world.feed(
+        [
+            msgspec.structs.replace(page, id=text, page_id="twice", text_digest=text, fetched_at=5000 + number)
+            for number, text in enumerate(digests)
+        ]
+    )
+    world.replay(ruleset=write_rules(tmp_path, 1), name="b")
+    assert {(page.site, text) for text in digests} <= set(requests_of(world))
+    world.score(share=0.9999)
+    once = requests_of(world)
+    world.replay(name="b")
+    assert unscored(world, "b") == 0
+    assert sorted(requests_of(world)) == sorted([*once, (page.site, digests[0])])
 
 
 def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
