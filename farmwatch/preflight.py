@@ -25,12 +25,14 @@ from farmwatch.roles import (
     configured_site_method,
     create_topics,
     load_configured_ruleset,
+    log_exists,
     open_configured,
     tally_identity,
 )
 from farmwatch.runs.fitness import require_live
 from farmwatch.runs.live import differences, live_or_begun
 from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
+from filters.errors import BadRuleset
 from scoring.canary import is_canary
 from stream.control import Control
 from stream.errors import StreamError
@@ -47,6 +49,7 @@ _log = structlog.get_logger()
 def check_models(config: Config, roles: Sequence[Role]) -> None:
     """Look at what the roles will load: ruleset, detectors, extractor. Nothing is made on disk.
 
+    A configured ruleset that does not load is only told where the live run judges by a text of its own.
     Raises BadRuleset, MissingExtra, UnknownExtractor, BadCanaries, and as `check_detectors`.
     """
     if Role.MEASURE in roles:
@@ -54,13 +57,40 @@ def check_models(config: Config, roles: Sequence[Role]) -> None:
 
         extractor(config.measure.extractor)
     if Role.JUDGE in roles or Role.TALLY in roles:
-        load_configured_ruleset(config)
+        _check_ruleset(config)
     if Role.SCORE in roles or Role.TALLY in roles:
         check_detectors(config, roles)
     if Role.TALLY in roles and (said := never_said(config)):
         message(f"{said}: {NEVER_SAID_REMEDY}")
     if Role.TALLY in roles:
         read_canaries(config.canary)
+
+
+def _check_ruleset(config: Config) -> None:
+    try:
+        load_configured_ruleset(config)
+    except BadRuleset as error:
+        goes_on = _live_as_it_is(config)
+        if not goes_on:
+            raise
+        message(one_line(f"warning: judge.ruleset: {error}; {goes_on}"))
+
+
+def _live_as_it_is(config: Config) -> str:
+    """How the live run goes on by the text that the log has; "" where it has none. Raises StreamError, ConfigError."""
+    if not log_exists(config):
+        return ""
+    try:
+        with closing(open_configured(config)) as log:
+            control = Control(log)
+    except StreamError as error:
+        if not error.retriable:
+            raise
+        return "the log does not answer: the live run, if one has begun, goes on with the rules that it has there"
+    live = control.live
+    if live is None or not control.ruleset_text(live):
+        return ""
+    return f"the live run {live.name} goes on with {live.ruleset} {live.digest}, which the log has"
 
 
 def check_detectors(config: Config, roles: Sequence[Role]) -> None:
@@ -120,8 +150,9 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
                 live = live_or_begun(log, config)
                 control = Control(log)
                 require_live(control, config, live, roles)
-                for difference in differences(live, config, control):
-                    message(one_line(difference))
+                with suppress(BadRuleset):  # `check_models` has told
+                    for difference in differences(live, config, control):
+                        message(one_line(difference))
                 with suppress(StreamError):  # it is there to be told, and stops nothing
                     _tell_other_rulesets(read_sites(log), live.ruleset)
     except StreamError as error:

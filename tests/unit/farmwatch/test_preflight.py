@@ -119,6 +119,26 @@ def test_sites_of_another_ruleset_are_told(
     assert ("judged before" in ran.err) is told
 
 
+def test_a_typo_in_the_rules_does_not_stop_a_live_run(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`up` says what is wrong and by what the live run goes on; a first start, which has nothing else, is refused."""
+    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    rules = tmp_path / "mine.toml"
+    rules.write_text("[rules.extracted\n")
+    arguments = ("up", "--log", f"sqlite:{tmp_path / 'log'}", "--set", f"judge.ruleset={rules}")
+    first = farmwatch(*arguments)
+    assert (first.code, "mine.toml" in first.err, "goes on" in first.err) == (Exit.USAGE, True, False)
+    rules.write_text('[rules.extracted]\nthreshold = "ok"\n')
+    assert farmwatch(*arguments).code == Exit.OK
+    rules.write_text("[rules.extracted\n")
+    again = farmwatch(*arguments)
+    assert again.code == Exit.OK, again.err
+    warnings = [line for line in again.err.splitlines() if line.startswith("warning: judge.ruleset: ")]
+    assert len(warnings) == 1 and "mine.toml" in warnings[0]
+    assert "; the live run live goes on with mine " in warnings[0]
+
+
 def test_a_row_that_cannot_be_read_does_not_stop_up(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
