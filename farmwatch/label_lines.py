@@ -15,6 +15,7 @@ import hashlib
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -98,18 +99,22 @@ class LabelFile:
 
     def _said(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
         """The lines with a label, or an empty one. A file that has none gets one error in place of one a line."""
-        held: list[str] | None = []  # places of lines without a label, while no line has had one
-        sample = False
+        held: list[str] = []  # places of the first lines without a label, while no line has had one
+        more = 0  # such lines
+        labelled = sample = False
         for place, line in lines:
             if line.label is not None:
-                for before in held or ():
+                for before in (*held, *repeat("", more)):
                     self.bad(before, _NO_LABEL)
-                held = None
+                held, more, labelled = [], 0, True
                 yield place, line
-            elif held is None:
+            elif labelled:
                 self.bad(place, _NO_LABEL)
             else:
-                held.append(place if len(held) < ALIKE_SHOWN else "")
+                if len(held) < ALIKE_SHOWN:
+                    held.append(place)
+                else:
+                    more += 1
                 sample = sample or line.fetch_id is not None
         if held:
             how = f"`farmwatch label {self._file}` asks for those of a sample" if sample else _LINES

@@ -85,6 +85,6 @@ def line_of(run: str, standing: Standing) -> str:
 def behind_of(progress: Progress) -> int:
     """Offsets up to the present ends that are not dealt with; what a later phase waits for is counted in it once.
 
-    They are at hand each second. Which of them are records takes reading (`farmwatch.runs.lag`), as `farmwatch runs` does.
+    They are at hand each second; which of them are records takes reading, see `farmwatch.runs.lag`.
     """
     return max((advance.total - advance.done for advance in progress.advances), default=0)

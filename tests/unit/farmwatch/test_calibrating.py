@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,6 +14,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from farmwatch.errors import FarmwatchError
 from farmwatch.label_lines import LabelFile
 from scoring.detector import TextScore
 from scoring.errors import PoisonText
@@ -175,6 +177,24 @@ def test_a_file_without_a_label_is_one_error(farmwatch: Runner, tmp_path: Path) 
     lines = mixed.err.splitlines()
     assert lines[:20] == [f"line {number}: no label" for number in range(1, 21)]
     assert "11 more lines skipped like these: no label" in lines
+
+
+def test_lines_without_a_label_take_no_memory(tmp_path: Path) -> None:
+    """However many there are before the first label: a line may be a text that nobody labelled."""
+
+    def peak(lines: int) -> int:
+        path = tmp_path / "texts.jsonl"
+        path.write_text("{}\n" * lines)
+        tracemalloc.start()
+        try:
+            with pytest.raises(FarmwatchError, match="no line has a label"):
+                list(LabelFile(path))
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(10)  # what is loaded at first use
+    assert peak(20_000) < peak(100) + 50_000
 
 
 def test_too_few_labels_write_nothing(farmwatch: Runner, tmp_path: Path) -> None:
