@@ -13,6 +13,7 @@ from farmwatch.comparing.joining import Joined, RuleCounts, join
 from farmwatch.comparing.site_changes import Drawing, PairedSites
 from farmwatch.comparing.site_rows import SiteRows, read_site_rows
 from farmwatch.messages import counted
+from farmwatch.runs.run_state import LIVE_NOW
 from farmwatch.runs.window import window_text
 from farmwatch.settings import RateSettings
 from scoring.paired_bootstrap import Errors
@@ -24,6 +25,7 @@ from stream.log import Log
 from stream.records import RuleOutcome
 
 NO_THRESHOLD = "no threshold"  # the condition of a rule that is disabled
+_MANY = 0.01  # of the fetches: how many one run only may have judged before differences are told to be of windows, too
 CHANGES = ("site_rate", "site_rate_decided", "article_share", "flagged_share")
 
 
@@ -85,6 +87,7 @@ def compare(log: Log, a: str, b: str, asked: Asked, settings: RateSettings, now_
         resamples=asked.resamples,
         confidence=settings.confidence,
         notes=[*_notes(first, second, runs, joined), *_correction_notes(rated)],
+        other_windows=_other_windows(runs, joined),
     )
 
 
@@ -220,7 +223,7 @@ def _notes(a: Side, b: Side, runs: tuple[Chosen, Chosen], joined: Joined) -> Ite
         yield (
             f"{joined.pages.only_in_a:,} fetches were judged in A only and {joined.pages.only_in_b:,} in B only"
             f" (windows {_window(runs[0])} and {_window(runs[1])}): no table of pages has them, and site verdicts and"
-            " rates rest on all pages of each run"
+            f" rates rest on all pages of each run{_one_window(runs, joined) if _other_windows(runs, joined) else ''}"
         )
     if a.detector != b.detector:
         yield (
@@ -239,6 +242,26 @@ def _notes(a: Side, b: Side, runs: tuple[Chosen, Chosen], joined: Joined) -> Ite
             )
     if not joined.pages.common:
         yield "no fetch was judged by both runs: there is nothing to compare page by page"
+
+
+def _other_windows(runs: tuple[Chosen, Chosen], joined: Joined) -> bool:
+    """Whether the runs were asked for other windows, and much of what one has judged the other has not."""
+    pages = joined.pages
+    alone = pages.only_in_a + pages.only_in_b
+    return _window(runs[0]) != _window(runs[1]) and alone > _MANY * (pages.common + alone)
+
+
+def _one_window(runs: tuple[Chosen, Chosen], joined: Joined) -> str:
+    """The commands after which the same fetches are compared: the run of more fetches once more, on the other's."""
+    more, fewer = runs if joined.pages.only_in_a >= joined.pages.only_in_b else runs[::-1]
+    rules, first = "", ""
+    if more.state != LIVE_NOW:  # a replay has the ruleset of the live run by default
+        first = f"`farmwatch runs show run/{more.run.name} --ruleset > {more.run.name}.toml`, "
+        rules = f" --ruleset {more.run.name}.toml"
+    return (
+        f". To compare the same fetches: {first}`farmwatch replay{rules} --detector {more.run.detector}"
+        f" --from {fewer.run.name} --name NEW`, `farmwatch compare NEW run/{fewer.run.name}`"
+    )
 
 
 def _correction_notes(rated: tuple[_Rated, _Rated]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 SITE_KINDS = ("llm", "human", "undecided", "unclassifiable", "absent")  # absent: the run has no row of the site
+OTHER_WINDOWS = "of different windows"  # beside a difference where `other_windows`
 IN, OUT = "in", "out"  # a page that became an article, and one that was thrown out
 
 
@@ -207,6 +208,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     resamples: int
     confidence: float
     notes: list[str]  # what must be known before the numbers are read, in words
+    other_windows: bool = False  # so much was judged by one run only that no share differs by the rules alone
 
 
 def points(value: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from farmwatch.comparing.comparison import Change, Comparison, GroupChange, Side, points
+from farmwatch.comparing.comparison import OTHER_WINDOWS, Change, Comparison, GroupChange, Side, points
 from farmwatch.comparing.report_flips import rule_bars, sample, strata
 from farmwatch.comparing.report_markup import Html, tag
 from farmwatch.comparing.report_style import STYLE
@@ -44,7 +44,7 @@ def _sections(found: Comparison, title: str) -> Iterator[Html]:
     yield _headline(found)
     yield tag("h2", "Change of the shares")
     yield tag("p", _method(found), class_="small")
-    yield forest(((_capital(change.title), change) for change in found.changes), found.a.run, found.b.run)
+    yield forest(((_capital(change.title), change) for change in found.changes), found)
     yield tag("h2", "Verdicts side by side")
     yield tag("p", "Blue: both say the same. Orange: they differ. The darker, the larger the share.", class_="small")
     yield tag("div", page_table(found), site_tables(found), class_="tables")
@@ -90,7 +90,8 @@ def _change_words(first: Change | None, found: Comparison) -> str:
     if first.difference is None:
         return "; ".join((first.remark or "nothing to compare", moved))
     said = f"{found.confidence:.0%} interval, paired and by site: {difference(first)}"
-    return "; ".join(filter(None, (said, moved, first.remark)))
+    windows = OTHER_WINDOWS if found.other_windows else ""
+    return "; ".join(filter(None, (said, windows, moved, first.remark)))
 
 
 def _rate(side: Side) -> Html:
@@ -141,7 +142,7 @@ def _groups(found: Comparison) -> Iterator[Html]:
     for (by, name), title in titles.items():
         if by in known:
             yield tag("h3", f"{_capital(title)}, by {by}")
-            yield forest(_rows([group for group in found.groups if group.by == by], name), found.a.run, found.b.run)
+            yield forest(_rows([group for group in found.groups if group.by == by], name), found)
     for by in dict.fromkeys(by for by, _ in titles if by not in known):
         yield tag("p", f"No site has a {by}.", class_="small")
 

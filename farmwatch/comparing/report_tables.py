@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from farmwatch.comparing.comparison import SITE_KINDS, Change, Comparison, Side, points
+from farmwatch.comparing.comparison import OTHER_WINDOWS, SITE_KINDS, Change, Comparison, Side, points
 from farmwatch.comparing.report_markup import Html, join, tag
 from farmwatch.comparing.report_plots import axis, mark, scale
 from farmwatch.comparing.report_words import count, part, percent, signed
@@ -80,9 +80,9 @@ def denominators(found: Comparison) -> Html:
     return tag("div", tag("table", tag("thead", head), tag("tbody", *rows), class_="counts"), class_="scroll")
 
 
-def forest(rows: Iterable[tuple[str, Change]], a: str, b: str) -> Html:
+def forest(rows: Iterable[tuple[str, Change]], found: Comparison) -> Html:
     """Changes of shares, one a row, all on one scale. What must be known of several rows stands under them, once."""
-    named = list(rows)
+    named, a, b = list(rows), found.a.run, found.b.run
     on = scale(change for _, change in named)
     remarks = _remarks(named)
     titles = ("", "change in points, with its interval", "points", a, b)
@@ -90,6 +90,8 @@ def forest(rows: Iterable[tuple[str, Change]], a: str, b: str) -> Html:
     body = []
     for name, change in named:
         own = [remark for remark, names in remarks.items() if names == [name]]
+        if found.other_windows:
+            own.insert(0, OTHER_WINDOWS)
         body.append(_forest_row(name, change, own, mark(change, on) if on else Html(), a, b))
     if on:
         body.append(tag("tr", tag("td"), tag("td", axis(on), class_="plot"), *[tag("td")] * 3, class_="axis"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from farmwatch.comparing.comparer import NO_THRESHOLD, condition, value_text
-from farmwatch.comparing.comparison import SITE_KINDS, Change, Comparison, FailedRule, Flip, points
+from farmwatch.comparing.comparison import OTHER_WINDOWS, SITE_KINDS, Change, Comparison, FailedRule, Flip, points
 from farmwatch.messages import counted, one_line, put, put_table, put_wrapped
 from stream.records import RuleOutcome
 
@@ -43,13 +43,15 @@ def _head(found: Comparison) -> None:
 
 def _changes(found: Comparison) -> None:
     put("")
+    mark = _mark(found)
     interval = f"{found.confidence:.0%} interval"
     put_table(
         ("share", "A", "B", "points", interval, "sites", "moved"),
-        [(change.title, *_cells(change), str(change.sites), str(change.moved)) for change in found.changes],
+        [(change.title, *_cells(change, mark), str(change.sites), str(change.moved)) for change in found.changes],
         title=f"Shares, paired by site ({found.resamples} resamples, seed {found.seed})",
         less=("moved", "sites"),
     )
+    _put_mark(found)
     for remark, titles in _remarks(found.changes).items():
         put_wrapped(f"{', '.join(titles)}: {remark}", "  ")
     texts = {"A": found.a.estimate.text, "B": found.b.estimate.text}
@@ -68,11 +70,21 @@ def _remarks(changes: Sequence[Change]) -> dict[str, list[str]]:
     return found
 
 
-def _cells(change: Change) -> tuple[str, str, str, str]:
+def _mark(found: Comparison) -> str:
+    """What stands beside each difference that is not of the rules alone."""
+    return " *" if found.other_windows else ""
+
+
+def _put_mark(found: Comparison) -> None:
+    if found.other_windows:
+        put_wrapped(f"* {OTHER_WINDOWS}: not by the rules alone, see the note on fetches above", "  ")
+
+
+def _cells(change: Change, mark: str = "") -> tuple[str, str, str, str]:
     if change.difference is None or change.low is None or change.high is None:
         return _percent(change.a), _percent(change.b), "-", "-"
     interval = f"{points(change.low)} to {points(change.high)}"
-    return _percent(change.a), _percent(change.b), points(change.difference), interval
+    return _percent(change.a), _percent(change.b), points(change.difference) + mark, interval
 
 
 def _denominators(found: Comparison) -> None:
@@ -173,7 +185,7 @@ def _groups(found: Comparison, by: str) -> None:
             [
                 (
                     group.group,
-                    *_cells(group.changes[place]),
+                    *_cells(group.changes[place], _mark(found)),
                     str(group.sites_a),
                     str(group.sites_b),
                     f"{group.unscored_a}/{group.unscored_b}",
@@ -184,6 +196,7 @@ def _groups(found: Comparison, by: str) -> None:
             less=("unscored A/B", "sites A", "sites B"),
             below=7,
         )
+        _put_mark(found)
 
 
 def _sample(found: Comparison, *, texts: bool) -> None:

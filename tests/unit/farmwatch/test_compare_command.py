@@ -11,11 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from farmwatch.comparing.showing import show
 from farmwatch.labelling.judgements import Sample
 from filters.ruleset import parse_ruleset
 from stream.opening import open_log
+from tests.comparisons import made
 from tests.front_door import DETECTOR, Runner
 from tests.two_runs import RULESETS, A, B, begin, page, put_features, put_run
 
@@ -58,6 +61,16 @@ def test_texts_and_groups_are_printed_where_asked_for(farmwatch: Runner, two_run
     assert all(character.isprintable() or character in "\n\t" for character in ran.out)
     assert "# LLM sites of classifiable ones, by rank" in ran.out
     assert "1-3\t25.0%\t30.0%" in ran.out
+
+
+def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where one run has judged what the other has not, each difference in the terminal has a star, with a line why."""
+    show(msgspec.structs.replace(made(), other_windows=True), "source", texts=False)
+    shown = capsys.readouterr().out
+    assert re.search(r"^file\t.*\t[-+]\d+\.\d \*\t", shown, re.MULTILINE), shown
+    assert shown.count("* of different windows: not by the rules alone") == 3  # a table each
+    show(made(), "source", texts=False)
+    assert "*" not in capsys.readouterr().out
 
 
 def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:

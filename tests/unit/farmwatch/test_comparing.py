@@ -26,7 +26,7 @@ from stream.memory_log import MemoryLog
 from stream.opening import open_log
 from stream.records import Features, SiteState, encode
 from stream.runs import State
-from tests.two_runs import EXTRACTED, PARTITIONS, RULESETS, A, B, begin, page, put_features, put_run, site
+from tests.two_runs import DETECTOR, EXTRACTED, PARTITIONS, RULESETS, A, B, begin, page, put_features, put_run, site
 
 KEPT, LANGUAGE, SHORT, REPEATS, SHORT_REPEATS, NEITHER = range(6)
 PAGES = [  # what each run says: mild wants English and 50 words, strict wants 100 words and few repeats
@@ -248,6 +248,11 @@ def test_pages_that_one_run_judged_stand_apart(log: Log) -> None:
     assert "2 fetches were judged in A only and 2 in B only" in note
     assert "2023-11-14" in note
     assert change(found, "site_rate").difference == 0
+    assert found.other_windows
+    asked = f"`farmwatch runs show run/{A} --ruleset > {A}.toml`, `farmwatch replay --ruleset {A}.toml"
+    assert f"{asked} --detector {DETECTOR} --from {B} --name NEW`, `farmwatch compare NEW run/{B}`" in note
+    put_run(log, B, RULESETS[B], PAGES[2:], SITES)
+    assert not compared(log).other_windows  # one window, in which a run lacks some
 
 
 def test_of_a_fetch_the_newest_verdict_of_the_runs_ruleset_counts(log: Log) -> None:

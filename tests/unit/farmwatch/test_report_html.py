@@ -313,6 +313,15 @@ def test_a_sentence_stands_under_the_plot_and_not_in_a_cell_of_numbers() -> None
     assert "One, Two: no difference: B." in said and "One, Two: unscored." in said
 
 
+def test_differences_of_different_windows_are_marked() -> None:
+    """Where one run has judged what the other has not, each row of a difference says so, and the headline."""
+    root = parsed(render(msgspec.structs.replace(made(), other_windows=True)))
+    plots = [row[0] for row in rows(root) if row and "sites moved" in row[0]]
+    assert plots and all("; of different windows" in row for row in plots)
+    assert "; of different windows;" in texts(root, "div", "card")[1]
+    assert "different windows" not in render(made())
+
+
 def test_ranks_that_nobody_knows_are_no_plot() -> None:
     """Where no hit has a rank, a sentence stands in place of a plot of the one group `unknown`."""
     found = made()
