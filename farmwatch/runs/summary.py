@@ -16,8 +16,8 @@ from farmwatch.runs.named import FIRST, spoken
 from farmwatch.runs.run_state import STOPPED, WAS_LIVE, state_of
 from farmwatch.runs.scored import requests_wait
 from farmwatch.runs.scorers import scored_detectors
+from farmwatch.runs.window import at_least
 from farmwatch.site_table import VERDICTS, short_ruleset
-from farmwatch.spans import moment
 from stream.control import Control
 from stream.log import Log
 from stream.runs import LIVE, Gap, Run, State
@@ -121,7 +121,7 @@ def _partitions(gaps: Sequence[Gap]) -> str:
     late, empty = [gap for gap in gaps if gap.kept_at], [gap for gap in gaps if not gap.kept_at]
     said = [gaps[0].topic]
     if late:
-        said.append(f"{_named(late)} whole from {moment(max(gap.kept_at or 0 for gap in late))} on")
+        said.append(f"{_named(late)} whole from {at_least(max(gap.kept_at or 0 for gap in late))} on")
     if empty:
         said.append(f"{_named(empty)} with nothing left")
     return ", ".join(said)

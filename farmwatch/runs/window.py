@@ -160,13 +160,18 @@ def _deleted(log: Log, topic: str, from_at: int) -> list[Gap]:
         if first is None or first.timestamp_ms > from_at:
             gaps.append(Gap(topic, partition, 0, begun, first.timestamp_ms if first is not None else 0))
     if gaps and len(gaps) == had_records:
-        whole_s = -(-max(gap.kept_at or 0 for gap in gaps) // 1000)
-        within = f", or {moment(whole_s * 1000).replace(' ', 'T')} or later" if whole_s else ""
+        whole_at = max(gap.kept_at or 0 for gap in gaps)
+        within = f", or {at_least(whole_at)} or later" if whole_at else ""
         raise OutsideRetention(
             f"--from {moment(from_at)}: {kept(log, topic).text}, and what was before is deleted; take --from"
             f" {EARLIEST}{within}"
         )
     return gaps
+
+
+def at_least(at_ms: int) -> str:
+    """A time in whole seconds, not before this one, as `--from` takes it."""
+    return moment(-(-at_ms // 1000) * 1000).replace(" ", "T")
 
 
 def before_the_first(log: Log, run: Run) -> str:

@@ -138,7 +138,7 @@ def test_a_run_whose_window_lacks_some_says_so(world: LiveWorld, tmp_path: Path)
     world.log.expire(2**44, {**kept, FEATURES: [5, 0, 0]})
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), begin="1970-01-01T00:30", name="first")
     assert before_the_first(world.log, run) == ""
-    said = "up to 5 records of its window were deleted before it began (features, partition 0 whole from 1970-01-01 01:"
+    said = "up to 5 records of its window were deleted before it began (features, partition 0 whole from 1970-01-01T01:"
     assert lost_text(run.gaps).startswith(said)
     assert world.carry_out(run, ruleset) is Ending.DONE
     assert len(world.outcome("first")[0]) == 175
@@ -158,7 +158,7 @@ def test_many_partitions_are_counted() -> None:
     early = [Gap("pages", partition, 0, 3, 0 if partition > 9 else HOUR_MS + partition) for partition in range(11)]
     said = lost_text([*early, Gap("hits", 0, 4, 6)])
     assert "up to 33 records" in said
-    assert "pages, partitions 0, 1, 2, 3, 4, 5, 6, 7 and 2 more whole from 1970-01-01 01:00:00Z on" in said
+    assert "pages, partitions 0, 1, 2, 3, 4, 5, 6, 7 and 2 more whole from 1970-01-01T01:00:01Z on" in said
     assert "partition 10 with nothing left" in said
     assert said.endswith("; 2 records left the log before it had read them (hits 2)")
     assert lost_text([]) == ""
