@@ -97,6 +97,7 @@ def rate(
     undated = cut.undated(rows, config.rate)
     if undated:
         message(f"left out: {counted(undated, 'site')} of which no day is known on which a search returned it")
+    _tell_unscored(cut.of(rows, config.rate), run)
     tell(warnings)
     return Exit.OK
 
@@ -118,6 +119,21 @@ def _tell(lines: list[RateLine], cut: Cut) -> None:
         )
     for correction in dict.fromkeys(line.correction for line in lines if line.by and line.correction):
         message(correction)
+
+
+def _tell_unscored(rows: Iterable[SiteState], run: str) -> None:
+    """Articles that no verdict has in it yet; the rate changes when their scores come."""
+    from farmwatch.runs.counts import counts_of
+
+    found = counts_of(rows)
+    if found.unscored:
+        verb = "has" if found.unscored == 1 else "have"
+        why = f"; `farmwatch runs show {run}` says why" if run else ""
+        message(
+            one_line(
+                f"{found.unscored:,} of {counted(found.articles, 'article')} {verb} no score yet: in no verdict{why}"
+            )
+        )
 
 
 def _require_group(group: str, config: Config) -> None:

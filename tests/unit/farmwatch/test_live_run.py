@@ -129,11 +129,23 @@ def test_a_run_that_is_what_is_configured_is_named(world: CutoverWorld) -> None:
     world.begin("odd", epoch=live.run.epoch, state=State.DONE, site_method=method.replace("0.6", "0.7"))
     world.begin("under-way", epoch=live.run.epoch, site_method=method)
     assert remedy().startswith(anew)
-    world.replay(world.begin("ready", epoch=live.run.epoch, site_method=method))
+    older = method.replace('"min_pages":1,', "")  # as a version wrote it that did not have that number
+    world.replay(world.begin("ready", epoch=live.run.epoch, site_method=older))
     assert remedy() == "the run ready has it so already: `farmwatch compare live ready`, `farmwatch cutover ready`"
     cut_over(world.log, Wanted("ready", "me"))
     cut_over(world.log, Wanted("", "me"))
     assert remedy() == "the run ready, which was live before, has it so: `farmwatch cutover --back`"
+
+
+def test_a_site_method_as_an_older_version_wrote_it_is_no_other(world: CutoverWorld) -> None:
+    """A number that has a default since is not in its text: what is configured is the same all the same."""
+    live = live_or_begun(world.log, world.config)
+    older = live.run.site_method.replace('"min_pages":1,', "")
+    with exclusive(world.log) as writer:
+        writer.put(msgspec.structs.replace(live.run, site_method=older))
+    begun = in_force(world.log, world.config)
+    assert begun.run.site_method == older != live.run.site_method
+    assert list(differences(begun, world.config)) == []
 
 
 def test_a_detector_that_score_still_gives_goes_on(world: CutoverWorld) -> None:
@@ -219,7 +231,9 @@ def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Ru
     flags = ("--log", world.config.log.url)
     assert farmwatch("sites", *flags).out.count("\n") == 1
     assert farmwatch("sites", "--run", "r1", *flags).out.count("\n") == 11
-    assert "10 sites" in farmwatch("rate", "--run", "r1", *flags).out
+    rate = farmwatch("rate", "--run", "r1", *flags)
+    assert "10 sites" in rate.out
+    assert "20 of 20 articles have no score yet: in no verdict; `farmwatch runs show r1` says why" in rate.err
     cut_over(world.log, Wanted("r1", "me"))
     assert farmwatch("sites", *flags).out.count("\n") == 11
     assert farmwatch("sites", "--run", "run/live", *flags).out.count("\n") == 1

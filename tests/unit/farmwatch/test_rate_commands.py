@@ -54,6 +54,15 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def test_articles_without_a_score_are_told(farmwatch: Runner, finished: str) -> None:
+    """One line says how many articles of the sites are in no verdict yet; where all have a score, there is none."""
+    told = farmwatch("rate", "--log", finished).err
+    assert "no score yet" not in told
+    put(finished, row("bare.example", "unclassifiable", pages=9, articles=9, scored=1, abstained=1))
+    assert "7 of 9 articles have no score yet: in no verdict\n" in farmwatch("rate", "--log", finished).err
+    assert "no score" not in farmwatch("rate", "--log", finished, "--source", "file").err
+
+
 def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     """Source, rank and days join; the cut is told on stderr; JSON has the fields that say what is missing."""
     put(
