@@ -62,22 +62,26 @@ def cutover(
         from farmwatch.runs.cutover import Wanted, cut_over
         from farmwatch.runs.fitness import require_site_method
         from farmwatch.runs.lag import MAX_LAG
+        from farmwatch.runs.run_state import members_of
         from farmwatch.runs.who import operator
 
         wanted = Wanted(
             run, one_line(by) or operator(), one_line(why), MAX_LAG if max_lag is None else max_lag, partial
         )
         moved = cut_over(log, wanted, fit=lambda row: require_site_method(config, row))
-    _tell(moved, json)
+        at_work = bool(members_of(log, moved.left or moved.run))
+    _tell(moved, json, at_work=at_work)
     _tell_differences(config)
     return Exit.OK
 
 
-def _tell(moved: Moved, as_json: bool) -> None:
+def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
+    """Say what was done. `at_work`: live stages run, which will see it."""
     import msgspec
 
     from farmwatch.runs.run_rules import method_name
     from farmwatch.spans import lasting
+    from scoring.kept_method import same_method
 
     done, run = moved.cutover, moved.run
     if as_json:
@@ -91,11 +95,14 @@ def _tell(moved: Moved, as_json: bool) -> None:
     judged_by = f"ruleset {run.ruleset} {run.digest}, detector {run.detector}{method}"
     put(one_line(f"live: {done.from_run} -> {done.to_run}, {judged_by}"))
     left = moved.left
-    if left is not None and left.site_method and run.site_method not in ("", left.site_method):
+    if left and left.site_method and run.site_method and not same_method(left.site_method, run.site_method):
         message(f"the site method changes with it: it was {method_name(left.site_method)}")
     at_pace = f", about {lasting(moved.catch_up_s)} at the pace of its replay" if moved.catch_up_s is not None else ""
     behind = f"{counted(done.lag, 'record')} to catch up with{at_pace}" if done.lag else "nothing to catch up with"
-    message(f"live stages go over within a second, and have {behind}; `farmwatch cutover --back` goes back")
+    over = (
+        "live stages go over within a second, and have" if at_work else "no live stage is running: `farmwatch up` has"
+    )
+    message(f"{over} {behind}; `farmwatch cutover --back` goes back")
 
 
 def _tell_differences(config: Config) -> None:

@@ -149,11 +149,12 @@ def _tell_what_was(run: Run, config: Config) -> None:
     """How a run that is gone on with ended before, and what it keeps though the configuration says otherwise."""
     from farmwatch.runs.live import configured_method
     from farmwatch.runs.run_rules import method_name
+    from scoring.kept_method import same_method
 
     if run.error:
         message(one_line(f"the process that was at work on it last ended by {run.error}"))
     configured = configured_method(config, run.detector)
-    if run.site_method and configured not in ("", run.site_method):
+    if run.site_method and configured and not same_method(configured, run.site_method):
         message(
             f"warning: [tally] gives the site method {method_name(configured)}, and the run keeps"
             f" {method_name(run.site_method)}: to judge sites by the other one, take another --name"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from shlex import quote
 
 from farmwatch.config import Config
-from farmwatch.errors import ConfigError, FarmwatchError, NotFound, RunRefused, UsageError
+from farmwatch.errors import FarmwatchError, NotFound, RunRefused, UsageError
 from farmwatch.messages import one_line
 from farmwatch.role_names import Role
 from farmwatch.roles import site_method_of
@@ -72,7 +72,7 @@ def _value(name: str, settings: Mapping[str, str]) -> str:
 
 
 def require_site_method(config: Config, run: Run) -> None:
-    """Raises RunRefused where the site method that a run keeps cannot be read, ConfigError where it has none at all."""
+    """Raises RunRefused where the site method that a run keeps cannot be read, or it keeps none and none is known."""
     try:
         site_method_of(config, run)
     except (BadSiteNumbers, BadThresholds, NoSiteTest) as error:
@@ -80,7 +80,7 @@ def require_site_method(config: Config, run: Run) -> None:
             said = f"keeps {error}: another version of farmwatch began it. Use that, or replay it anew"
             raise RunRefused(one_line(f"the run {run.name} {said}")) from error
         said = f"rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
-        raise ConfigError(one_line(f"the run {run.name} {said}")) from error
+        raise RunRefused(one_line(f"the run {run.name} {said}")) from error
 
 
 def require_live(control: Control, config: Config, live: RunRules, roles: Collection[Role]) -> None:
@@ -90,7 +90,7 @@ def require_live(control: Control, config: Config, live: RunRules, roles: Collec
             _ = live.ruleset
         if Role.TALLY in roles:
             require_site_method(config, live.run)
-    except (BadRuleset, NotFound, RunRefused, ConfigError) as error:
+    except (BadRuleset, NotFound, RunRefused) as error:
         before = control.alias.before
         back = f"; `farmwatch cutover --back` goes back to the run {before}" if before else ""
         raise LiveRunUnfit(one_line(f"the live run {live.run.name} cannot be carried on: {error}{back}")) from error

@@ -24,6 +24,7 @@ from filters.epoch import feature_epoch
 from filters.ruleset import Ruleset
 from scoring.detector import detector_identities
 from scoring.errors import ScoringError
+from scoring.kept_method import same_method
 from stream.clock import Clock, wall_ms
 from stream.control import Control
 from stream.errors import UnknownTopic
@@ -115,7 +116,7 @@ def differences(live: RunRules, config: Config, control: Control | None = None) 
         else:
             goes_on = f"has {run.detector}, which SCORE as configured no longer gives: new articles stay unscored in it"
         yield f"tally.detector is {detector}, and the live run {run.name} {goes_on}. To change over: {how}"
-    elif method and run.site_method and method != run.site_method:
+    elif method and run.site_method and not same_method(method, run.site_method):
         yield (
             f"[tally] gives the site method {method_name(method)}, and the live run {run.name} goes on with"
             f" {method_name(run.site_method)}. To change over: {how}"
@@ -161,7 +162,7 @@ def _ready(asked: Run, control: Control) -> str:
         run
         for run in control.runs.values()
         if (run.digest, run.detector, run.epoch) == (asked.digest, asked.detector, asked.epoch)
-        and (run.site_method == asked.site_method or not (run.site_method and asked.site_method))
+        and (not (run.site_method and asked.site_method) or same_method(run.site_method, asked.site_method))
         and (run.state == State.DONE or (run.state == State.RUNNING and run.name in ever_live(control)))
         and run.name != control.alias.run
     ]

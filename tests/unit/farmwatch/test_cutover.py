@@ -328,7 +328,9 @@ def test_the_command_moves_tells_and_lists(
     ran = farmwatch("cutover", "r1", "--why", "fewer\nfalse ones", "--by", "lea", *settings)
     assert ran.code == Exit.OK, ran.err
     assert ran.out.startswith("live: live -> r1, ruleset notes ")
-    assert "nothing to catch up with; `farmwatch cutover --back` goes back" in ran.err
+    assert (
+        "no live stage is running: `farmwatch up` has nothing to catch up with; `farmwatch cutover --back`" in ran.err
+    )
     assert "judge.ruleset is default" in ran.err and "the live run r1 goes on with notes" in ran.err
     again = farmwatch("cutover", "r1", *settings)
     assert (again.code, "is live already" in again.err) == (Exit.OK, True)
@@ -367,17 +369,34 @@ def test_a_detector_without_numbers_for_the_site_method_is_refused(on_disk: Cuto
     with exclusive(on_disk.log) as writer:
         writer.put(msgspec.structs.replace(run, detector="binoculars/a+b@2/bf16/512/none"))
     ran = farmwatch("cutover", "r1", "--log", on_disk.config.log.url)
-    assert (ran.code, "the run r1 rests on scores of binoculars/" in ran.err) == (Exit.USAGE, True), ran.err
+    assert (ran.code, "the run r1 rests on scores of binoculars/" in ran.err) == (Exit.PROBLEM, True), ran.err
     with closing(open_configured(config_of(on_disk.config.log.url))) as log:
         assert _alias(log) == ("live", "", 0)
 
 
-def test_a_site_method_that_cannot_be_read_is_refused(on_disk: CutoverWorld, farmwatch: Runner) -> None:
-    """A run that another version of farmwatch began: no role could carry it on, so it does not become live."""
-    on_disk.replay(on_disk.begin("r1", site_method='{"method":"sprt","of":"later"}'))
-    ran = farmwatch("cutover", "r1", "--log", on_disk.config.log.url)
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"method":"sprt","of":"later"}',
+        '{"method":"sprt","numbers":{"p0":0.9,"p1":0.6},"close_after_ms":1}',
+    ],
+    ids=["another field", "numbers that it refuses"],
+)
+def test_a_site_method_that_cannot_be_read_is_refused(on_disk: CutoverWorld, farmwatch: Runner, text: str) -> None:
+    """A run that another version of farmwatch began: no role could carry it on, so it does not become live.
+
+    `runs show` says so of it, and the doctor where it is live all the same; both say it in a sentence.
+    """
+    on_disk.replay(on_disk.begin("r1", site_method=text))
+    log = ("--log", on_disk.config.log.url)
+    ran = farmwatch("cutover", "r1", *log)
     assert (ran.code, "the run r1 keeps a site method that this farmwatch cannot read" in ran.err) == (1, True), ran.err
     assert _alias(on_disk.log) == ("live", "", 0)
+    assert "site method: that another version of farmwatch wrote" in farmwatch("runs", "show", "r1", *log).out
+    with exclusive(on_disk.log) as writer:
+        writer.put(Alias(run="r1", before="live", number=1))
+    told = farmwatch("doctor", *log)
+    assert "FAIL  live run    the live run r1 cannot be carried on" in told.out, told
 
 
 def test_the_site_method_of_who_types_it_changes_nothing(on_disk: CutoverWorld, farmwatch: Runner) -> None:
@@ -391,8 +410,14 @@ def test_the_site_method_of_who_types_it_changes_nothing(on_disk: CutoverWorld, 
     assert ran.code == Exit.OK, ran.err
     digest = method_of_text(method).digest
     assert (f", site method sprt {digest}" in ran.out, "changes with it" in ran.err) == (True, False)
-    changed = farmwatch("cutover", "r2", *flags)
+    with closing(on_disk.log.join("judge.r1", ["features"], member="judge-1")):
+        changed = farmwatch("cutover", "r2", *flags)
+    assert "live stages go over within a second, and have nothing to catch up with" in changed.err
     assert f"the site method changes with it: it was sprt {digest}" in changed.err
+    shorter = other.replace('"min_pages":1,', "")  # of a version that did not have that number
+    on_disk.replay(on_disk.begin("r3", site_method=shorter))
+    same = farmwatch("cutover", "r3", *flags)
+    assert (same.code, shorter != other, "changes with it" in same.err) == (Exit.OK, True, False), same.err
 
 
 def test_the_alias_of_an_empty_log_is_the_first_run() -> None:

@@ -220,7 +220,7 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverW
     other = text_of_method(chosen_method(TallySettings(method="sprt", sprt=SprtParams(p0=0.2, p1=0.7)), "d/1"))
     world.begin_live()
     world.replay(world.begin("r1", site_method=other))
-    world.replay(world.begin("odd", site_method="{}"))
+    world.replay(world.begin("odd", site_method=other.replace('"p0":0.2', '"p0":0.9')))
     with capture_logs() as said, world.live(Role.JUDGE, Role.TALLY) as metrics:
         cut_over(world.log, Wanted("r1", "me"))
         _goes_on_as(metrics, "r1")

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from farmwatch.errors import Exit
-from stream.control import Control
+from stream.control import Control, exclusive
 from stream.dead_letters import DeadLetter
 from stream.embedded_log import EmbeddedLog
 from stream.log import Output
@@ -108,6 +109,11 @@ def test_a_run_keeps_its_site_method_when_it_is_gone_on_with(
     assert _replay(farmwatch, world, *rules, *begun)[0] == Exit.OK
     before = {row.method_digest for row in world.outcome("mine")[1].values()}
     world.score()
+    run = world.row("mine")
+    with exclusive(world.log) as writer:  # as an older version would have written it
+        writer.put(msgspec.structs.replace(run, site_method=run.site_method.replace('"min_pages":1,', "")))
+    code, said = _replay(farmwatch, world, "--name", "mine", *begun)
+    assert (code, "[tally]" in said) == (Exit.OK, False)
     code, said = _replay(farmwatch, world, "--name", "mine", "--set", "tally.sprt={p0=0.3, p1=0.6}")
     assert (code, "warning: [tally] gives the site method sprt " in said) == (Exit.OK, True)
     assert {row.method_digest for row in world.outcome("mine")[1].values()} == before
