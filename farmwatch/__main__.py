@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from cyclopts import CycloptsError
 
@@ -27,10 +26,15 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in (sys.stdout, sys.stderr):  # what they still hold must not fail once more at the end
-            os.dup2(nowhere, stream.fileno())
+        _lead_nowhere(sys.stdout, sys.stderr)
     return code
+
+
+def _lead_nowhere(*streams: TextIO) -> None:
+    """What they still hold must not fail once more at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream.fileno())
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -58,9 +62,11 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _failed(error: Exception, code: Exit) -> Exit:
-    """Say it, where anybody reads it."""
-    with suppress(BrokenPipeError):
+    """Say it, where anybody reads it and there is room for it."""
+    try:
         message(f"farmwatch: {error}")
+    except OSError:
+        _lead_nowhere(sys.stderr)
     return code
 
 

@@ -40,11 +40,11 @@ def test_help_imports_nothing_heavy() -> None:
     [
         ("--version 2>&-", Exit.OK, True),
         ("--version <&- >&- 2>&-", Exit.OK, False),
-        ("rate --set crawl.delay_ms=1 2>&-", Exit.USAGE, False),
+        ("config show --set crawl.delay_ms=1 2>/dev/full", Exit.USAGE, False),
     ],
 )
-def test_streams_that_are_closed_change_no_exit_code(command: str, code: Exit, said: bool) -> None:
-    """A command whose stdout or stderr is closed ends as it would otherwise; what it has to say there goes nowhere."""
+def test_streams_that_take_nothing_change_no_exit_code(command: str, code: Exit, said: bool) -> None:
+    """A command whose streams are closed, or whose messages find no room on the disk, ends as it would otherwise."""
     line = f"exec {shlex.quote(sys.executable)} -m farmwatch {command}"
     done = subprocess.run(["/bin/sh", "-c", line], cwd=_ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, bool(done.stdout), done.stderr) == (code, said, "")
