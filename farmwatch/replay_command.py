@@ -163,18 +163,21 @@ def _tell_what_was(run: Run, config: Config) -> None:
 
 def _warnings(log: Log, run: Run, config: Config) -> list[str]:
     """What will keep articles of the run unscored."""
-    from farmwatch.runs.scorers import is_scored, scored_detectors
+    from farmwatch.runs.scorers import configured_detectors, is_scored, scored_detectors
     from stream.control import Control
 
     control = Control(log)
     if is_scored(control, config, run.detector):
         return []
+    if run.detector in configured_detectors(config):
+        mend = "It is configured here: restart SCORE with this configuration"
+    else:
+        mend = "Add it to score.detectors and restart SCORE"
     then = "this process requests" if run.follows else f"`farmwatch replay --name {run.name}` then requests"
     return [
         one_line(
             f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score"
-            " are not requested, and stay unscored. Add it to score.detectors and restart SCORE:"
-            f" {then} them, each once"
+            f" are not requested, and stay unscored. {mend}: {then} them, each once"
         )
     ]
 
@@ -273,10 +276,12 @@ def _conclude(
         message(f"the run {run.name} was cancelled; `farmwatch replay --name {run.name}` would go on with it")
     elif ending is Ending.STOPPED:
         message(f"stopped; `farmwatch replay --name {run.name}` goes on with it")
-    if dead := buried(log, run.name):
-        message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
-    summary = summary_of(log, control, config, row, int(time.time() * 1000))
-    lines = [json_line(as_builtins(summary))] if as_json else lines_of(summary) if ending is Ending.DONE else []
+    lines: list[str] = []
+    if as_json or ending is Ending.DONE:  # else the process was told to end, and reads nothing that it does not say
+        if dead := buried(log, row):
+            message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
+        summary = summary_of(log, control, config, row, int(time.time() * 1000))
+        lines = [json_line(as_builtins(summary))] if as_json else lines_of(summary)
     if ending is Ending.CANCELLED:
         return Exit.PROBLEM, lines
     return Exit.INTERRUPTED if ending is Ending.STOPPED and signal.SIGINT in signals else Exit.OK, lines

@@ -32,6 +32,11 @@ def scored_detectors(control: Control, config: Config) -> list[str]:
     """Identities that SCORE runs; those that are configured where it never said; none where that cannot be known."""
     if control.scorers is not None:
         return control.scorers.detectors
+    return configured_detectors(config)
+
+
+def configured_detectors(config: Config) -> list[str]:
+    """Identities that SCORE runs once it is restarted; none where that cannot be known here."""
     try:
         return detector_identities(config.score)
     except ScoringError:  # what they are made of may be where SCORE runs

@@ -10,6 +10,7 @@ import msgspec
 from farmwatch.config import Config
 from farmwatch.messages import counted, one_line
 from farmwatch.rating import RateLine, rate_lines
+from farmwatch.role_names import Role
 from farmwatch.runs.counts import Counts, counts_of, rows_of
 from farmwatch.runs.missing import gaps_of, lacking, records_in
 from farmwatch.runs.named import FIRST, spoken
@@ -41,6 +42,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     unscored: int
     scored_by: list[str]  # detectors that SCORE runs; none where it is not known
     requests_wait: bool  # of replays: SCORE has not read all of them
+    score_runs: bool  # a SCORE is at work
     lost: dict[str, int]  # topic -> records that left the log before it had read them; of its window at most these
     lost_said: str  # the same in words, with the partitions that had lost theirs when it began
     verdicts: dict[str, int]
@@ -75,6 +77,7 @@ def summary_of(log: Log, control: Control, config: Config, run: Run, now_ms: int
         unscored=counts.unscored,
         scored_by=scored_by,
         requests_wait=requests_wait(log),
+        score_runs=bool(log.members(Role.SCORE.value)),
         lost=records_in(gaps),
         lost_said=lost_text(gaps),
         verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in VERDICTS},
@@ -147,7 +150,8 @@ def _why(summary: Summary) -> str:
     if summary.scored_by and summary.detector not in summary.scored_by:
         return f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
     if summary.requests_wait and summary.run != summary.live:
-        return "; requests of replays wait for SCORE, which scores live texts first"
+        then = "which scores live texts first" if summary.score_runs else "and none is running: start `farmwatch up`"
+        return f"; requests of replays wait for SCORE, {then}"
     return ""
 
 

@@ -19,19 +19,20 @@ from farmwatch.runs.asking import PassBegin, begin_pass, is_held, texts_to_ask
 from farmwatch.runs.bounded import BoundedMember
 from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.engine import Ending
+from farmwatch.runs.offsets import done_by
 from farmwatch.runs.phases import ask_phase
-from farmwatch.runs.scored import known_meanwhile, requests_wait
+from farmwatch.runs.scored import Backlog, known_meanwhile, requests_wait
 from farmwatch.runs.scorers import ScorersWatch, is_scored_now, tell_what_score_runs
 from farmwatch.runs.summary import lines_of, summary_of
 from filters.judge_stage import JudgeStage
-from stream.control import Control, Scorers, tell_scorers
+from stream.control import Control
 from stream.embedded_log import EmbeddedLog
-from stream.log import Commit, Log, partition_of
+from stream.log import Commit, Log, Output, partition_of
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
 from stream.records import Features, Score, ScoreRequest
 from stream.runs import State, names_of
-from stream.topics import CONTROL, FEATURES, SCORE_REQUESTS
+from stream.topics import CONTROL, FEATURES, PAGES, SCORE_REQUESTS
 from tests import replay_world
 from tests.replay_world import (
     DETECTOR,
@@ -104,7 +105,10 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     world.score_runs(DETECTOR, OTHER_DETECTOR)
     assert _warnings(world.log, run, world.config) == []
     assert world.replay(name="b") is Ending.DONE
-    assert "requests of replays wait for SCORE" in said(world, "b")
+    assert "requests of replays wait for SCORE, and none is running: start `farmwatch up`" in said(world, "b")
+    score = world.log.join("score", [SCORE_REQUESTS], member="score-1")
+    assert "requests of replays wait for SCORE, which scores live texts first" in said(world, "b")
+    score.close()
     once = requests_of(world)
     assert len(set(once)) == len(once) > 0
     assert set(once) == set(requests_of(world, topic=SCORE_REQUESTS))
@@ -353,11 +357,11 @@ def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
     following.begin(world, ruleset=write_rules(tmp_path, 5), name="f", end="follow")
     following.patiently("caught up")
     before = requests_of(world)
-    tell_scorers(world.log, Scorers(detectors=[OTHER_DETECTOR], at=1))
+    world.score_runs(OTHER_DETECTOR)
     world.feed(later_pages(world))
     patiently(lambda: len(world.outcome("f")[0]) == 90, "the new ones to be judged")
     assert requests_of(world) == before
-    tell_scorers(world.log, Scorers(detectors=[DETECTOR], at=2))
+    world.score_runs(DETECTOR)
     following.patiently("caught up", 2)
     assert len(requests_of(world)) > len(before)
     assert len(set(requests_of(world))) == len(requests_of(world))
@@ -443,10 +447,44 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
         assert known is not None
         found = {text for text in meanwhile if known.has(partition_of(text[0], PARTITIONS), *text)}
         assert (found == set(meanwhile)) == (most == 1000)
-    world.run_stage(JudgeStage(world.ruleset, known=known), "judge")
+    is_behind = Backlog(world.log, live)
+    assert is_behind()
+    world.run_stage(JudgeStage(world.ruleset, known=known, is_behind=is_behind), "judge")
+    assert not is_behind()
     new = requests_of(world, "live", SCORE_REQUESTS)[before:]
     assert new and not set(new) & set(meanwhile)
     assert known_meanwhile(world.log, live, DETECTOR, few=0) is None
+
+
+def test_what_was_waiting_is_dealt_with_once_it_is_measured_and_judged(world: LiveWorld) -> None:
+    """Pages that waited count until their features are judged; what came after those is not waited for."""
+    names = names_of("live", is_live=True)
+    world.log.append([Output(PAGES, 0, b"s0.example", b"a page")])
+    is_behind = Backlog(world.log, names)
+    assert is_behind()
+    world.feed(later_pages(world))  # measured of it
+    world.log.reset(names.measure_group, PAGES, world.log.end(PAGES))
+    assert is_behind()
+    ends = world.log.end(FEATURES)
+    world.feed(later_pages(world, seed=3))
+    world.log.reset(names.judge_group, FEATURES, ends)
+    assert not is_behind()
+
+
+def test_where_score_stands_is_looked_up_once_for_all_partitions(
+    world: LiveWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at what is to be asked for asks the log once a topic of requests, however many partitions it has."""
+    world.replay(detector=OTHER_DETECTOR, name="b")
+    run, groups, looked = world.row("b"), list[str](), done_by
+
+    def looking(log: Log, group: str, topic: str) -> list[int]:
+        groups.append(group)
+        return looked(log, group, topic)
+
+    monkeypatch.setattr("farmwatch.runs.scored.done_by", looking)
+    assert texts_to_ask(world.log, run) > 0
+    assert groups.count("score") == 2
 
 
 def test_score_says_what_it_runs(world: LiveWorld) -> None:

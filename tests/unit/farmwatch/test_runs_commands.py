@@ -448,6 +448,17 @@ def test_a_detector_that_score_does_not_run_is_warned_of(place: Place, farmwatch
     tell_scorers(place.log, Scorers(detectors=["other/1"], at=1))
     ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
     assert "warning: SCORE runs other/1, not fake/1: texts without its score are not requested" in ran.err
+    assert "Add it to score.detectors and restart SCORE" in ran.err
+
+
+def test_a_detector_that_is_configured_by_now_takes_a_restart(
+    place: Place, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where SCORE was started with another threshold set than is configured now, nothing is to be added."""
+    tell_scorers(place.log, Scorers(detectors=["fake/1-before"], at=1))
+    monkeypatch.setattr("farmwatch.runs.scorers.detector_identities", lambda _: ["other/1", "fake/1"])
+    ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
+    assert "stay unscored. It is configured here: restart SCORE with this configuration: `farmwatch" in ran.err
 
 
 def test_the_line_of_progress_says_all() -> None:
