@@ -216,11 +216,13 @@ def build_stage(
 
         return MeasureStage(config.measure, run=measured_by(names.features), names=names, metrics=metrics)
     if role is Role.JUDGE:
-        from farmwatch.runs.scored import known_meanwhile
+        from farmwatch.runs.scored import Backlog, known_meanwhile
         from filters.judge_stage import JudgeStage
 
-        known = known_meanwhile(log, names, live.run.detector) if log is not None and live.run.detector else None
-        return JudgeStage(live.ruleset, run=run, names=names, known=known)
+        if log is None or not live.run.detector:
+            return JudgeStage(live.ruleset, run=run, names=names)
+        is_behind, known = Backlog(log, names), known_meanwhile(log, names, live.run.detector)
+        return JudgeStage(live.ruleset, run=run, names=names, known=known, is_behind=is_behind)
     assert log is not None
     from farmwatch.canaries import canary_sender
     from farmwatch.runs.live import canaries_sent_before

@@ -85,7 +85,7 @@ def show_run(
             return _show_ruleset(control, row, json)
         state = run_state(log, control, row, _now_ms())
         summary = summary_of(log, control, config, row, _now_ms())
-        dead = buried(log, row.name)
+        dead = buried(log, row)
     if json:
         told = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")
         put_json(_fields(state) | {field: getattr(summary, field) for field in told} | {"dead_letters": dead})

@@ -14,7 +14,7 @@ from stream.records import Features, Record, ScoreRequest, Verdict
 from stream.runs import LIVE, RunNames, names_of
 from stream.stage import BY_REPLAY, Context, Stage
 
-READ_ON_MS = 10_000  # between two looks at what was scored since
+READ_ON_MS = 10_000  # between two looks at what was scored since, and whether that is still of use
 
 
 def asked_store(run: str) -> str:
@@ -43,11 +43,13 @@ class JudgeStage(Stage):
         replays: bool = False,
         detector: str = "",
         can_ask: Callable[[], bool] = lambda: True,
+        is_behind: Callable[[], bool] = lambda: True,
     ) -> None:
         """Judge by `ruleset` as `run`, between the topics of `names`, by default the run's own.
 
         `known` says which texts have a score; None: it is not known. Requests name `detector`; "" is any. One that
-        `replays` asks only while `can_ask`, and keeps its `known` up to date.
+        `replays` asks only while `can_ask`, and keeps its `known` up to date; another one forgets it, for good, once it
+        is not `is_behind` any more.
         """
         self.ruleset = ruleset
         self.run = run
@@ -56,6 +58,7 @@ class JudgeStage(Stage):
         self._replays = replays
         self._detector = detector
         self._can_ask = can_ask
+        self._is_behind = is_behind
         self._read_on_ms = 0
         self._headers = {"run": run, "ruleset": ruleset.digest}
         self.inputs = {self._names.features: Features}
@@ -78,13 +81,20 @@ class JudgeStage(Stage):
             ctx.meter.count("rule_drops", run=run, ruleset=name, rule=rule)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """In a replay, take in now and then what was scored since: one that follows goes on for days."""
-        if not self._replays or self._known is None or not contexts:
+        """Now and then take in what was scored since, in a replay, or forget what is of no more use.
+
+        One that follows, or is live, goes on for days.
+        """
+        if self._known is None or not contexts:
             return
         now_ms = next(iter(contexts.values())).now_ms
-        if now_ms - self._read_on_ms >= READ_ON_MS:
-            self._read_on_ms = now_ms
+        if now_ms - self._read_on_ms < READ_ON_MS:
+            return
+        self._read_on_ms = now_ms
+        if self._replays:
             self._known.read_on()
+        elif not self._is_behind():
+            self._known = None
 
     def _is_wanted(self, article: Verdict, ctx: Context) -> bool:
         """Whether the article's text is to be asked for; that a replay asks for it is kept."""

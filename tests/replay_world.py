@@ -110,13 +110,15 @@ class LiveWorld:
             ]
         )
         self.fed: list[str] = []  # ids of features
+        self._score_starts = 0
         self._scored: dict[str, list[int]] = {}
         self.score_runs(DETECTOR, OTHER_DETECTOR)
 
     def score_runs(self, *detectors: str) -> None:
         """SCORE was started with these, and scores by them from now on."""
         self.detectors = detectors
-        tell_scorers(self.log, Scorers(detectors=list(detectors)))
+        self._score_starts += 1
+        tell_scorers(self.log, Scorers(detectors=list(detectors), at=self._score_starts))
 
     def feed(self, features: Sequence[Features], *, header: bool = True) -> None:
         """Hits and features of these pages, and a heartbeat behind them in each partition."""

@@ -198,7 +198,7 @@ class Replay:
             if begun is PassBegin.HELD:
                 self._wait_for_others()
                 continue
-            self._make_pass(texts)
+            self._make_pass(texts, begun)
             if begun is PassBegin.START or not goes_on:
                 return
             goes_on = False
@@ -216,7 +216,7 @@ class Replay:
             if not is_held(self._log, self._run):
                 return
 
-    def _make_pass(self, texts: int) -> None:
+    def _make_pass(self, texts: int, begun: PassBegin) -> None:
         self._said(f"{counted(texts, 'text')} without a score that nobody has asked for: to be requested")
         before = self._requested()
         self._asks = True
@@ -224,7 +224,8 @@ class Replay:
             self._carry_out(ask_phase(self._run))
         finally:
             self._asks = False
-        self._said(f"{counted(self._requested() - before, 'text')} requested")
+        where = " in the rest of a pass that was begun before" if begun is PassBegin.MIDST else ""
+        self._said(f"{counted(self._requested() - before, 'text')} requested{where}")
 
     def _requested(self) -> int:
         """Texts that this process has asked for in passes."""

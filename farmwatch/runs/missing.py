@@ -10,9 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from farmwatch.runs.phases import Phase, phases_of
 from stream.dead_letters import DeadLetter
-from stream.log import Log
+from stream.log import At, Log
 from stream.runs import Gap, Run
 from stream.topics import DEAD_LETTERS, PAGES, SCORES
+
+_JUDGED_BY = frozenset({"measure", "judge", "tally"})
+_CLOCKS_MS = 3_600_000  # by which a clock of the log may be behind that of who began a run
 
 
 def gaps_of(log: Log, run: Run) -> list[Gap]:
@@ -20,13 +23,17 @@ def gaps_of(log: Log, run: Run) -> list[Gap]:
     return merged([*run.gaps, *(gap for phase in phases_of(run) for gap in _shown(log, run, phase))])
 
 
-def buried(log: Log, run: str) -> int:
+def buried(log: Log, run: Run) -> int:
     """Records that MEASURE, JUDGE or TALLY could not process for a run, as far as the dead letters are kept."""
     if DEAD_LETTERS not in log.topics():
         return 0
-    found = (log.read(DEAD_LETTERS, partition) for partition in range(log.topics()[DEAD_LETTERS]))
-    letters = (DeadLetter.read(message) for messages in found for message in messages)
-    return sum(letter.run == run and letter.stage in ("measure", "judge", "tally") for letter in letters)
+    begun = log.offset_at(DEAD_LETTERS, max(0, run.created_at - _CLOCKS_MS))
+    spans = {
+        At(DEAD_LETTERS, partition): span
+        for partition, span in enumerate(zip(begun, log.end(DEAD_LETTERS), strict=True))
+    }
+    letters = map(DeadLetter.read, log.read_all(spans))
+    return sum(letter.run == run.name and letter.stage in _JUDGED_BY for letter in letters)
 
 
 def merged(gaps: Iterable[Gap]) -> list[Gap]:

@@ -9,7 +9,7 @@ from itertools import islice
 
 from farmwatch.role_names import Role
 from farmwatch.runs.lag import MAX_LAG
-from farmwatch.runs.offsets import between, done_by, is_record
+from farmwatch.runs.offsets import Stops, between, done_by, is_record, reached
 from filters.judging import ARTICLE
 from filters.known_scores import KnownScores, ScoreKeys
 from filters.unasked import Article, Unasked
@@ -76,6 +76,26 @@ def known_meanwhile(log: Log, names: RunNames, detector: str, few: int = MAX_LAG
         return (found for found in _score_keys(log)(from_there) if _site(found[2]) not in many)
 
     return KnownScores(detector, keys)
+
+
+class Backlog:
+    """What a run has still to measure and to judge as this is made; for one thread."""
+
+    def __init__(self, log: Log, names: RunNames) -> None:
+        """Of the run of these names. Raises LogUnavailable."""
+        self._log = log
+        self._names = names
+        self._pages: Stops | None = {PAGES: log.end(PAGES)}
+        self._features: Stops = {}  # known once those pages are measured
+
+    def __call__(self) -> bool:
+        """Whether something of it is left. Raises LogUnavailable."""
+        log, names = self._log, self._names
+        if self._pages is not None:
+            if not reached(log, names.measure_group, self._pages):
+                return True
+            self._pages, self._features = None, {names.features: log.end(names.features)}
+        return not reached(log, names.judge_group, self._features)
 
 
 def unasked_of(log: Log, run: Run, known: Callable[[], KnownScores] | None = None) -> Unasked:

@@ -12,13 +12,15 @@ import msgspec
 import pytest
 
 from farmwatch.errors import Exit
+from farmwatch.runs.missing import buried
 from stream.control import Control, exclusive
-from stream.dead_letters import DeadLetter
+from stream.dead_letters import DeadLetter, dead_letter
 from stream.embedded_log import EmbeddedLog
 from stream.log import Output
+from stream.memory_log import MemoryLog
 from stream.records import Page
-from stream.runs import State
-from stream.topics import DEAD_LETTERS, FEATURES, PAGES
+from stream.runs import Run, State
+from stream.topics import DEAD_LETTERS, FEATURES, PAGES, all_topics
 from tests.front_door import Runner
 from tests.replay_world import LiveWorld, config_of, features_of_pages, output, write_rules
 
@@ -134,3 +136,17 @@ def test_a_record_that_a_run_could_not_process_is_told_as_its_own(
     log = ("--log", world.config.log.url)
     assert "dead letters: 1 record that it could not process" in farmwatch("runs", "show", "mine", *log).out
     assert json.loads(farmwatch("runs", "show", "live", "--json", *log).out)["dead_letters"] == 0
+
+
+def test_dead_letters_from_before_a_run_are_not_read_for_it() -> None:
+    """Those that came hours before it was begun are none of its own, whatever is in them."""
+    now_ms = [0]
+    log = MemoryLog(clock=lambda: now_ms[0])
+    log.create(all_topics(2, "e"))
+    log.append([Output(DEAD_LETTERS, partition, b"k", b"v") for partition in (0, 1)])  # without a header
+    now_ms[0] = 20_000_000
+    record = next(log.read(DEAD_LETTERS, 0))
+    log.append([dead_letter(record, stage, ValueError("x"), 1, "mine") for stage in ("judge", "tally", "score")])
+    run = Run(name="mine", ruleset="r", digest="d", detector="x/1", epoch="e", created_at=now_ms[0] + 1000)
+    assert buried(log, run) == 2
+    assert buried(log, msgspec.structs.replace(run, name="other")) == 0

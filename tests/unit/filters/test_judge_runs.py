@@ -188,6 +188,24 @@ def test_the_live_run_asks_for_no_text_that_is_known_to_have_a_score() -> None:
     assert {decode(ScoreRequest, m.value or b"").detector for m in messages(log, "score.requests")} == {""}
 
 
+def test_the_live_run_forgets_what_is_known_once_it_has_caught_up() -> None:
+    """While it is behind a text with a score is not asked for; after that it is, and nothing is looked up any more."""
+    log = new_log()
+    is_behind = iter([True, False])
+    names = names_of(RUN, is_live=True)
+    texts = known(("a.example", "t1"))
+    stage = JudgeStage(RULESET, run=RUN, names=names, known=texts, is_behind=lambda: next(is_behind))
+    stage.poll_s = 0.001
+    clock = [20_000]
+    member = log.join(f"judge.{RUN}", list(stage.inputs), member="one")
+    loop = StageLoop(stage, member, metrics=Metrics(), clock=lambda: clock[0])
+    for number, clock[0] in enumerate((20_000, 21_000, 31_000, 32_000, 60_000)):
+        put(log, [features(number, text="1")])
+        loop.cycle(threading.Event())
+    member.close()
+    assert [fetch for fetch, _ in asked(log, "score.requests")] == ["f3", "f4"]
+
+
 def test_the_live_run_asks_for_every_article() -> None:
     """Whichever run is live asks on the live topic and keeps no state, under its own topic of verdicts."""
     for run, topic in (("live", "verdicts"), (RUN, f"verdicts.{RUN}")):
