@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from farmwatch.canary_errors import Correction, errors_in_force
 from farmwatch.comparing.choosing import Chosen, choose
-from farmwatch.comparing.comparison import Comparison, Estimate, RuleChange, Side
+from farmwatch.comparing.comparison import SITES_NAMED, Comparison, Estimate, RuleChange, Side
 from farmwatch.comparing.flips import sample_of
 from farmwatch.comparing.joining import Joined, RuleCounts, join
 from farmwatch.comparing.site_changes import Drawing, PairedSites
@@ -88,6 +88,7 @@ def compare(log: Log, a: str, b: str, asked: Asked, settings: RateSettings, now_
         confidence=settings.confidence,
         notes=[*_notes(first, second, runs, joined), *_correction_notes(rated)],
         other_windows=_other_windows(runs, joined),
+        changed_sites=sites.changed(SITES_NAMED),
     )
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 SITE_KINDS = ("llm", "human", "undecided", "unclassifiable", "absent")  # absent: the run has no row of the site
 OTHER_WINDOWS = "of different windows"  # beside a difference where `other_windows`
+SITES_NAMED = 100  # sites with another verdict that are named; how many there are is in the table of sites
 IN, OUT = "in", "out"  # a page that became an article, and one that was thrown out
 
 
@@ -113,10 +114,27 @@ class SiteCells(msgspec.Struct, frozen=True, kw_only=True):
     counts: list[list[int]]
 
     @property
+    def changed(self) -> int:
+        """Sites with another verdict."""
+        return sum(count for at, row in enumerate(self.counts) for other, count in enumerate(row) if at != other)
+
+    @property
     def llm_table(self) -> list[list[int]]:
         """llm against all else among sites that both could classify: rows A llm, A not; columns B llm, B not."""
         c = self.counts
         return [[c[0][0], c[0][1] + c[0][2]], [c[1][0] + c[2][0], sum(c[1][1:3]) + sum(c[2][1:3])]]
+
+
+class SiteFlip(msgspec.Struct, frozen=True, kw_only=True):
+    """A site with another verdict in B than in A; `absent` where a run has no row of it."""
+
+    site: str
+    verdict_a: str
+    verdict_b: str
+    articles_a: int
+    articles_b: int
+    unscored_a: int  # of the articles
+    unscored_b: int
 
 
 class RuleChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,6 +227,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float
     notes: list[str]  # what must be known before the numbers are read, in words
     other_windows: bool = False  # so much was judged by one run only that no share differs by the rules alone
+    changed_sites: list[SiteFlip] = []  # with another verdict, those with most articles first; at most SITES_NAMED
 
 
 def points(value: float) -> str:

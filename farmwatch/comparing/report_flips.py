@@ -13,11 +13,13 @@ TEXT_CAP_CHARACTERS = 20_000  # of a flip's text: the report stays a file that a
 
 
 def rule_bars(found: Comparison) -> Html:
-    """Each rule that let a page in, threw one out, or whose threshold changed; how many others there are."""
-    shown = [one for one in found.rules if one.let_in_any or one.thrown_any or one.threshold_a != one.threshold_b]
+    """Each rule that let a page in or threw one out; how many others there are."""
+    shown = [one for one in found.rules if one.let_in_any or one.thrown_any]
     most = max((max(one.let_in_any, one.thrown_any) for one in shown), default=0)
-    rest = len(found.rules) - len(shown)
-    said = f"{count(rest)} other rules are the same in both and have to do with no flip." if rest else ""
+    rest = [one for one in found.rules if one not in shown]
+    changed = sum(one.threshold_a != one.threshold_b for one in rest)
+    others = f"Rules that have to do with no flip: {count(len(rest))}"
+    said = f"{others}, {count(changed)} of them with another condition in each run." if rest else ""
     if not shown:
         return tag("p", said or "Neither ruleset has a rule.")
     titles = ("rule", "thrown out | let in", f"thrown out: fail in {found.b.run}", f"let in: failed in {found.a.run}")

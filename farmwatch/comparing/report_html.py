@@ -13,7 +13,7 @@ from farmwatch.comparing.comparison import OTHER_WINDOWS, Change, Comparison, Gr
 from farmwatch.comparing.report_flips import rule_bars, sample, strata
 from farmwatch.comparing.report_markup import Html, tag
 from farmwatch.comparing.report_style import STYLE
-from farmwatch.comparing.report_tables import denominators, forest, page_table, site_tables
+from farmwatch.comparing.report_tables import changed_sites, denominators, forest, page_table, site_tables
 from farmwatch.comparing.report_words import count, difference, moment, part, percent, window
 from farmwatch.rating import UNKNOWN
 
@@ -48,6 +48,7 @@ def _sections(found: Comparison, title: str) -> Iterator[Html]:
     yield tag("h2", "Verdicts side by side")
     yield tag("p", "Blue: both say the same. Orange: they differ. The darker, the larger the share.", class_="small")
     yield tag("div", page_table(found), site_tables(found), class_="tables")
+    yield changed_sites(found)
     yield tag("h2", "What the rates are of")
     yield denominators(found)
     yield tag("h2", "Flips by rule")
@@ -57,6 +58,9 @@ def _sections(found: Comparison, title: str) -> Iterator[Html]:
     yield tag("h2", "By source and rank")
     yield from _groups(found)
     yield tag("h2", "A sample of flips")
+    if found.strata and not found.sample_size:
+        yield tag("p", "No sample was asked for.")
+        return
     yield tag("p", _sampled(found))
     yield strata(found)
     yield sample(found)

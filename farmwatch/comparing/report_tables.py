@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from farmwatch.comparing.comparison import OTHER_WINDOWS, SITE_KINDS, Change, Comparison, Side, points
-from farmwatch.comparing.report_markup import Html, join, tag
+from farmwatch.comparing.report_markup import Html, foreign, join, tag
 from farmwatch.comparing.report_plots import axis, mark, scale
 from farmwatch.comparing.report_words import count, part, percent, signed
 
@@ -61,6 +61,31 @@ def site_tables(found: Comparison) -> Html:
             ),
         )
     )
+
+
+def changed_sites(found: Comparison) -> Html:
+    """The sites with another verdict, folded: as many as the comparison names."""
+    if not found.changed_sites:
+        return Html()
+    a, b = found.a.run, found.b.run
+    titles = ("site", a, b, f"articles {a}", f"articles {b}")
+    head = tag("tr", *(_head(title, "col", "n" if number > 2 else None) for number, title in enumerate(titles)))
+    rows = [
+        tag(
+            "tr",
+            _head(foreign(one.site), "row"),
+            tag("td", one.verdict_a),
+            tag("td", one.verdict_b),
+            *(
+                tag("td", count(articles), *([f" ({count(unscored)} unscored)"] if unscored else []), class_="n")
+                for articles, unscored in ((one.articles_a, one.unscored_a), (one.articles_b, one.unscored_b))
+            ),
+        )
+        for one in found.changed_sites
+    ]
+    table = tag("table", tag("thead", head), tag("tbody", *rows), class_="counts")
+    shown = f"{part(len(found.changed_sites), found.sites.changed)} sites with another verdict, most articles first"
+    return tag("details", tag("summary", shown), tag("div", table, class_="scroll"))
 
 
 def denominators(found: Comparison) -> Html:

@@ -10,7 +10,8 @@ from farmwatch.messages import counted, one_line, put, put_table, put_wrapped
 from stream.records import RuleOutcome
 
 _TEXT_SHOWN = 2000  # characters
-_KINDS = {"in": "became articles", "out": "were thrown out"}
+_SITES_SHOWN = 5  # of those with another verdict
+_KINDS = {"in": ("became an article", "became articles"), "out": ("was thrown out", "were thrown out")}
 
 
 def show(found: Comparison, by: str, *, texts: bool) -> None:
@@ -20,6 +21,7 @@ def show(found: Comparison, by: str, *, texts: bool) -> None:
     _denominators(found)
     _pages(found)
     _sites(found)
+    _changed_sites(found)
     _rules(found)
     if by:
         _groups(found, by)
@@ -142,6 +144,20 @@ def _sites(found: Comparison) -> None:
     )
 
 
+def _changed_sites(found: Comparison) -> None:
+    """The first few sites with another verdict."""
+    if not found.changed_sites:
+        return
+    shown = found.changed_sites[:_SITES_SHOWN]
+    first = (
+        "" if len(shown) == found.sites.changed else f": {len(shown)} with most articles (--json and --html have more)"
+    )
+    put_wrapped(f"{counted(found.sites.changed, 'site')} with another verdict{first}", "  ")
+    for one in shown:
+        verdicts = f"{one.verdict_a} -> {one.verdict_b}"
+        put_wrapped(one_line(f"  {one.site}: {verdicts}, articles {one.articles_a} -> {one.articles_b}"), "    ")
+
+
 def _rules(found: Comparison) -> None:
     pages = found.pages
     put("")
@@ -158,10 +174,17 @@ def _rules(found: Comparison) -> None:
             f"{rule.thrown_first} ({rule.thrown_only})",
         )
         for rule in found.rules
-        if rule.let_in_any or rule.thrown_any or _in_force(rule.threshold_a) != _in_force(rule.threshold_b)
+        if rule.let_in_any or rule.thrown_any
     ]
     if rows:
         put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules", below=4)
+    idle = sum(
+        not (rule.let_in_any or rule.thrown_any) and _in_force(rule.threshold_a) != _in_force(rule.threshold_b)
+        for rule in found.rules
+    )
+    if idle:
+        differ = "differs and flips" if idle == 1 else "differ and flip"
+        put_wrapped(f"{counted(idle, 'other rule' if rows else 'rule')} {differ} nothing", "  ")
     for name, other, rules in (("A", "B", found.only_in_a), ("B", "A", found.only_in_b)):
         if rules:
             put_wrapped(f"in force in {name} and not in {other}: {', '.join(rules)}", "  ")
@@ -200,14 +223,15 @@ def _groups(found: Comparison, by: str) -> None:
 
 
 def _sample(found: Comparison, *, texts: bool) -> None:
-    flips = sum(stratum.flips for stratum in found.strata)
-    if not flips:
+    if not found.sample:
         return
+    flips = sum(stratum.flips for stratum in found.strata)
     put("")
     put_wrapped(f"{len(found.sample)} of {counted(flips, 'flip')}, seed {found.seed}; the kinds take turns:")
     for stratum in found.strata:
+        said = _KINDS[stratum.kind][stratum.flips != 1]
         put_wrapped(
-            f"  {stratum.flips} {_KINDS[stratum.kind]}, first failed {one_line(stratum.rule)}: {stratum.sampled} shown",
+            f"  {stratum.flips} {said}, first failed {one_line(stratum.rule)}: {stratum.sampled} shown",
             "    ",
         )
     for flip in found.sample:

@@ -10,7 +10,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from farmwatch.comparing.comparison import SITE_KINDS, Change, GroupChange, SiteCells
+from farmwatch.comparing.comparison import SITE_KINDS, Change, GroupChange, SiteCells, SiteFlip
 from farmwatch.comparing.site_rows import SiteRow
 from farmwatch.messages import counted
 from farmwatch.rating import UNKNOWN
@@ -46,7 +46,7 @@ class PairedSites:
 
     def __init__(self, a: dict[str, SiteRow], b: dict[str, SiteRow]) -> None:
         """Put rows side by side."""
-        sites = sorted(a.keys() | b.keys())
+        self._sites = sites = sorted(a.keys() | b.keys())
         self._rows = [(a.get(site, _ABSENT), b.get(site, _ABSENT)) for site in sites]
         self._kinds = [
             np.array([_KIND[pair[run].verdict] for pair in self._rows], np.int64).reshape(-1) for run in (0, 1)
@@ -64,6 +64,27 @@ class PairedSites:
         size = len(SITE_KINDS)
         counts = np.bincount(self._kinds[0] * size + self._kinds[1], minlength=size * size)
         return SiteCells(counts=counts.reshape(size, size).tolist())
+
+    def changed(self, most: int) -> list[SiteFlip]:
+        """Sites with another verdict, those with most articles first, then by name; at most so many."""
+        apart = np.flatnonzero(self._kinds[0] != self._kinds[1])
+        column = _COLUMNS.index("articles")
+        articles = np.maximum(self._sums[0][apart, column], self._sums[1][apart, column])
+        flips = []
+        for number in apart[np.argsort(-articles, kind="stable")][:most].tolist():
+            a, b = self._rows[number]
+            flips.append(
+                SiteFlip(
+                    site=self._sites[number],
+                    verdict_a=a.verdict,
+                    verdict_b=b.verdict,
+                    articles_a=a.articles,
+                    articles_b=b.articles,
+                    unscored_a=a.unscored,
+                    unscored_b=b.unscored,
+                )
+            )
+        return flips
 
     def total(self, run: int, column: str) -> int:
         """Sum over all sites of run 0 or 1: pages, articles, scored, flagged, unscored."""

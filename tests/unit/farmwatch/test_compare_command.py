@@ -47,6 +47,7 @@ def test_the_tables_say_what_changed(farmwatch: Runner, two_runs: str) -> None:
     assert "LLM sites of classifiable ones\t25.0%\t30.0%\t+5.0\t" in ran.out
     assert "article in A\t40\t20" in ran.out
     assert "human\t1\t14\t0\t0\t0" in ran.out
+    assert "1 site with another verdict\n  s7.example: human -> llm, articles 3 -> 2\n" in ran.out
     assert "min_tokens\t>= 50\t>= 100\t0 (0)\t20 (20)" in ran.out
     assert "in force in A and not in B: language" in ran.out
     assert "2 of 20 flips, seed 0" in ran.out
@@ -97,7 +98,26 @@ def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner
     log.close()
     ran = farmwatch("compare", "idle", B, "--log", two_runs)
     assert "longest_block" not in ran.out
-    assert "language\tin en\tnot there" in ran.out
+    assert "in force in A and not in B: language" in ran.out
+
+
+def test_rules_that_flip_nothing_are_counted(farmwatch: Runner, two_runs: str) -> None:
+    """A rule that differs between the rulesets and flips nothing stands in no row; how many there are is said."""
+    ran = farmwatch("compare", A, B, "--log", two_runs)
+    assert "min_tokens\t>= 50\t>= 100\t0 (0)\t20 (20)" in ran.out
+    assert "language\t" not in ran.out and "duplicate_share\t" not in ran.out
+    assert "2 other rules differ and flip nothing" in ran.out
+
+
+def test_no_sample_is_no_list_of_it(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """With --sample 0 neither terminal nor report says how many of each kind it does not show."""
+    report = tmp_path / "report.html"
+    ran = farmwatch("compare", A, B, "--log", two_runs, "--sample", "0", "--html", report)
+    assert "shown" not in ran.out and "0 of 20 flips" not in ran.out
+    assert "No sample was asked for." in report.read_text()
+    assert "in the sample" not in report.read_text()
+    one = farmwatch("compare", A, B, "--log", two_runs, "--sample", "1").out
+    assert "  20 were thrown out, first failed min_tokens: 1 shown" in one
 
 
 def test_a_terminal_of_80_columns_is_enough(two_runs: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farmwatch.comparing.comparer import Asked, compare
-from farmwatch.comparing.comparison import SITE_KINDS, Change, Comparison, RuleChange
+from farmwatch.comparing.comparison import SITE_KINDS, SITES_NAMED, Change, Comparison, RuleChange
 from farmwatch.errors import NotFound
 from farmwatch.rating import rate_lines
 from farmwatch.settings import RateSettings
@@ -253,6 +253,21 @@ def test_pages_that_one_run_judged_stand_apart(log: Log) -> None:
     assert f"{asked} --detector {DETECTOR} --from {B} --name NEW`, `farmwatch compare NEW run/{B}`" in note
     put_run(log, B, RULESETS[B], PAGES[2:], SITES)
     assert not compared(log).other_windows  # one window, in which a run lacks some
+
+
+def test_sites_with_another_verdict_are_named(log: Log) -> None:
+    """Those with most articles in either run come first, and no more than are asked for; equal ones are not named."""
+    many = {f"s{n:03}.example": n for n in range(120)}
+    put_run(log, A, RULESETS[A], PAGES, [site(one, "human", pages=n, articles=n, scored=n) for one, n in many.items()])
+    rows = [site(one, "llm" if n % 60 else "human", pages=n, articles=n // 2) for one, n in many.items()]
+    put_run(log, B, RULESETS[B], PAGES, [*rows, site("new.example", "llm", pages=500, articles=500, scored=500)])
+    found = compared(log)
+    assert found.sites.changed == 119
+    assert len(found.changed_sites) == SITES_NAMED
+    new, first, *_ = found.changed_sites
+    assert (new.site, new.verdict_a, new.articles_a) == ("new.example", "absent", 0)
+    assert (first.site, first.verdict_a, first.verdict_b) == ("s119.example", "human", "llm")
+    assert (first.articles_a, first.articles_b, first.unscored_b) == (119, 59, 59)
 
 
 def test_of_a_fetch_the_newest_verdict_of_the_runs_ruleset_counts(log: Log) -> None:

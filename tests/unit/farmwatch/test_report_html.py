@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
-from farmwatch.comparing.comparison import Change, Comparison, Estimate
+from farmwatch.comparing.comparison import Change, Comparison, Estimate, SiteFlip
 from farmwatch.comparing.report_flips import TEXT_CAP_CHARACTERS
 from farmwatch.comparing.report_html import POLICY, render
 from farmwatch.comparing.report_markup import plain
@@ -33,6 +33,10 @@ HOSTILE = [
     "\u202egnirts desrever\u2066 \u200e",
     "null\0 and \x1b[2J and \ud800",
 ]
+
+SITE = SiteFlip(
+    site="a.example", verdict_a="llm", verdict_b="human", articles_a=9, articles_b=7, unscored_a=0, unscored_b=2
+)
 
 
 def parsed(page: str) -> Element:
@@ -74,6 +78,7 @@ def with_hostile(text: str) -> Comparison:
         found,
         sample=flips,
         notes=[text],
+        changed_sites=[msgspec.structs.replace(SITE, site=text)],
         only_in_a=[text],
         a=msgspec.structs.replace(found.a, ruleset=text, detector=text, progress=text),
         rules=[msgspec.structs.replace(rule, rule=text, threshold_b=text) for rule in found.rules],
@@ -320,6 +325,15 @@ def test_differences_of_different_windows_are_marked() -> None:
     assert plots and all("; of different windows" in row for row in plots)
     assert "; of different windows;" in texts(root, "div", "card")[1]
     assert "different windows" not in render(made())
+
+
+def test_sites_with_another_verdict_are_named() -> None:
+    """Each with both verdicts and its articles, folded; how many there are in all stands above."""
+    found = made()
+    page = render(msgspec.structs.replace(found, changed_sites=[SITE]))
+    assert ["a.example", "llm", "human", "9", "7 (2 unscored)"] in list(rows(parsed(page)))
+    assert f"1 of {found.sites.changed:,} sites with another verdict" in page
+    assert "another verdict" not in render(empty())
 
 
 def test_ranks_that_nobody_knows_are_no_plot() -> None:
