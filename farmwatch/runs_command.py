@@ -206,11 +206,12 @@ def _row(state: RunState) -> tuple[Any, ...]:
     from farmwatch.spans import lasting
 
     run = state.run
+    shown = _DETECTOR_SHOWN if sys.stdout.isatty() else len(run.detector)  # who reads a pipe wants it whole
     return (
         run.name,
         state.state,
         short_ruleset(run.ruleset, run.digest),
-        run.detector if len(run.detector) <= _DETECTOR_SHOWN else f"{run.detector[: _DETECTOR_SHOWN - 1]}…",
+        run.detector if len(run.detector) <= shown else f"{run.detector[: shown - 1]}…",
         run.source,
         state.window,
         state.phase,

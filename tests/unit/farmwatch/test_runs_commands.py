@@ -188,6 +188,10 @@ def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> No
     lines = [line.split("\t") for line in ran.out.splitlines()]
     assert [line[0] for line in lines] == ["run", "live", "done", "half"]
     assert "half is stopped: `farmwatch replay --name half` goes on with it" in ran.err
+    long = "binoculars/observer+performer@0a1b2c3d/float32/512/calibrated-2026"
+    with exclusive(place.log) as writer:
+        writer.put(msgspec.structs.replace(place.world.row("half"), detector=long))
+    assert f"\t{long}\t" in farmwatch("runs", "--log", place.url).out  # a pipe has all of it
     listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", place.url).out.splitlines()]
     assert [(run["run"], run["state"]) for run in listed] == [
         ("live", "live"),
