@@ -100,9 +100,11 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     at_pace = f", about {lasting(moved.catch_up_s)} at the pace of its replay" if moved.catch_up_s is not None else ""
     behind = f"{counted(done.lag, 'record')} to catch up with{at_pace}" if done.lag else "nothing to catch up with"
     over = (
-        "live stages go over within a second, and have" if at_work else "no live stage is running: `farmwatch up` has"
+        "live stages go over within a second, and"
+        if at_work
+        else "no live stage is running: start `farmwatch up`; they"
     )
-    message(f"{over} {behind}; `farmwatch cutover --back` goes back")
+    message(f"{over} have {behind}; `farmwatch cutover --back` goes back")
 
 
 def _tell_differences(config: Config) -> None:

@@ -329,7 +329,8 @@ def test_the_command_moves_tells_and_lists(
     assert ran.code == Exit.OK, ran.err
     assert ran.out.startswith("live: live -> r1, ruleset notes ")
     assert (
-        "no live stage is running: `farmwatch up` has nothing to catch up with; `farmwatch cutover --back`" in ran.err
+        "no live stage is running: start `farmwatch up`; they have nothing to catch up with; `farmwatch cutover"
+        in ran.err
     )
     assert "judge.ruleset is default" in ran.err and "the live run r1 goes on with notes" in ran.err
     again = farmwatch("cutover", "r1", *settings)
