@@ -34,8 +34,9 @@ def change(
 ) -> Run | None:
     """Write what `decide` makes of `control` as it stands, alone; None: nothing. Returns the run's row.
 
-    `decide` may be called again, where another process changed `control` at the same time. Raises Fenced where others
-    do so all the time, LogUnavailable, and what `decide` raises.
+    `decide` may be called again, where another process changed `control` at the same time. It reads rows and offsets,
+    never records: whoever takes longer than the others wait is undone by each of them. Raises Fenced where others do so
+    all the time, LogUnavailable, and what `decide` raises.
     """
     for attempt in range(_ATTEMPTS):
         try:
