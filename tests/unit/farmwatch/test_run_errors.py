@@ -12,6 +12,8 @@ import msgspec
 import pytest
 
 from farmwatch.errors import Exit
+from farmwatch.replay_command import _conclude
+from farmwatch.runs.engine import Ending
 from farmwatch.runs.missing import buried
 from stream.control import Control, exclusive
 from stream.dead_letters import DeadLetter, dead_letter
@@ -22,7 +24,7 @@ from stream.records import Page
 from stream.runs import Run, State
 from stream.topics import DEAD_LETTERS, FEATURES, PAGES, all_topics
 from tests.front_door import Runner
-from tests.replay_world import LiveWorld, config_of, features_of_pages, output, write_rules
+from tests.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, output, write_rules
 
 _HOSTILE = "no space\nleft \x1b[31mon \u202edevice"
 _SAID = "OSError: no space left  [31mon  device"
@@ -150,3 +152,23 @@ def test_dead_letters_from_before_a_run_are_not_read_for_it() -> None:
     run = Run(name="mine", ruleset="r", digest="d", detector="x/1", epoch="e", created_at=now_ms[0] + 1000)
     assert buried(log, run) == 2
     assert buried(log, msgspec.structs.replace(run, name="other")) == 0
+
+
+@pytest.mark.parametrize("ending", [Ending.STOPPED, Ending.CANCELLED, Ending.LIVE])
+def test_a_run_told_to_end_reads_nothing_that_it_does_not_say(
+    world: LiveWorld, monkeypatch: pytest.MonkeyPatch, ending: Ending
+) -> None:
+    """Neither its rows nor the dead letters are read at its end, but for the JSON object, which has them."""
+    run, _ = world.begin(name="mine", detector=DETECTOR)
+    read: list[str] = []
+
+    def reading(_: object, what: object, *__: object) -> dict[str, int]:
+        read.append(type(what).__name__)
+        return {}
+
+    monkeypatch.setattr("farmwatch.runs.missing.buried", reading)
+    monkeypatch.setattr("farmwatch.runs.summary.summary_of", reading)
+    assert _conclude(world.log, world.config, run, ending, [], False)[1] == []
+    assert read == []
+    assert _conclude(world.log, world.config, run, ending, [], True)[1] == ["{}"]
+    assert read == ["Run", "Control"]
