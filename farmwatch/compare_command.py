@@ -13,7 +13,7 @@ from farmwatch.messages import counted, message, put_json, this_command
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
-    from farmwatch.comparing.comparison import Comparison
+    from farmwatch.comparing.comparison import Comparison, Side
 
 Named = Annotated[str, Parameter(help="A run; `live` is the one that is live now, `before` the one before it.")]
 
@@ -66,7 +66,7 @@ def compare(
         found = compared(log, a, b, Asked(sample, seed, resamples), config.rate, int(time.time() * 1000))
     warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
     if save is not None:
-        _write(save, "--save", _lines(found))
+        _write(save, "--save", _lines(found, config.log.url))
         message(f"{save}: {counted(len(found.sample), 'flip')}; to judge them: {this_command()} label {save}")
     if html is not None:
         from farmwatch.comparing.report_html import render
@@ -100,7 +100,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
     return answer
 
 
-def _lines(found: Comparison) -> str:
+def _lines(found: Comparison, log: str) -> str:
     """The sample as JSON lines, in a random order of the seed: the turns of the kinds would tell the verdicts.
 
     Not in the order that the sample is drawn by: of a frequent kind of flip it has the first pages only.
@@ -110,18 +110,30 @@ def _lines(found: Comparison) -> str:
     from farmwatch.comparing.joining import fetch_key
 
     sample = {"seed": found.seed, "size": found.sample_size}
+    rulesets = {"ruleset_a": _as_argument(found.a), "ruleset_b": _as_argument(found.b)}
     strata = {(one.kind, one.rule): {"flips": one.flips, "sampled": one.sampled} for one in found.strata}
     lines = (
         {
             **msgspec.to_builtins(flip),
             "run_a": found.a.run,
             "run_b": found.b.run,
+            **rulesets,
+            "log": log,
             "sample": sample,
             "stratum": strata[flip.kind, flip.rule],
         }
         for flip in sorted(found.sample, key=lambda flip: fetch_key(f"label {flip.fetch_id}", found.seed))
     )
     return "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
+
+
+def _as_argument(side: Side) -> str:
+    """How a command names the ruleset of a run: one that is shipped by its name, any other by a file yet to be made."""
+    from filters.ruleset import load_ruleset, shipped_rulesets
+
+    if side.ruleset in shipped_rulesets() and load_ruleset(side.ruleset).digest == side.digest:
+        return side.ruleset
+    return f"{side.run}.toml"
 
 
 def _between(option: str, value: int, least: int, most: int) -> None:

@@ -13,6 +13,7 @@ from farmwatch.messages import counted, message, one_line, put, put_json, put_ta
 from farmwatch.options import AsJson
 
 if TYPE_CHECKING:
+    from farmwatch.labelling.judgements import SamplePage
     from farmwatch.labelling.session import Session
     from farmwatch.labelling.terminal import Terminal
 
@@ -199,7 +200,8 @@ def _tell(session: Session, out: Path, *, changes: bool) -> None:
     if labelled:
         put_table(("answer", "pages"), list(session.counts().items()))
     if labelled == of:
-        put(f"next: {this_command()} rulesets evaluate --labels {one_line(out)} --log LOG")
+        for step in _next(session.pages[0], out):
+            put(one_line(f"next: {this_command()} {step}"))
     found = session.changes() if changes else []
     if not found:
         return
@@ -215,6 +217,19 @@ def _tell(session: Session, out: Path, *, changes: bool) -> None:
             )
         )
     put_table(("judged pages that are", "articles", "share of this sample, not of all flips (95% interval)"), rows)
+
+
+def _next(page: SamplePage, out: Path) -> Iterator[str]:
+    """How both rulesets of the sample are counted on its labels; one that is not shipped is taken from the log."""
+    from shlex import quote
+
+    log = f"--log {quote(page.log) if page.log else 'LOG'}"
+    named = dict(zip((page.ruleset_a, page.ruleset_b), (page.run_a, page.run_b), strict=True))
+    for ruleset, run in named.items():
+        if ruleset.endswith(".toml"):
+            yield f"runs show {quote(f'run/{run}')} --ruleset {log} > {quote(ruleset)}"
+    rulesets = "".join(f" {quote(ruleset)}" for ruleset in named if ruleset)
+    yield f"rulesets evaluate{rulesets} --labels {quote(str(out))} {log}"
 
 
 def _end(number: int) -> None:

@@ -61,6 +61,9 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     failed_a: list[FailedRule] = []
     failed_b: list[FailedRule] = []
     fetched_at: int = 0
+    ruleset_a: str = ""  # as a command names it: one that is shipped by its name, else RUN.toml; "" = not said
+    ruleset_b: str = ""
+    log: str = ""
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):

@@ -177,6 +177,14 @@ def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, 
     assert all((line["run_a"], line["run_b"], line["verdict_a"]) == (A, B, "article") for line in lines)
     sample = Sample(saved)
     assert sample.exit == 0
+    (tmp_path / "keys").write_text("a" * 5)
+    out = tmp_path / "labels.jsonl"
+    judged = farmwatch("label", saved, "--out", out, "--answers", tmp_path / "keys").out
+    steps = [line.partition("farmwatch ")[2] for line in judged.splitlines() if line.startswith("next: ")]
+    assert steps == [
+        *(f"runs show run/{run} --ruleset --log {two_runs} > {run}.toml" for run in (A, B)),
+        f"rulesets evaluate {A}.toml {B}.toml --labels {out} --log {two_runs}",
+    ]
     assert [page.fetch_id for page in sample.pages] == [line["fetch_id"] for line in lines]
     assert all(page.text is not None and page.text.startswith(EVIL) for page in sample.pages)
     assert sample.pages[0].failed_b[0].name == "min_tokens"
