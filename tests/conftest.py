@@ -15,6 +15,7 @@ import structlog
 
 from farmwatch.labelled import LabelledPage, LabelledPages
 from filters.settings import MeasureSettings
+from tests.extraction_here import remember_extraction
 
 DATA_ENV = "FARMWATCH_TEST_DATA"
 KILLS = (  # one after the other: brokers and processes that come up again want the machine for themselves
@@ -54,7 +55,9 @@ def labelled(shared: Path) -> list[LabelledPage]:
     """Every labelled page with its features, measured once: about a minute on two cores. For tests marked `data`."""
     damage: list[str] = []
     pages = LabelledPages(shared / "data" / "pages", bad=damage.append)
-    measured = list(pages.measured(MeasureSettings(workers=2, time_limit_s=60)))
+    with pytest.MonkeyPatch.context() as patch:
+        remember_extraction(patch)
+        measured = list(pages.measured(MeasureSettings(workers=2, time_limit_s=60)))
     assert not damage
     return measured
 

@@ -1,14 +1,19 @@
-"""A stand-in for MEASURE's worker processes: extraction in this process, once for each page."""
+"""A stand-in for MEASURE's worker processes: extraction in this process, once for each page in a session of tests.
+
+Settings that differ by their limits alone measure the pages of the tests the same, and share what is remembered.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
+import msgspec
 import pytest
+import xxhash
 
 from filters.measuring import Measured, RawPage, measure_raw
 from filters.settings import MeasureSettings
+from filters.workers import ExtractionPool
 
 
 class ExtractionHere:
@@ -35,6 +40,32 @@ def extract_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("filters.measure_stage.ExtractionPool", ExtractionHere)
 
 
-@cache
+def remember_extraction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let worker processes extract as ever, and remember what they find."""
+    monkeypatch.setattr("filters.measure_stage.ExtractionPool", _RememberingPool)
+
+
+class _RememberingPool(ExtractionPool):
+    def map(self, pages: Sequence[RawPage]) -> list[Measured]:
+        found = super().map(pages)
+        _known.update({_key(page, self._settings): one for page, one in zip(pages, found, strict=True)})
+        return found
+
+
+_Key = tuple[str, str, bytes, MeasureSettings]
+_known: dict[_Key, Measured] = {}
+_LIMITS = MeasureSettings()
+
+
 def _measured(page: RawPage, settings: MeasureSettings) -> Measured:
-    return measure_raw(page, settings)
+    key = _key(page, settings)
+    if key not in _known:
+        _known[key] = measure_raw(page, settings)
+    return _known[key]
+
+
+def _key(page: RawPage, settings: MeasureSettings) -> _Key:
+    alike = msgspec.structs.replace(
+        settings, max_elements=_LIMITS.max_elements, time_limit_s=_LIMITS.time_limit_s, workers=_LIMITS.workers
+    )
+    return page.url, page.encoding, xxhash.xxh3_128_digest(page.body), alike
