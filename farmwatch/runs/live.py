@@ -21,7 +21,7 @@ from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_rules import RunRules, live_now, method_name, rules_of
 from farmwatch.runs.who import operator
 from filters.epoch import feature_epoch
-from filters.ruleset import Ruleset
+from filters.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from scoring.detector import detector_identities
 from scoring.errors import ScoringError
 from scoring.kept_method import same_method
@@ -88,7 +88,7 @@ def in_force(log: Log, config: Config, run: str = "") -> RunRules:
     return RunRules(_first(config, ruleset, (detector, configured_method(config, detector)), "", 0), ruleset.source)
 
 
-def differences(live: RunRules, config: Config, control: Control | None = None) -> Iterator[str]:
+def differences(live: RunRules, config: Config, control: Control) -> Iterator[str]:
     """What is configured otherwise than the live run has it, and so is not in force: a sentence each, with what to do.
 
     That names a run of `control` which is what is configured, where there is one. Raises BadRuleset where a ruleset
@@ -108,7 +108,8 @@ def differences(live: RunRules, config: Config, control: Control | None = None) 
     if configured.digest not in (run.digest, ruleset.digest):
         yield (
             f"judge.ruleset is {configured.name} {configured.digest}, and the live run {run.name} goes on with"
-            f" {ruleset.name} {ruleset.digest}. To change over: {how}"
+            f" {ruleset.name} {ruleset.digest}. To keep it: {_kept(ruleset)}, or every start says this. To change over:"
+            f" {how}"
         )
     if detector != run.detector and run.detector:
         if run.detector in _scored(config):
@@ -143,9 +144,9 @@ def canaries_sent_before(log: Log, run: str, partition: int) -> int:
     return last
 
 
-def _how(asked: Run, run: Run, config: Config, control: Control | None) -> str:
+def _how(asked: Run, run: Run, config: Config, control: Control) -> str:
     """The commands after which what is asked for is live in place of `run`."""
-    if control is not None and (ready := _ready(asked, control)):
+    if ready := _ready(asked, control):
         if ready == control.alias.before:
             return f"the run {ready}, which was live before, has it so: `farmwatch cutover --back`"
         name = spoken(control, ready)
@@ -154,6 +155,13 @@ def _how(asked: Run, run: Run, config: Config, control: Control | None) -> str:
     if asked.digest != run.digest or not options:
         options = f" --ruleset {config.judge.ruleset}{options}"
     return f"`farmwatch replay{options} --name NEW`, `farmwatch compare live NEW`, `farmwatch cutover NEW`"
+
+
+def _kept(ruleset: Ruleset) -> str:
+    """What the configuration has to say so that it agrees with the live run."""
+    if ruleset.name in shipped_rulesets() and load_ruleset(ruleset.name).digest == ruleset.digest:
+        return f'set judge.ruleset = "{ruleset.name}"'
+    return "set judge.ruleset to its file (`farmwatch runs show live --ruleset` prints it)"
 
 
 def _ready(asked: Run, control: Control) -> str:

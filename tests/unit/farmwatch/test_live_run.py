@@ -95,7 +95,7 @@ def test_who_does_not_know_the_detector_leaves_it_to_who_does(
 def test_what_is_configured_otherwise_is_told(world: CutoverWorld, flags: tuple[str, ...], said: list[str]) -> None:
     """A sentence for each difference, with both sides and the three commands that bring it in; else none."""
     live = live_or_begun(world.log, world.config)
-    found = list(differences(live, config_of(world.config.log.url, *flags)))
+    found = list(differences(live, config_of(world.config.log.url, *flags), world.control()))
     assert len(found) == len(said)
     for sentence, start in zip(found, said, strict=True):
         assert start in sentence
@@ -107,7 +107,7 @@ def test_all_that_is_configured_otherwise_is_one_replay(world: CutoverWorld) -> 
     """Ruleset and detector are other ones: each sentence has the one replay that brings both in."""
     live = live_or_begun(world.log, world.config)
     both = config_of(world.config.log.url, "judge.ruleset=notes", "tally.detector=other/1/x")
-    found = list(differences(live, both))
+    found = list(differences(live, both, world.control()))
     assert len(found) == 2
     assert all("`farmwatch replay --ruleset notes --detector other/1/x --name NEW`" in said for said in found)
 
@@ -145,14 +145,14 @@ def test_a_site_method_as_an_older_version_wrote_it_is_no_other(world: CutoverWo
         writer.put(msgspec.structs.replace(live.run, site_method=older))
     begun = in_force(world.log, world.config)
     assert begun.run.site_method == older != live.run.site_method
-    assert list(differences(begun, world.config)) == []
+    assert list(differences(begun, world.config, world.control())) == []
 
 
 def test_a_detector_that_score_still_gives_goes_on(world: CutoverWorld) -> None:
     """Two detectors score; the other one is now to judge sites: the live run goes on with its own, and that is said."""
     lite = config_of(world.config.log.url, "tally.detector=lite-ngram")
     live = live_or_begun(world.log, lite)
-    (said,) = differences(live, config_of(world.config.log.url, "tally.detector=other/1/x"))
+    (said,) = differences(live, config_of(world.config.log.url, "tally.detector=other/1/x"), world.control())
     assert said.startswith("tally.detector is other/1/x, and the live run live goes on with lite-ngram/")
 
 
@@ -196,7 +196,7 @@ def test_another_version_of_the_rules_code_is_told(world: CutoverWorld) -> None:
     """The text is the same and reads as another digest than the run began with: said, with both."""
     live = live_or_begun(world.log, world.config)
     older = RunRules(msgspec.structs.replace(live.run, digest="0" * 16), live.text)
-    (said,) = differences(older, world.config)
+    (said,) = differences(older, world.config, world.control())
     assert f"began with the ruleset default {'0' * 16}; this version of farmwatch reads it as" in said
 
 
