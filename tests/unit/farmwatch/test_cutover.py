@@ -333,6 +333,7 @@ def test_the_command_moves_tells_and_lists(
         in ran.err
     )
     assert "judge.ruleset is default" in ran.err and "the live run r1 goes on with notes" in ran.err
+    assert 'To keep it: set judge.ruleset = "notes", or every start says this. To change over: ' in ran.err
     again = farmwatch("cutover", "r1", *settings)
     assert (again.code, "is live already" in again.err) == (Exit.OK, True)
     back = json.loads(farmwatch("cutover", "--back", "--json", *settings).out)
