@@ -1,9 +1,9 @@
 """Coverage of the intervals of `farmwatch compare`, by simulation: the table of docs/compare.md.
 
-Run by `python -m tests.bench.bench_compare [SIMULATIONS, default 1000]`. Coverage is the share of samples of sites
-whose 95% interval holds the true difference of two rulesets, at RESAMPLES resamples each; with 1,000 samples a coverage
-of .95 has a standard error of .007. Rates of sites take three times as many. The samples are those of the tests, which
-ask for .94 with fewer of them. In brackets the mean width of the interval, in points.
+Run by `python -m tests.bench.bench_compare [SIMULATIONS, default 1000]`: some minutes. Coverage is the share of samples
+of sites whose 95% interval holds the true difference of two rulesets, at RESAMPLES resamples each; with 1,000 samples a
+coverage of .95 has a standard error of .007. Rates of sites take three times as many. Samples of the first six lines
+are those of the tests, which ask for .94 with fewer of them. In brackets the mean width of the interval, in points.
 """
 
 from __future__ import annotations
