@@ -128,7 +128,8 @@ def test_a_typo_in_the_rules_does_not_stop_a_live_run(
     rules.write_text("[rules.extracted\n")
     arguments = ("up", "--log", f"sqlite:{tmp_path / 'log'}", "--set", f"judge.ruleset={rules}")
     first = farmwatch(*arguments)
-    assert (first.code, "mine.toml" in first.err, "goes on" in first.err) == (Exit.USAGE, True, False)
+    assert (first.code, "mine.toml" in first.err, "warning" in first.err) == (Exit.USAGE, True, False)
+    assert list(tmp_path.iterdir()) == [rules]
     rules.write_text('[rules.extracted]\nthreshold = "ok"\n')
     assert farmwatch(*arguments).code == Exit.OK
     rules.write_text("[rules.extracted\n")
