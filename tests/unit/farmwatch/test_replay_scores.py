@@ -233,7 +233,7 @@ class Following:
 
     def __init__(self) -> None:
         self.heard: list[str] = []
-        self.on_pass: Callable[[], None] = lambda: None  # called as a pass is told
+        self.on_pass: Callable[[], None] = lambda: None  # called as a pass ends
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -268,7 +268,7 @@ class Following:
 
     def _hear(self, text: str) -> None:
         self.heard.append(text)
-        if "to be requested" in text:
+        if "texts requested" in text:
             self.on_pass()
 
 
