@@ -67,7 +67,8 @@ def compare(
     warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
     if save is not None:
         _write(save, "--save", _lines(found, config.log.url))
-        message(f"{save}: {counted(len(found.sample), 'flip')}; to judge them: {this_command()} label {save}")
+        judge = f"; to judge them: {this_command()} label {save}" if found.sample else ""
+        message(f"{save}: {counted(len(found.sample), 'flip')}{judge}")
     if html is not None:
         from farmwatch.comparing.report_html import render
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 
 from farmwatch.errors import FarmwatchError
+from farmwatch.hits import binary_input
 from farmwatch.jsonl import JsonLines
 from filters.judging import ARTICLE
 
@@ -64,6 +65,7 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     ruleset_a: str = ""  # as a command names it: one that is shipped by its name, else RUN.toml; "" = not said
     ruleset_b: str = ""
     log: str = ""
+    labelled_at: int = 0  # of a judgement, which is no page of a sample
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,14 +135,36 @@ class Sample:
     """The pages of a sample file in its order, each once; what is wrong with a line goes to stderr with its number."""
 
     def __init__(self, file: Path) -> None:
-        """Read it. Raises FarmwatchError for a file that cannot be read, and for one without a page."""
+        """Read it. Raises FarmwatchError for a file that cannot be read, for one of judgements or of no JSON lines, and
+        for one without a page.
+        """
+        _refuse_other(file)
         lines = JsonLines([file], SamplePage, "label")
         pages: dict[str, SamplePage] = {}
         for place, page in lines:
+            if page.labelled_at:
+                raise FarmwatchError(
+                    f"{file}: {place} is a judgement, and no page of a sample: name the sample that `farmwatch compare"
+                    f" --save` wrote, and this file by --out"
+                )
             if page.fetch_id and pages.setdefault(page.fetch_id, page) is page:
                 continue
             lines.bad(place, "its page stands in the sample already" if page.fetch_id else "fetch_id is empty")
         self.exit = lines.end()  # PROBLEM where a line was skipped
         self.pages = list(pages.values())
         if not pages:
-            raise FarmwatchError(f"{file}: no page to label: take a sample that `farmwatch compare` wrote")
+            raise FarmwatchError(f"{file}: no page to label: {_TAKE}")
+
+
+_TAKE = "take a sample that `farmwatch compare --save` wrote"
+_LOOKED_AT_BYTES = 4096
+
+
+def _refuse_other(file: Path) -> None:
+    """Raise for a file of another kind, as a report: each of its lines would be told as a damaged one."""
+    if not file.is_file():  # what is read once only, and what is not there
+        return
+    with binary_input(file) as stream:
+        head = stream.read(_LOOKED_AT_BYTES)
+    if head.strip() and not any(line.lstrip().startswith(b"{") for line in head.splitlines()):
+        raise FarmwatchError(f"{file}: it holds no JSON lines: {_TAKE}")

@@ -229,9 +229,10 @@ def test_the_report_is_one_file(farmwatch: Runner, two_runs: str, tmp_path: Path
     assert "LLM sites of classifiable ones" in text
 
 
-def test_one_run_twice_says_so(farmwatch: Runner, two_runs: str) -> None:
-    """A run compared with itself is identical, in words, and every difference is 0."""
-    ran = farmwatch("compare", A, A, "--log", two_runs)
+def test_one_run_twice_says_so(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """A run compared with itself is identical, in words, and every difference is 0; there is no flip to judge."""
+    ran = farmwatch("compare", A, A, "--log", two_runs, "--save", tmp_path / "none.jsonl")
+    assert "none.jsonl: 0 flips\n" in ran.err
     assert ran.code == 0
     assert "identical: one ruleset, one detector" in ran.out
     assert "LLM sites of classifiable ones\t25.0%\t25.0%\t0.0\t0.0 to 0.0" in ran.out

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -55,6 +56,28 @@ def label(farmwatch: Runner, sample: Path, tmp_path: Path) -> Keys:
 def lines(file: Path = Path("labels.jsonl")) -> list[dict[str, Any]]:
     """What the labels file holds."""
     return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_report_and_labels_are_no_sample(farmwatch: Runner, label: Keys, tmp_path: Path) -> None:
+    """What is named in place of the sample is refused in one sentence that says which file is wanted."""
+    report = tmp_path / "report.html"
+    report.write_text("<!doctype html>\n" + "<p>line</p>\n" * 30)
+    ran = farmwatch("label", report)
+    assert (ran.code, ran.err.count("\n")) == (3, 1), ran.err
+    assert "report.html: it holds no JSON lines: take a sample that `farmwatch compare --save` wrote" in ran.err
+    assert label("aaa").code == 0
+    ran = farmwatch("label", "labels.jsonl", "--out", tmp_path / "more.jsonl")
+    assert (ran.code, ran.err.count("\n")) == (3, 1), ran.err
+    assert "line 1 is a judgement, and no page of a sample" in ran.err
+    assert not (tmp_path / "more.jsonl").exists()
+
+
+def test_a_compressed_sample_is_a_sample(farmwatch: Runner, sample: Path) -> None:
+    """A file whose name ends in .zst is looked at as what it holds."""
+    packed = Path("sample.jsonl.zst")
+    packed.write_bytes(zstandard.ZstdCompressor().compress(sample.read_bytes()))
+    Path("keys").write_text("a a a")
+    assert farmwatch("label", packed, "--answers", "keys").code == 0
 
 
 def test_each_answer_is_a_line(label: Keys) -> None:
