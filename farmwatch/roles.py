@@ -216,7 +216,7 @@ def build_stage(
 
         return MeasureStage(config.measure, run=measured_by(names.features), names=names, metrics=metrics)
     if role is Role.JUDGE:
-        from farmwatch.runs.scored import Backlog, known_meanwhile
+        from farmwatch.runs.meanwhile import Backlog, known_meanwhile
         from filters.judge_stage import JudgeStage
 
         if log is None or not live.run.detector:

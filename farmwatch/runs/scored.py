@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 
 from farmwatch.role_names import Role
-from farmwatch.runs.lag import MAX_LAG
-from farmwatch.runs.offsets import Stops, between, done_by, is_record, reached
+from farmwatch.runs.offsets import done_by, is_record
 from filters.judging import ARTICLE
 from filters.known_scores import KnownScores, ScoreKeys
 from filters.unasked import Article, Unasked
@@ -18,12 +16,10 @@ from stream.errors import BadRecord
 from stream.heartbeat import is_heartbeat
 from stream.log import At, Log
 from stream.records import Features, ScoreRequest, decode
-from stream.runs import Run, RunNames
-from stream.topics import PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from stream.runs import Run
+from stream.topics import REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
 _NONE = b""  # the key that says how far a partition was read
-# Of a site TALLY keeps 256 scores whose verdicts have not come. Where as many came, some of them may be forgotten.
-_SURELY_KEPT = 200
 _FIRST_KEPT = 16  # features among whose verdicts the first one is looked for
 
 
@@ -47,55 +43,9 @@ def known_texts(log: Log, detector: str) -> KnownScores:
         for partition, request in _waiting(log, spans):  # before the scores: what is answered meanwhile is among them
             if request.detector in ("", detector):
                 yield partition, -1, f"{request.site} {request.text_digest}:{detector}".encode()
-        yield from _score_keys(log)(after)
+        yield from score_keys(log)(after)
 
     return KnownScores(detector, keys)
-
-
-def known_meanwhile(log: Log, names: RunNames, detector: str, few: int = MAX_LAG) -> KnownScores | None:
-    """The texts scored since the first record came in that the run of these names has still to measure or to judge.
-
-    A run that is live again judges what another one was live for, and most of that has its score. None where no more
-    than `few` records wait, as at an ordinary start: what is asked for twice then is not worth a look at the scores.
-    Left out are sites of so many new scores that TALLY may have forgotten some before their verdicts. Raises
-    LogUnavailable.
-    """
-    reads = ((names.measure_group, PAGES), (names.judge_group, names.features))
-    if sum(between(done_by(log, group, topic), log.end(topic)) for group, topic in reads) <= few:
-        return None
-    unread = [at_ms for group, topic in reads for at_ms in _first_unread(log, group, topic)]
-    if not unread:
-        return None
-    first = log.offset_at(SCORES, min(unread))
-
-    def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
-        from_there = {partition: max(first[partition], offset) for partition, offset in after.items()}
-        end = f":{detector}".encode()
-        of_site = Counter(_site(key) for _, _, key in _score_keys(log)(from_there) if key.endswith(end))
-        many = {site for site, scores in of_site.items() if scores > _SURELY_KEPT}
-        return (found for found in _score_keys(log)(from_there) if _site(found[2]) not in many)
-
-    return KnownScores(detector, keys)
-
-
-class Backlog:
-    """What a run has still to measure and to judge as this is made; for one thread."""
-
-    def __init__(self, log: Log, names: RunNames) -> None:
-        """Of the run of these names. Raises LogUnavailable."""
-        self._log = log
-        self._names = names
-        self._pages: Stops | None = {PAGES: log.end(PAGES)}
-        self._features: Stops = {}  # known once those pages are measured
-
-    def __call__(self) -> bool:
-        """Whether something of it is left. Raises LogUnavailable."""
-        log, names = self._log, self._names
-        if self._pages is not None:
-            if not reached(log, names.measure_group, self._pages):
-                return True
-            self._pages, self._features = None, {names.features: log.end(names.features)}
-        return not reached(log, names.judge_group, self._features)
 
 
 def unasked_of(log: Log, run: Run, known: Callable[[], KnownScores] | None = None) -> Unasked:
@@ -114,7 +64,9 @@ def requests_wait(log: Log) -> bool:
     return next(_waiting(log, _unread_requests(log, (REPLAY_REQUESTS,))), None) is not None
 
 
-def _score_keys(log: Log) -> ScoreKeys:
+def score_keys(log: Log) -> ScoreKeys:
+    """The keys of the scores on the log, of any detector, as `KnownScores` reads them."""
+
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
         ends = log.end(SCORES)
         spans = {At(SCORES, partition): (offset, ends[partition]) for partition, offset in after.items()}
@@ -177,16 +129,3 @@ def _first_to_ask(log: Log, run: Run, partition: int) -> int:
         if is_record(message) and decode(JudgedPage, message.value or b"").id in ids:
             return message.offset
     return first
-
-
-def _first_unread(log: Log, group: str, topic: str) -> Iterator[int]:
-    """When the first record came that the group has not read, of each partition that has one, ms."""
-    spans: Sequence[tuple[int, int]] = list(zip(done_by(log, group, topic), log.end(topic), strict=True))
-    for partition, (done, end) in enumerate(spans):
-        message = next(iter(log.read(topic, partition, done, end)), None) if done < end else None
-        if message is not None:
-            yield message.timestamp_ms
-
-
-def _site(key: bytes) -> bytes:
-    return key.partition(b" ")[0]

@@ -19,9 +19,10 @@ from farmwatch.runs.asking import PassBegin, begin_pass, is_held, texts_to_ask
 from farmwatch.runs.bounded import BoundedMember
 from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.engine import Ending
+from farmwatch.runs.meanwhile import Backlog, known_meanwhile
 from farmwatch.runs.offsets import done_by
 from farmwatch.runs.phases import ask_phase
-from farmwatch.runs.scored import Backlog, known_meanwhile, requests_wait
+from farmwatch.runs.scored import requests_wait
 from farmwatch.runs.scorers import ScorersWatch, is_scored_now, tell_what_score_runs
 from farmwatch.runs.summary import lines_of, summary_of
 from filters.judge_stage import JudgeStage
@@ -442,7 +443,7 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
     before = len(requests_of(world, "live", SCORE_REQUESTS))
     assert known_meanwhile(world.log, live, DETECTOR) is None  # too few to be worth a look
     for most in (1, 1000):
-        monkeypatch.setattr("farmwatch.runs.scored._SURELY_KEPT", most)
+        monkeypatch.setattr("farmwatch.runs.meanwhile._SURELY_KEPT", most)
         known = known_meanwhile(world.log, live, DETECTOR, few=0)
         assert known is not None
         found = {text for text in meanwhile if known.has(partition_of(text[0], PARTITIONS), *text)}
