@@ -16,7 +16,7 @@ import pytest
 
 from farmwatch.comparing.showing import show
 from farmwatch.labelling.judgements import Sample
-from filters.ruleset import parse_ruleset
+from filters.ruleset import load_ruleset, parse_ruleset
 from stream.opening import open_log
 from tests.comparisons import made
 from tests.front_door import DETECTOR, Runner
@@ -188,6 +188,18 @@ def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, 
     assert [page.fetch_id for page in sample.pages] == [line["fetch_id"] for line in lines]
     assert all(page.text is not None and page.text.startswith(EVIL) for page in sample.pages)
     assert sample.pages[0].failed_b[0].name == "min_tokens"
+
+
+def test_a_saved_sample_names_a_shipped_ruleset_by_its_name(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """What `rulesets evaluate` can take by name is named so; a ruleset of that name with another text is not."""
+    log = open_log(two_runs)
+    put_run(log, "shipped", load_ruleset("notes"), PAGES, SITES, detector=DETECTOR)
+    put_run(log, "own", parse_ruleset(RULESETS[A].source, "notes"), PAGES, SITES, detector=DETECTOR)
+    log.close()
+    saved = tmp_path / "flips.jsonl"
+    farmwatch("compare", "own", "shipped", "--log", two_runs, "--save", saved)
+    line = json.loads(saved.read_text().partition("\n")[0])
+    assert (line["ruleset_a"], line["ruleset_b"], line["log"]) == ("own.toml", "notes", two_runs)
 
 
 def test_the_order_of_a_saved_sample_tells_no_verdict(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
