@@ -1,62 +1,86 @@
-"""What a replay costs the live pages: crawl and replay together, windows with a replay beside windows without.
+"""What a replay costs the live pages: crawl and replay together, stretches with a replay beside stretches without.
 
-    python -m tests.bench.bench_replay_live [RECORDS, default 100000] [seconds a window, default 45]
+    python -m tests.bench.bench_replay_live [RECORDS, default 100000] [ROUNDS, default 4]
 
 `farmwatch up` crawls sites on loopback at a steady pace on an embedded log that holds RECORDS features of
-other pages, which only the replays read. Through the system is the time from a page's fetch to its verdict, and to the
-score of its article, as the log's timestamps have it. The goal: with a replay it rises by less than half.
+other pages, which only the replays read. In each round a replay runs to its end, and then nothing for as long. Through
+the system is the time from a page's fetch to its verdict, and to the score of its article, as the log's timestamps have
+it; counted are pages fetched while the replay was under way, and for a while yet. The goal: with a replay the time
+rises by less than half. Beside it stand the counters of the live processes and the records that live has written.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from farmwatch.demo.web import LoopbackWeb, Response
 from farmwatch.roles import tally_identity
 from stream.heartbeat import is_heartbeat
 from stream.log import Log, Message
 from stream.records import Score, Verdict, decode
+from stream.runs import names_of
 from stream.topics import DECISIONS, FEATURES, HITS, SCORES, VERDICTS
 from tests.bench.bench_replay import PARTITIONS, apart, fill, generated
 from tests.conftest import data_root
 from tests.e2e.farm import Farm
 from tests.webs import HTML_HEADERS, labelled_pages
 
-SITES, PAGES, DELAY_S = 100, 40, 12.5  # 8 pages a second for as long as the windows last
-RULESETS = ("notes", "c4")
+SITES = 100
+DELAYS_S = (8, 19)  # between two pages of a site, each its own: so their pages come evenly, about 8 a second
+RULESETS = ("notes", "c4")  # in turns
 GOAL = 1.5
-_WARM_S = 30.0
+_WARM_S = 60.0  # until sites that begin together are apart
+_CALM_S = 3.0  # between two windows
+_TAIL_S = 2.0  # of a replay: pages that are fetched in it may be through only after its end
+_PAGES = 60  # of a site: enough for twelve minutes
 
 
 class Window(NamedTuple):
-    """A stretch of time (ms), and the replay that ran in it."""
+    """A stretch of time (ms) whose fetches are counted, and the replay that was under way all the time."""
 
     start: int
     stop: int
     replay: str  # "" = none
 
+    def title(self) -> str:
+        """What of it is told."""
+        what = f"{self.replay}, under way all the time" if self.replay else "no replay"
+        return f"{what}, {(self.stop - self.start) / 1000:.0f} s"
+
+
+class Counted(NamedTuple):
+    """What the live processes said that they have counted, at a time (ms)."""
+
+    at: int
+    verdicts: dict[str, int]  # label `run` -> page_verdicts_total
+
 
 def main() -> None:
     """Fill, crawl, replay, print."""
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    window_s = float(sys.argv[2]) if len(sys.argv) > 2 else 45.0
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 4
     with tempfile.TemporaryDirectory(prefix="farmwatch-live-") as temporary:
         folder = Path(temporary)
         settings = {
             "log.partitions": str(PARTITIONS),
-            "crawl.delay_s": str(DELAY_S),
+            "crawl.delay_s": "1",  # robots.txt asks for more
             "crawl.use_links": "false",
             "crawl.use_sitemaps": "false",
-            "crawl.page_budget": str(PAGES),
+            "crawl.page_budget": str(_PAGES),
         }
         with (
             LoopbackWeb(_web()) as served,
@@ -67,12 +91,17 @@ def main() -> None:
                 _pass_over(log)
             farm.start(_hits(folder))
             time.sleep(_WARM_S)
-            windows = []
-            for ruleset in RULESETS:
-                windows += [_watched(farm, window_s, ""), _watched(farm, window_s, ruleset)]
+            counted, windows = [_counted(farm)], []
+            for number in range(rounds):
+                ruleset = RULESETS[number % len(RULESETS)]
+                windows.append(_replaying(farm, ruleset, f"{ruleset}-{number}"))
+                time.sleep(_CALM_S)
+                windows.append(_calm((windows[-1].stop - windows[-1].start) / 1000))
+            counted.append(_counted(farm))
             farm.stop()
             with farm.log() as log:
                 _print(log, windows, records)
+                _print_counters(log, counted, [window.replay for window in windows if window.replay])
 
 
 def _web() -> dict[str, dict[str, Response]]:
@@ -83,17 +112,19 @@ def _web() -> dict[str, dict[str, Response]]:
         bodies = [page.body for paths in hosts.values() for page in paths.values()]
     else:
         bodies = [generated(rng) for _ in range(300)]
-    return {
-        f"site{site}.live.example": {
-            f"/{page}": Response(headers=HTML_HEADERS, body=rng.choice(bodies)) for page in range(PAGES)
+    web = {}
+    for site in range(SITES):
+        robots = f"User-agent: *\nCrawl-delay: {rng.uniform(*DELAYS_S):.1f}\n".encode()
+        web[f"site{site}.live.example"] = {
+            "/robots.txt": Response(headers={"Content-Type": "text/plain"}, body=robots),
+            **{f"/{page}": Response(headers=HTML_HEADERS, body=rng.choice(bodies)) for page in range(_PAGES)},
         }
-        for site in range(SITES)
-    }
+    return web
 
 
 def _hits(folder: Path) -> Path:
     path = folder / "hits.jsonl"
-    urls = (f"http://site{site}.live.example/{page}" for page in range(PAGES) for site in range(SITES))
+    urls = (f"http://site{site}.live.example/{page}" for page in range(_PAGES) for site in range(SITES))
     path.write_text("".join(json.dumps({"url": url}) + "\n" for url in urls))
     return path
 
@@ -109,35 +140,71 @@ def _pass_over(log: Log) -> None:
             log.reset(group, topic, log.end(topic))
 
 
-def _watched(farm: Farm, window_s: float, ruleset: str) -> Window:
+def _replaying(farm: Farm, ruleset: str, name: str) -> Window:
+    """A replay from its begin to nearly its end. Raises RuntimeError where it does not end well."""
+    flags = [part for flag in farm.flags for part in ("--set", flag)]
+    command = [sys.executable, "-m", "farmwatch", "replay", "--ruleset", ruleset, "--name", name, *flags]
+    with subprocess.Popen(
+        command, cwd=farm.output.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        said, start = [], time.time()
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("metrics:"):  # the run is begun
+                start = time.time()
+                break
+        said += list(process.stderr)
+    stop = time.time() - _TAIL_S
+    if process.returncode or stop <= start:
+        raise RuntimeError(f"the replay ended with {process.returncode}, too soon or badly: {''.join(said)[-2000:]}")
+    return Window(int(start * 1000), int(stop * 1000), name)
+
+
+def _calm(seconds: float) -> Window:
     start = time.time()
-    replay = None
-    if ruleset:
-        flags = [part for flag in farm.flags for part in ("--set", flag)]
-        command = [sys.executable, "-m", "farmwatch", "replay", "--ruleset", ruleset, "--name", ruleset, *flags]
-        replay = subprocess.Popen(command, cwd=farm.output.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    said = ""
-    time.sleep(window_s)
-    if replay is not None:
-        over = replay.poll() is not None
-        said = f"{ruleset}, {'over before the window was' if over else 'under way all the time'}"
-        replay.terminate()
-        replay.wait()
-    return Window(int(start * 1000), int(time.time() * 1000), said)
+    time.sleep(seconds)
+    stop = time.time()
+    time.sleep(_TAIL_S)
+    return Window(int(start * 1000), int(stop * 1000), "")
+
+
+def _counted(farm: Farm) -> Counted:
+    """What the live processes count at this moment, by the run of their label."""
+    at, found = int(time.time() * 1000), Counter[str]()
+    for address in sorted(set(re.findall(r"http://127\.0\.0\.1:\d+", farm.output.read_text(errors="replace")))):
+        with urllib.request.urlopen(f"{address}/metrics", timeout=10) as response:
+            for family in text_string_to_metric_families(response.read().decode()):
+                for sample in family.samples:
+                    if sample.name == "farmwatch_page_verdicts_total":
+                        found[sample.labels["run"]] += int(sample.value)
+    return Counted(at, found)
 
 
 def _print(log: Log, windows: list[Window], records: int) -> None:
-    print(f"{records:,} stored features; {SITES / DELAY_S:.0f} live pages a second; medians and 95th percentiles, ms")
+    print(f"{records:,} stored features; {SITES} live sites; medians and 95th percentiles, ms")
     found: dict[bool, list[float]] = {False: [], True: []}
     for window in windows:
         verdicts, scores = list(_verdict_ms(log, window)), list(_score_ms(log, window))
         found[bool(window.replay)] += scores or verdicts
         print(
-            f"  {window.replay or 'no replay':40} {len(verdicts):5} pages to verdict {_spread(verdicts)}"
+            f"  {window.title():42} {len(verdicts):5} pages to verdict {_spread(verdicts)}"
             f"   {len(scores):5} articles to score {_spread(scores)}"
         )
     ratio = statistics.median(found[True]) / statistics.median(found[False])
     print(f"  to the end, with a replay / without: {ratio:.2f} (goal: below {GOAL})")
+
+
+def _print_counters(log: Log, counted: list[Counted], replays: list[str]) -> None:
+    """Beside what live and the replays have written up to then."""
+    for when, found in zip(("before the first replay", "after the last"), counted, strict=True):
+        written = sum(message.timestamp_ms <= found.at for message in _messages(log, VERDICTS))
+        by_run = ", ".join(f"{run} {count:,}" for run, count in found.verdicts.items()) or "nothing"
+        print(
+            f"  page_verdicts_total of the live processes {when}: {by_run}; verdicts that live had written: {written:,}"
+        )
+    others = sum(1 for name in replays for _ in _messages(log, names_of(name).verdicts))
+    print(f"  verdicts of the {len(replays)} replays, which are in none of it: {others:,}")
 
 
 def _spread(times: list[float]) -> str:
