@@ -70,8 +70,8 @@ def cutover(
         )
         moved = cut_over(log, wanted, fit=lambda row: require_site_method(config, row))
         at_work = bool(members_of(log, moved.left or moved.run))
-    _tell(moved, json, at_work=at_work)
-    _tell_differences(config)
+        _tell(moved, json, at_work=at_work)
+        _tell_differences(log, config)
     return Exit.OK
 
 
@@ -107,14 +107,13 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     message(f"{over} have {behind}; `farmwatch cutover --back` goes back")
 
 
-def _tell_differences(config: Config) -> None:
+def _tell_differences(log: Log, config: Config) -> None:
     """What is configured otherwise than the run that is live now has it: the roles will say so at their next start."""
     from farmwatch.runs.live import differences, in_force
     from filters.errors import BadRuleset
     from stream.control import Control
 
-    with opened(config) as log:
-        live, control = in_force(log, config), Control(log)
+    live, control = in_force(log, config), Control(log)
     try:
         for difference in differences(live, config, control):
             message(one_line(f"the configuration has it otherwise, which changes nothing: {difference}"))

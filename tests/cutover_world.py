@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -179,6 +180,14 @@ class CutoverWorld:
                 thread.join(30)
         if failures:
             raise failures[0]
+
+
+def patiently(done: Callable[[], bool], what: str) -> None:
+    """Look until it is done, leaving threads at work their time; fails naming `what` when it never is."""
+    until = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < until, what
+        time.sleep(0.02)
 
 
 def config_of(url: str, *flags: str) -> Config:

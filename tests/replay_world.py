@@ -81,6 +81,12 @@ def features_of_pages(sites: int, pages: int, epoch: str, seed: int = 1) -> list
     return found
 
 
+def pages_later(world: LiveWorld, seed: int = 2, *, sites: int, pages: int) -> list[Features]:
+    """Pages of the same sites that were not there before."""
+    more = features_of_pages(sites, pages, world.epoch, seed=seed)
+    return [msgspec.structs.replace(page, id=f"n{page.id}", page_id=f"n{page.page_id}") for page in more]
+
+
 def output(topic: str, record: Record, key: str = "", **headers: str) -> Output:
     """A record on its topic, in the partition of its site."""
     return Output(topic, partition_of(record.site, PARTITIONS), (key or record.site).encode(), encode(record), headers)

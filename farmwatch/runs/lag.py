@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from farmwatch.flow import Reads, reads_of_run
-from farmwatch.runs.offsets import done_by, is_record
+from farmwatch.runs.offsets import is_record, unread_of
 from stream.control import Control
 from stream.log import At, Log, Message
 from stream.runs import Run
@@ -46,8 +46,7 @@ def records_behind(log: Log, reads: Reads, limit: int = MAX_LAG, detector: str =
     for group, topics in reversed(list(reads.items())):  # what TALLY reads is small, pages are large
         for topic in topics:
             group_of[topic] = group
-            spans = zip(done_by(log, group, topic), log.end(topic), strict=True)
-            unread |= {At(topic, place): span for place, span in enumerate(spans) if span[0] < span[1]}
+            unread |= unread_of(log, group, topic)
     lag = dict.fromkeys(reads, 0)
     offsets = sum(last - first for first, last in unread.values())
     exact = max(limit, MAX_LAG) if offsets > limit else MAX_LAG  # records are no more than offsets

@@ -19,10 +19,10 @@ from farmwatch.role_names import Role
 from farmwatch.runs.named import FIRST, ever_live, run_meant, spoken
 from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_rules import RunRules, live_now, method_name, rules_of
+from farmwatch.runs.scorers import configured_detectors
 from farmwatch.runs.who import operator
 from filters.epoch import feature_epoch
 from filters.ruleset import Ruleset, load_ruleset, shipped_rulesets
-from scoring.detector import detector_identities
 from scoring.errors import ScoringError
 from scoring.kept_method import same_method
 from stream.clock import Clock, wall_ms
@@ -112,7 +112,7 @@ def differences(live: RunRules, config: Config, control: Control) -> Iterator[st
             f" {how}"
         )
     if detector != run.detector and run.detector:
-        if run.detector in _scored(config):
+        if run.detector in configured_detectors(config):
             goes_on = f"goes on with {run.detector}"
         else:
             goes_on = f"has {run.detector}, which SCORE as configured no longer gives: new articles stay unscored in it"
@@ -210,10 +210,3 @@ def configured_method(config: Config, detector: str) -> str:
         return roles.site_method_to_keep(config, detector)
     except (FarmwatchError, ScoringError):
         return ""
-
-
-def _scored(config: Config) -> list[str]:
-    try:
-        return detector_identities(config.score)
-    except ScoringError:
-        return []

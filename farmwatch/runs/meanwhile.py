@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from farmwatch.runs.lag import MAX_LAG
-from farmwatch.runs.offsets import Stops, between, done_by, reached
+from farmwatch.runs.offsets import Stops, reached, unread_of
 from farmwatch.runs.scored import score_keys
 from filters.known_scores import KnownScores
-from stream.log import Log
+from stream.log import At, Log, Message
 from stream.runs import RunNames
 from stream.topics import PAGES, SCORES
 
@@ -26,12 +26,13 @@ def known_meanwhile(log: Log, names: RunNames, detector: str, few: int = MAX_LAG
     LogUnavailable.
     """
     reads = ((names.measure_group, PAGES), (names.judge_group, names.features))
-    if sum(between(done_by(log, group, topic), log.end(topic)) for group, topic in reads) <= few:
+    unread = {at: span for group, topic in reads for at, span in unread_of(log, group, topic).items()}
+    if sum(end - start for start, end in unread.values()) <= few:
         return None
-    unread = [at_ms for group, topic in reads for at_ms in _first_unread(log, group, topic)]
-    if not unread:
+    begins = [message.timestamp_ms for message in _first_of_each(log, unread)]
+    if not begins:
         return None
-    first = log.offset_at(SCORES, min(unread))
+    first = log.offset_at(SCORES, min(begins))
 
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
         from_there = {partition: max(first[partition], offset) for partition, offset in after.items()}
@@ -63,13 +64,12 @@ class Backlog:
         return not reached(log, names.judge_group, self._features)
 
 
-def _first_unread(log: Log, group: str, topic: str) -> Iterator[int]:
-    """When the first record came that the group has not read, of each partition that has one, ms."""
-    spans: Sequence[tuple[int, int]] = list(zip(done_by(log, group, topic), log.end(topic), strict=True))
-    for partition, (done, end) in enumerate(spans):
-        message = next(iter(log.read(topic, partition, done, end)), None) if done < end else None
+def _first_of_each(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
+    """The first record of each span of offsets that has one."""
+    for at, (start, stop) in spans.items():
+        message = next(iter(log.read(*at, start, stop)), None)
         if message is not None:
-            yield message.timestamp_ms
+            yield message
 
 
 def _site(key: bytes) -> bytes:

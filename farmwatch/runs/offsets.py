@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from stream.heartbeat import is_heartbeat
-from stream.log import Log, Message
+from stream.log import At, Log, Message
 
 Stops = Mapping[str, Sequence[int]]  # topic -> offsets per partition
 NO_STOPS: Stops = {}
@@ -30,6 +30,12 @@ def reached(log: Log, group: str, stops: Stops) -> bool:
         for topic, ends in stops.items()
         for done, stop in zip(done_by(log, group, topic), ends, strict=True)
     )
+
+
+def unread_of(log: Log, group: str, topic: str) -> dict[At, tuple[int, int]]:
+    """Offsets that a group has not dealt with, start and end, of the partitions where there are any."""
+    spans = zip(done_by(log, group, topic), log.end(topic), strict=True)
+    return {At(topic, partition): span for partition, span in enumerate(spans) if span[0] < span[1]}
 
 
 def lag_on(log: Log, group: str, topic: str) -> int:

@@ -110,7 +110,8 @@ def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
     """One run as it stands. Raises LogUnavailable."""
     if run.state == State.REMOVED or run.names().sites not in log.topics():
         return RunState(run, state_of(log, control, run), Progress([]), live_until=live_until(control, run))
-    state = state_of(log, control, run)
+    members = members_of(log, run)
+    state = state_of(log, control, run, members)
     progress = progress_of(log, run, asks=bool(log.members(ask_phase(run).group)))
     lags = lag_by_group(log, control, run)
     rate = eta_s = None
@@ -120,4 +121,4 @@ def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
         spent = progress.effort - run.began_effort
         rate = done / passed_s if done > 0 else None
         eta_s = progress.effort_left * passed_s / spent if spent > 0 and not run.follows else None
-    return RunState(run, state, progress, rate, eta_s, lags, members_of(log, run), live_until(control, run))
+    return RunState(run, state, progress, rate, eta_s, lags, members, live_until(control, run))

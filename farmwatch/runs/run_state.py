@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from farmwatch.runs.named import ever_live
 from farmwatch.runs.phases import groups_of
 from stream.control import Control
@@ -22,16 +24,16 @@ def live_until(control: Control, run: Run) -> int:
     return max((move.at for move in control.cutovers if move.from_run == run.name), default=0)
 
 
-def state_of(log: Log, control: Control, run: Run) -> str:
+def state_of(log: Log, control: Control, run: Run, members: Sequence[str] | None = None) -> str:
     """The word: that of its row, but for the run that is live, those that were, and those that nobody is at work on.
 
     A run that was live and that a replay is at work on is running; a live stage that is still leaving it is none.
-    Raises LogUnavailable.
+    `members` are those of `members_of`, where they were asked for already. Raises LogUnavailable.
     """
     if run.name == control.alias.run:
         return LIVE_NOW
     replayed = run.name not in ever_live(control) or run.began_at > live_until(control, run)
-    if run.state == State.RUNNING and replayed and members_of(log, run):
+    if run.state == State.RUNNING and replayed and (members_of(log, run) if members is None else members):
         return State.RUNNING
     if run.state in (State.RUNNING, State.DONE) and run.name in ever_live(control):
         return WAS_LIVE

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 
 from farmwatch.role_names import Role
-from farmwatch.runs.offsets import done_by, is_record
+from farmwatch.runs.offsets import done_by, is_record, unread_of
 from filters.judging import ARTICLE
 from filters.known_scores import KnownScores, ScoreKeys
 from filters.unasked import Article, Unasked
@@ -81,12 +81,8 @@ def score_keys(log: Log) -> ScoreKeys:
 
 
 def _unread_requests(log: Log, topics: Iterable[str]) -> dict[At, tuple[int, int]]:
-    """The offsets that SCORE has not dealt with, where there are any."""
-    found: dict[At, tuple[int, int]] = {}
-    for topic in topics:
-        spans = zip(done_by(log, Role.SCORE.value, topic), log.end(topic), strict=True)
-        found |= {At(topic, partition): span for partition, span in enumerate(spans) if span[0] < span[1]}
-    return found
+    """The offsets that SCORE has not dealt with."""
+    return {at: span for topic in topics for at, span in unread_of(log, Role.SCORE.value, topic).items()}
 
 
 def _waiting(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[tuple[int, ScoreRequest]]:

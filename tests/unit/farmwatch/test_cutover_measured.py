@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,7 +20,7 @@ from farmwatch.runs.planning import Asked, plan
 from stream.metrics import Metrics
 from stream.records import Features, decode
 from stream.runs import Run, RunNames
-from tests.cutover_world import OTHER, CutoverWorld, cutover_world
+from tests.cutover_world import OTHER, CutoverWorld, cutover_world, patiently
 from tests.front_door import PARTITIONS
 
 ROLES = (Role.MEASURE, Role.JUDGE, Role.TALLY)
@@ -36,13 +35,6 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         yield made
 
 
-def _patiently(done: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
-
-
 def _measured(world: CutoverWorld, topic: str) -> list[Features]:
     messages = (message for partition in range(PARTITIONS) for message in world.log.read(topic, partition))
     return [decode(Features, message.value) for message in messages if message.value]
@@ -50,8 +42,8 @@ def _measured(world: CutoverWorld, topic: str) -> list[Features]:
 
 def _deals_with_all(world: CutoverWorld, names: RunNames) -> None:
     """Wait until MEASURE, JUDGE and TALLY of a run are at their ends: every page is judged under it."""
-    _patiently(lambda: world.judged(names).total() >= len(world.put), f"{names.verdicts} has all")
-    _patiently(lambda: world.at_end(names.tally_group, ["hits", names.verdicts, "scores"]), f"{names.sites} has all")
+    patiently(lambda: world.judged(names).total() >= len(world.put), f"{names.verdicts} has all")
+    patiently(lambda: world.at_end(names.tally_group, ["hits", names.verdicts, "scores"]), f"{names.sites} has all")
 
 
 def _replayed(world: CutoverWorld) -> Run:
@@ -90,7 +82,7 @@ def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorl
     assert world.judged(anew.names()) == dict.fromkeys(world.put, 1)
 
     with world.live(*ROLES) as metrics:
-        _patiently(lambda: _live_runs(metrics) == ["live"] * len(ROLES), "all go on as live")
+        patiently(lambda: _live_runs(metrics) == ["live"] * len(ROLES), "all go on as live")
         for to, run in (("anew", anew), ("", first), ("anew", anew), ("", first)):
             world.pages(_BATCH)
             cut_over(world.log, Wanted(to, "me@here", max_lag=100_000))

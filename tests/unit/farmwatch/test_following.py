@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ from scoring.site_verdict import SprtParams
 from stream.control import exclusive
 from stream.metrics import Metrics
 from stream.runs import Alias, RunNames
-from tests.cutover_world import DETECTOR, OTHER, CutoverWorld, cutover_world
+from tests.cutover_world import DETECTOR, OTHER, CutoverWorld, cutover_world, patiently
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -36,13 +36,6 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(following, "LOOK_S", 0.1)
     with cutover_world(request.param, tmp_path, monkeypatch) as made:
         yield made
-
-
-def _patiently(done: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
 
 
 def _page(metrics: Metrics) -> str:
@@ -56,7 +49,7 @@ def _topics_with_lag(metrics: Metrics) -> set[str]:
 
 def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
     shown = f'live_run_info{{run="{run}"}} 1.0'
-    _patiently(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
+    patiently(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
 
 
 @pytest.mark.parametrize("world", ["memory", "embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
@@ -81,28 +74,28 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
     try:
         with capture_logs() as said, world.live(Role.MEASURE, Role.JUDGE, Role.TALLY) as metrics:
             _goes_on_as(metrics, "live")
-            _patiently(lambda: sum(world.judged(first.names()).values()) > 80, "live judges")
-            _patiently(lambda: "verdicts" in _topics_with_lag(metrics[Role.TALLY]), "its lag is shown")
+            patiently(lambda: sum(world.judged(first.names()).values()) > 80, "live judges")
+            patiently(lambda: "verdicts" in _topics_with_lag(metrics[Role.TALLY]), "its lag is shown")
             cut_over(world.log, Wanted("r1", "me@here", "stricter", max_lag=100_000))
             _goes_on_as(metrics, "r1")
             digest = load_ruleset(OTHER).digest
             shown = f'ruleset_info{{digest="{digest}",ruleset="{OTHER}"}} 1.0'
-            _patiently(lambda: shown in _page(metrics[Role.JUDGE]), "the new ruleset is shown")
+            patiently(lambda: shown in _page(metrics[Role.JUDGE]), "the new ruleset is shown")
             page = _page(metrics[Role.JUDGE])
             assert page.count("farmwatch_ruleset_info{") == 1 and "farmwatch_cutovers_total 1.0" in page
             at_switch = world.judged(first.names()).total()
             before = world.judged(run.names()).total()
-            _patiently(lambda: world.judged(run.names()).total() > before + 50, "r1 judges")
+            patiently(lambda: world.judged(run.names()).total() > before + 50, "r1 judges")
             assert f'page_verdicts_total{{ruleset="{OTHER}",run="r1"' in _page(metrics[Role.JUDGE])
             assert world.judged(first.names()).total() == at_switch
-            _patiently(lambda: "verdicts.r1" in _topics_with_lag(metrics[Role.TALLY]), "the new lag is shown")
+            patiently(lambda: "verdicts.r1" in _topics_with_lag(metrics[Role.TALLY]), "the new lag is shown")
             assert "verdicts" not in _topics_with_lag(metrics[Role.TALLY])
             cut_over(world.log, Wanted("", "me@here"))
             _goes_on_as(metrics, "live")
             ended.set()
             feeder.join()
-            _patiently(lambda: world.at_end("judge", ["features"]), "live catches up")
-            _patiently(lambda: world.at_end("tally", ["hits", "verdicts", "scores"]), "and its tally")
+            patiently(lambda: world.at_end("judge", ["features"]), "live catches up")
+            patiently(lambda: world.at_end("tally", ["hits", "verdicts", "scores"]), "and its tally")
     finally:
         ended.set()
         feeder.join()
@@ -152,7 +145,7 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
 
     def judge_more(topics: RunNames) -> None:
         enough = world.judged(topics).total() + 50
-        _patiently(lambda: world.judged(topics).total() > enough, f"{topics.verdicts} grows")
+        patiently(lambda: world.judged(topics).total() > enough, f"{topics.verdicts} grows")
 
     threads = [threading.Thread(target=work) for work in (replay, feed)]
     for thread in threads:
@@ -163,7 +156,7 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
             judge_more(run.names())
             cut_over(world.log, Wanted("r1", "me", max_lag=100_000))
             members = {"replay-1", "judge-1"}
-            _patiently(lambda: set(world.log.members("judge.r1")) == members, "both are in the group")
+            patiently(lambda: set(world.log.members("judge.r1")) == members, "both are in the group")
             judge_more(run.names())
             monkeypatch.setattr(engine, "_CONTROL_S", 0.1)
             threads[0].join(30)
@@ -175,8 +168,8 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
             cut_over(world.log, Wanted("r1", "me", max_lag=100_000))
             ended.set()
             threads[1].join()
-            _patiently(lambda: world.at_end("judge.r1", ["features"]), "r1 has judged all")
-            _patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1", "scores"]), "and tallied it")
+            patiently(lambda: world.at_end("judge.r1", ["features"]), "r1 has judged all")
+            patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1", "scores"]), "and tallied it")
     finally:
         ended.set()
         for thread in threads:
@@ -192,7 +185,7 @@ def test_a_changed_setting_is_not_picked_up(world: CutoverWorld) -> None:
         writer.put(Alias(run="r1", number=1))
     world.features(9)
     with world.live(Role.JUDGE) as metrics:
-        _patiently(lambda: world.judged(run.names()).total() == 9, "it judges")
+        patiently(lambda: world.judged(run.names()).total() == 9, "it judges")
         assert f'digest="{run.digest}"' in _page(metrics[Role.JUDGE])
     assert {verdict.digest for verdict in world.verdicts(run.names())} == {run.digest}
 
@@ -205,9 +198,9 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWo
         _goes_on_as(metrics, "live")
         with exclusive(world.log) as writer:
             writer.put(world.begin_broken("r2"), Alias(run="r2", number=1))
-        _patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
+        patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         world.features(5)
-        _patiently(lambda: world.judged(first.names()).total() == 5, "it goes on")
+        patiently(lambda: world.judged(first.names()).total() == 5, "it goes on")
         time.sleep(0.3)
     assert sum(s["event"] == "cannot_go_over" for s in said) == 1
 
@@ -225,9 +218,9 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverW
         cut_over(world.log, Wanted("r1", "me"))
         _goes_on_as(metrics, "r1")
         world.features(20)
-        _patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies")
+        patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies")
         cut_over(world.log, Wanted("odd", "me", max_lag=1000))
-        _patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
+        patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         time.sleep(0.3)
         assert 'live_run_info{run="r1"} 1.0' in _page(metrics[Role.TALLY])
     (told,) = [s for s in said if s["event"] == "cannot_go_over"]

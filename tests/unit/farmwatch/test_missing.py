@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,10 +15,11 @@ from farmwatch.runs.missing import lacking, merged, records_in
 from farmwatch.runs.summary import lines_of, summary_of
 from stream.control import Control
 from stream.memory_log import MemoryLog
-from stream.records import Features
 from stream.runs import Gap
 from stream.topics import FEATURES, PAGES
-from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
+from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, pages_later, write_rules
+
+more_pages = partial(pages_later, sites=8, pages=10)
 
 
 @pytest.fixture
@@ -27,12 +29,6 @@ def world(tmp_path: Path) -> LiveWorld:
     made.feed(features_of_pages(8, 10, made.epoch))
     made.carry_on()
     return made
-
-
-def more_pages(world: LiveWorld) -> list[Features]:
-    """Pages that were not there before."""
-    more = features_of_pages(8, 10, world.epoch, seed=2)
-    return [msgspec.structs.replace(page, id=f"n{page.id}", page_id=f"n{page.page_id}") for page in more]
 
 
 def expire(world: LiveWorld, features: list[int]) -> None:

@@ -34,7 +34,7 @@ from stream.log import Log, Member
 from stream.loop import StageLoop
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
-from stream.records import Features, Hit, Page, SiteState, Verdict
+from stream.records import Hit, Page, SiteState, Verdict
 from stream.runs import Alias, Run, State
 from stream.topics import HITS, PAGES, REPLAY_REQUESTS
 from tests.extraction_here import extract_here
@@ -48,9 +48,12 @@ from tests.replay_world import (
     features_of_pages,
     measuring_otherwise,
     output,
+    pages_later,
     write_rules,
 )
 from tests.stream.worlds import patiently
+
+later_pages = partial(pages_later, sites=8, pages=5)
 
 
 @pytest.fixture(autouse=True)
@@ -83,12 +86,6 @@ def live_under(log: Log, folder: Path, least: int) -> LiveWorld:
     made.feed(features_of_pages(8, 25, made.epoch))
     made.carry_on()
     return made
-
-
-def later_pages(world: LiveWorld) -> list[Features]:
-    """Pages of the same sites that were not there before."""
-    more = features_of_pages(8, 5, world.epoch, seed=2)
-    return [msgspec.structs.replace(page, id=f"n{page.id}", page_id=f"n{page.page_id}") for page in more]
 
 
 def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld, tmp_path: Path) -> None:

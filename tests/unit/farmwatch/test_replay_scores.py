@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from stream.embedded_log import EmbeddedLog
 from stream.log import Commit, Log, Output, partition_of
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
-from stream.records import Features, Score, ScoreRequest
+from stream.records import Score, ScoreRequest
 from stream.runs import State, names_of
 from stream.topics import CONTROL, FEATURES, PAGES, SCORE_REQUESTS
 from tests import replay_world
@@ -42,10 +43,13 @@ from tests.replay_world import (
     LiveWorld,
     config_of,
     features_of_pages,
+    pages_later,
     requests_of,
     write_rules,
 )
 from tests.stream.worlds import patiently
+
+later_pages = partial(pages_later, sites=6, pages=5)
 
 _score_of = replay_world.score_of
 _DAY_MS = 86_400_000
@@ -61,12 +65,6 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveWorld]
     made.carry_on()
     yield made
     log.close()
-
-
-def later_pages(world: LiveWorld, seed: int = 2) -> list[Features]:
-    """Pages of the same sites that were not there before."""
-    more = features_of_pages(6, 5, world.epoch, seed=seed)
-    return [msgspec.structs.replace(page, id=f"n{page.id}", page_id=f"n{page.page_id}") for page in more]
 
 
 def unscored(world: LiveWorld, run: str) -> int:
@@ -483,7 +481,7 @@ def test_where_score_stands_is_looked_up_once_for_all_partitions(
         groups.append(group)
         return looked(log, group, topic)
 
-    monkeypatch.setattr("farmwatch.runs.scored.done_by", looking)
+    monkeypatch.setattr("farmwatch.runs.offsets.done_by", looking)
     assert texts_to_ask(world.log, run) > 0
     assert groups.count("score") == 2
 

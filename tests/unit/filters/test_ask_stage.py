@@ -22,24 +22,10 @@ from stream.metrics import Metrics
 from stream.records import Features, ScoreRequest, decode, encode
 from stream.runs import names_of
 from stream.topics import FEATURES, REPLAY_REQUESTS, all_topics
+from tests.numbered_pages import numbered_page as page
 
 RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")
 DETECTOR = "fake/1"
-
-
-def page(number: int, text: str = "", site: str = "a.example", tokens: int = 9) -> Features:
-    """A page whose text is its number, if no other is said."""
-    return Features(
-        id=f"f{number}",
-        site=site,
-        page_id=f"p{number}",
-        url=f"https://{site}/{number}",
-        epoch="e",
-        text=text or str(number),
-        text_digest=f"t{text or number}",
-        measures={"tokens": tokens},
-        fetched_at=number,
-    )
 
 
 class Desk:

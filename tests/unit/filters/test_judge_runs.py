@@ -20,28 +20,14 @@ from stream.log import Message, Output, Topic
 from stream.loop import StageLoop
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
-from stream.records import Features, Record, ScoreRequest, Verdict, decode, encode
+from stream.records import Record, ScoreRequest, Verdict, decode, encode
 from stream.runs import features_of, names_of
 from stream.topics import FEATURES, all_topics
+from tests.numbered_pages import numbered_page as features
 
 RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")
 RUN = "r1"
 DETECTOR = "fake/1"
-
-
-def features(number: int, *, text: str = "", site: str = "a.example", tokens: int = 9) -> Features:
-    """A page whose text is its number, if no other is said."""
-    return Features(
-        id=f"f{number}",
-        site=site,
-        page_id=f"p{number}",
-        url=f"https://{site}/{number}",
-        epoch="e",
-        text=text or str(number),
-        text_digest=f"t{text or number}",
-        measures={"tokens": tokens},
-        fetched_at=number,
-    )
 
 
 def new_log(run: str = RUN, topic: str = FEATURES) -> MemoryLog:
