@@ -10,7 +10,7 @@ from stream.dead_letters import dead_letter
 from stream.errors import BadRecord
 from stream.log import At, Commit, Message, Output, StateReader
 from stream.metrics import Meter
-from stream.records import Record, decode
+from stream.records import Record, read
 from stream.stage import Context, Stage, passed_on
 from stream.state import KeyedState
 
@@ -118,7 +118,7 @@ def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exc
         if message.value is None or heartbeat.is_heartbeat(message):
             continue
         try:
-            records[index] = decode(stage.inputs[message.topic], message.value)
+            records[index] = read(stage.inputs[message.topic], message)
         except BadRecord as error:
             records[index] = error
     return records

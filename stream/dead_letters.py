@@ -34,6 +34,7 @@ class DeadLetter:
     key: bytes
     value: bytes | None
     run: str = ""  # that the stage worked for; of a stage that works for none, the run that the record is of; "" = none
+    expired: int = 0  # how many offsets from `offset` on retention took before the stage read them; 0 = a single record
 
     @classmethod
     def read(cls, message: Message) -> DeadLetter:
@@ -49,6 +50,7 @@ class DeadLetter:
             message.key,
             message.value,
             headers.get("run", ""),
+            int(headers.get("expired", "0")),
         )
 
 

@@ -62,7 +62,7 @@ NONE_NEEDED: Mapping[str, Sequence[int]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record as read. `value` is None for a tombstone."""
+    """A record as read. `value` is None for a tombstone, and b"" for a damaged record, see `damage`."""
 
     topic: str
     partition: int
@@ -71,6 +71,7 @@ class Message:
     value: bytes | None
     headers: Headers
     timestamp_ms: int
+    damage: str = ""  # file, byte and fault where the stored bytes are not what was written; "" = none
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import ClassVar, TypeVar
 import msgspec
 
 from stream.errors import BadRecord, SchemaTooNew
+from stream.log import Message
 
 
 class Record(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -219,7 +220,7 @@ def decode(kind: type[R], value: bytes) -> R:
         decoder = _decoders[kind] = msgspec.msgpack.Decoder(kind)
     try:
         record = decoder.decode(value)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         version = _version_of(value)
         if version is not None and version > kind.VERSION:
             raise _too_new(kind, version) from error
@@ -229,10 +230,17 @@ def decode(kind: type[R], value: bytes) -> R:
     return record  # type: ignore[return-value]  # the decoder was built for kind
 
 
+def read(kind: type[R], message: Message) -> R:
+    """Decode the record of a message. Raises as `decode`; BadRecord also where the log found its bytes damaged."""
+    if message.damage:
+        raise BadRecord(message.damage)
+    return decode(kind, message.value or b"")
+
+
 def _version_of(value: bytes) -> int | None:
     try:
         fields = msgspec.msgpack.decode(value)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return fields[0] if isinstance(fields, list) and fields and isinstance(fields[0], int) else None
 
