@@ -269,7 +269,7 @@ class EmbeddedLog:
         self._writer.drop(taken.topics)
         with self._reader() as reader:
             freed = taken.bytes + clear(reader.database, self._writer)
-            self._retention.remove_segments(reader.database)
+            self._retention.remove_segments(reader.database, now_ms)
         return freed
 
     def close(self) -> None:

@@ -1,23 +1,24 @@
 """Retention and compaction of the embedded log, in small transactions between which others write.
 
 Deleted rows leave free pages in the database, which later records fill; segment files are unlinked when no record
-refers to them and no process writes them. Committed offsets are never touched.
+refers to them and no process writes them (`remove_segments`). Committed offsets are never touched.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from stream.embedded_schema import SEGMENTS
 from stream.embedded_topics import offset_of, row_id
 from stream.embedded_writer import Writer
-from stream.segments import SUFFIX, remove_if_unused
+from stream.segments import remove_if_unused, sync_folder
 
 TOMBSTONE_MS = 86_400_000  # a reader has this long to see a removal, as with Kafka's delete.retention.ms
+_UNNAMED_MS = 86_400_000  # so long a segment stays that holds bytes that no commit has named
 _ROWS = 2000  # a transaction
 _DIRTY_SHARE = 0.1  # compaction reads all keys of a partition once so much of it is new
 _SMALL_ROWS = 10_000  # below this it always does
@@ -64,7 +65,7 @@ class Retention:
             else:
                 stop = min(rules.end, needed.get(rules.id, rules.end))
                 freed += self._shorten(database, rules, now_ms, stop)
-        self.remove_segments(database)
+        self.remove_segments(database, now_ms)
         return freed
 
     def _shorten(self, database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:
@@ -167,21 +168,27 @@ class Retention:
         where = f"id IN ({', '.join('?' * len(rows))})"
         return self._writer.run(lambda database, _: forget_records(database, partition, where, rows))
 
-    def remove_segments(self, database: sqlite3.Connection) -> None:
-        """Unlink segments to which nothing refers: those emptied by retention, and what crashes left."""
-        in_use = {file for (file,) in database.execute("SELECT file FROM segments WHERE live > 0").fetchall()}
-        for path in sorted((self._folder / SEGMENTS).glob(f"*{SUFFIX}")):
-            if path.name not in in_use:
-                remove_if_unused(path, partial(self._strike, path.name))
+    def remove_segments(self, database: sqlite3.Connection, now_ms: int) -> None:
+        """Unlink segments to which nothing refers: those emptied by retention, and what crashes left.
 
-    def _strike(self, file: str) -> bool:
-        """Remove a segment's row if no record refers to it; True when the file may go."""
+        A file that the database does not know stays: it belongs to the `log.sqlite` that a backup has replaced. A file
+        that holds more than was ever committed stays for a day after its last write: the rest is what a crash left, or
+        what the replaced database knew.
+        """
+        gone = []
+        for segment, file in database.execute("SELECT id, file FROM segments WHERE live = 0").fetchall():
 
-        def apply(database: sqlite3.Connection, _: object) -> bool:
-            database.execute("DELETE FROM segments WHERE file = ? AND live = 0", (file,))
-            return database.execute("SELECT 1 FROM segments WHERE file = ?", (file,)).fetchone() is None
+            def unused(found: os.stat_result, segment: int = segment) -> bool:
+                row = database.execute("SELECT size FROM segments WHERE id = ? AND live = 0", (segment,)).fetchone()
+                is_old = found.st_mtime_ns // 1_000_000 < now_ms - _UNNAMED_MS
+                return row is not None and (found.st_size <= row[0] or is_old)
 
-        return self._writer.run(apply)
+            if remove_if_unused(self._folder / SEGMENTS / file, unused):
+                gone.append((segment,))
+        if gone:
+            sync_folder(self._folder / SEGMENTS)  # first the files, then the rows: no file is ever left unknown
+            delete = "DELETE FROM segments WHERE id = ? AND live = 0"
+            self._writer.run(lambda database, _: database.executemany(delete, gone))
 
 
 def forget_records(database: sqlite3.Connection, partition: int, where: str, values: Sequence[int]) -> int:
