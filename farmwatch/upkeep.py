@@ -16,6 +16,7 @@ import structlog
 
 from crawler.crawl_stage import frontier_left
 from farmwatch.canary_errors import recent_canaries
+from farmwatch.clock_watch import ClockWatch
 from farmwatch.config import Config
 from farmwatch.flow import lag_of, reads_of_live
 from farmwatch.rate_keeping import SeriesKeeper
@@ -27,12 +28,14 @@ from scoring.rate_series import interval_start
 from scoring.site_rates import has_verdict
 from stream import heartbeat
 from stream.control import Control
+from stream.errors import TooMuchExpired
 from stream.log import Log
 from stream.metrics import Metrics
 from stream.records import SiteState
 
 _log = structlog.get_logger()
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
+_MOST = 0.5  # share of a topic that retention may take before the clock is confirmed
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
 
 
@@ -47,18 +50,22 @@ class Upkeep:
         live: RunRules,
         method: tuple[str, str],
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what the jobs need: the run that is live, and its site method (name, digest); `clock` is in seconds."""
+        """Take what the jobs need: the run that is live, and its site method (name, digest); clocks are in seconds."""
         self._live = live
         self._method = method
         self._log = log
         self._config = config
         self._metrics = metrics
         self._clock = clock
+        self._monotonic = monotonic
+        self._clock_watch = ClockWatch(clock, monotonic)
+        self._waits = False
         self._table = SiteTable(log, live.names.sites)
         self._reads = reads_of_live(live.names)
         self._rate = "none yet"
-        self._renew_at = 0.0
+        self._renew_at = monotonic()
         self._series = SeriesKeeper(log, config.rate)
         up = config.up
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
@@ -66,42 +73,67 @@ class Upkeep:
             ("overview", up.overview_s, self.look),
             ("status", up.status_s, self.tell),
             ("retention", up.retention_s, self.expire),
-            ("series", config.rate.series_s, self.keep),
         )
-        self._due = {name: clock() + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
-        self._due["series"] = self._next_point()
+        now_s = monotonic()
+        self._due = {name: now_s + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
+        self._next_point_s = self._end_of_interval()
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop`."""
         while not stop.is_set():
             self.round()
-            stop.wait(max(0.05, min(self._due.values()) - self._clock()))
+            wait_s = min(min(self._due.values()) - self._monotonic(), self._next_point_s - self._clock())
+            stop.wait(max(0.05, wait_s))
 
     def round(self) -> None:
-        """Do what is due now."""
+        """Do what is due now: series at full intervals of the wall clock, all else by the clock that nobody sets."""
         for name, every_s, job in self._jobs:
-            if self._clock() < self._due[name]:
-                continue
-            self._due[name] = self._next_point() if name == "series" else self._clock() + every_s
-            try:
-                job()
-            except Exception as error:  # noqa: BLE001 - upkeep must not take the stage down with it; next round tries again
-                _log.warning("upkeep_failed", job=name, error=f"{type(error).__name__}: {error}"[:300])
+            if self._monotonic() >= self._due[name]:
+                self._due[name] = self._monotonic() + every_s
+                self._do(name, job)
+        end_s = self._end_of_interval()
+        if end_s != self._next_point_s:
+            self._next_point_s = end_s
+            self._do("series", self.keep)
+
+    def _do(self, name: str, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except Exception as error:  # noqa: BLE001 - upkeep must not take the stage down with it; next round tries again
+            _log.warning("upkeep_failed", job=name, error=f"{type(error).__name__}: {error}"[:300])
 
     def beat(self) -> None:
         """Send a heartbeat through all stages."""
         heartbeat.beat(self._log, self._config.log.partitions, int(self._clock() * 1000))
 
     def expire(self) -> None:
-        """Apply retention and compaction, but for what runs have still to read."""
-        now_ms = int(self._clock() * 1000)
+        """Apply retention and compaction, but for what runs have still to read; wait while the clock is in doubt."""
         control = Control(self._log)
-        freed = self._log.expire(now_ms, needed(self._log, control, now_ms))
-        if self._clock() >= self._renew_at:
+        why = self._expire(control)
+        if why and not self._waits:
+            _log.warning("retention_waits", why=why, until="an hour confirms the clock", check="timedatectl")
+        if self._waits and not why:
+            _log.info("retention_resumed")
+        self._waits = bool(why)
+        if self._monotonic() >= self._renew_at:
             renew_idle(self._log, control)
-            self._renew_at = self._clock() + _RENEW_S
+            self._renew_at = self._monotonic() + _RENEW_S
+
+    def _expire(self, control: Control) -> str:
+        """One round of retention; returns why it has to wait, "" where it was done."""
+        look = self._clock_watch.look()
+        if look.moved_s:
+            return f"the clock moved by {look.moved_s / 3600:+.1f} hours"
+        now_ms = int(self._clock() * 1000)
+        try:
+            freed = self._log.expire(
+                now_ms, needed(self._log, control, now_ms), most=1.0 if look.is_confirmed else _MOST
+            )
+        except TooMuchExpired as error:
+            return str(error)
         if freed:
             _log.info("expired", bytes=freed)
+        return ""
 
     def tell(self) -> None:
         """One line of how far the run is: the crawl, the records that wait, and the rate of the last look.
@@ -171,7 +203,7 @@ class Upkeep:
             and (not has_verdict(row) or (row.method, row.method_digest) == self._method)
         ]
 
-    def _next_point(self) -> float:
+    def _end_of_interval(self) -> float:
         """When the next interval of the series starts."""
         series_s = self._config.rate.series_s
         return interval_start(self._clock(), series_s) / 1000 + series_s

@@ -55,7 +55,7 @@ class Records:
         """Give the records their offsets and insert them. Raises UnknownTopic, and writes nothing then."""
         following: dict[int, int] = {}
         added: dict[int, int] = {}
-        live: dict[int, int] = {}
+        named: dict[int, tuple[int, int]] = {}  # segment -> records in it, end of the last one
         rows = []
         for row in self._rows:
             partition = row.partition_id
@@ -72,8 +72,8 @@ class Records:
             if row.blob is not None:
                 placed, position = places[row.blob]
                 segment = placed.row
-                assert segment is not None
-                live[segment] = live.get(segment, 0) + 1
+                records, end = named.get(segment, (0, 0))
+                named[segment] = (records + 1, max(end, position + row.size))
             rows.append((row_id(partition, offset), *row[1:5], segment, position, row.size, row.checksum))
         database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         database.executemany(
@@ -81,7 +81,8 @@ class Records:
             [(offset, added[partition], partition) for partition, offset in following.items()],
         )
         database.executemany(
-            "UPDATE segments SET live = live + ? WHERE id = ?", [(count, segment) for segment, count in live.items()]
+            "UPDATE segments SET live = live + ?, size = max(size, ?) WHERE id = ?",
+            [(records, end, segment) for segment, (records, end) in named.items()],
         )
 
 

@@ -15,6 +15,27 @@ from stream.errors import Fenced, StreamError
 from stream.shares import next_step
 
 
+class Moment(NamedTuple):
+    """The time, and what it says of memberships.
+
+    One that ends further ahead than a lease lasts was renewed by a wrong clock. It counts as expired, or who died under
+    that clock would live for as long as the clock was ahead. Twice a lease leaves room for small steps of the clock.
+    """
+
+    now_ms: int
+    lease_ms: int
+
+    @property
+    def expires_at(self) -> int:
+        """End of a membership that is renewed now."""
+        return self.now_ms + self.lease_ms
+
+    @property
+    def latest(self) -> int:
+        """The latest end that is believed."""
+        return self.now_ms + 2 * self.lease_ms
+
+
 class View(NamedTuple):
     """What a member sees of its group."""
 
@@ -40,9 +61,7 @@ def join(database: sqlite3.Connection, group: str, member: str, expires_at: int)
     return epoch
 
 
-def take_step(
-    database: sqlite3.Connection, group: str, member: str, epoch: int, partitions: int, now_ms: int, expires_at: int
-) -> View:
+def take_step(database: sqlite3.Connection, group: str, member: str, epoch: int, partitions: int, now: Moment) -> View:
     """Renew the membership, remove the expired, and take one step towards a fair share. Raises Fenced."""
     row = database.execute("SELECT epoch FROM members WHERE grp = ? AND name = ?", (group, member)).fetchone()
     if row is not None and row[0] != epoch:
@@ -51,9 +70,9 @@ def take_step(
         )
     database.execute(
         "INSERT INTO members VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at",
-        (group, member, epoch, expires_at),
+        (group, member, epoch, now.expires_at),
     )
-    changed = remove_expired(database, group, now_ms) > 0 or row is None
+    changed = remove_expired(database, group, now) > 0 or row is None
     members = [name for (name,) in database.execute("SELECT name FROM members WHERE grp = ?", (group,))]
     owners = dict(database.execute("SELECT partition, member FROM leases WHERE grp = ?", (group,)).fetchall())
     step = next_step(member, members, owners, partitions)
@@ -91,34 +110,37 @@ def leave(database: sqlite3.Connection, group: str, member: str, epoch: int) -> 
         _touch(database, group)
 
 
-def remove_expired(database: sqlite3.Connection, group: str, now_ms: int) -> int:
+def remove_expired(database: sqlite3.Connection, group: str, now: Moment) -> int:
     """Remove members that missed their heartbeat, and their leases; returns how many."""
-    names = database.execute("SELECT name FROM members WHERE grp = ? AND expires_at < ?", (group, now_ms)).fetchall()
+    names = database.execute(
+        "SELECT name FROM members WHERE grp = ? AND expires_at NOT BETWEEN ? AND ?", (group, now.now_ms, now.latest)
+    ).fetchall()
     database.executemany("DELETE FROM leases WHERE grp = ? AND member = ?", [(group, name) for (name,) in names])
     database.executemany("DELETE FROM members WHERE grp = ? AND name = ?", [(group, name) for (name,) in names])
     return len(names)
 
 
-def members(database: sqlite3.Connection, group: str, now_ms: int) -> list[str]:
+def members(database: sqlite3.Connection, group: str, now: Moment) -> list[str]:
     """Names of the members that did not miss their heartbeat."""
     found = database.execute(
-        "SELECT name FROM members WHERE grp = ? AND expires_at >= ? ORDER BY name", (group, now_ms)
+        "SELECT name FROM members WHERE grp = ? AND expires_at BETWEEN ? AND ? ORDER BY name",
+        (group, now.now_ms, now.latest),
     ).fetchall()
     return [name for (name,) in found]
 
 
-def require_idle(database: sqlite3.Connection, group: str, now_ms: int, doing: str) -> None:
+def require_idle(database: sqlite3.Connection, group: str, now: Moment, doing: str) -> None:
     """Raises StreamError while the group has live members."""
-    live = ", ".join(members(database, group, now_ms))
+    live = ", ".join(members(database, group, now))
     if live:
         raise StreamError(f"group {group!r} has live members ({live}): stop them before {doing}")
 
 
-def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now_ms: int) -> None:
+def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now: Moment) -> None:
     """Set committed offsets by partition id. Raises StreamError while the group has live members, and UnknownTopic."""
-    require_idle(database, group, now_ms, "its offsets are reset")
+    require_idle(database, group, now, "its offsets are reset")
     check_partitions(database, offsets)
-    if remove_expired(database, group, now_ms):
+    if remove_expired(database, group, now):
         _touch(database, group)
     write_offsets(database, group, offsets)
 

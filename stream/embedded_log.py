@@ -62,7 +62,8 @@ class EmbeddedLog:
         """Open `folder`, which is made where it is missing.
 
         `prefix` separates farmwatches that share a folder; `segment_bytes` is the size at which a segment is full;
-        `lock_timeout_s` how long a write waits for other processes. Raises LogUnavailable, LogDamaged, SchemaTooNew.
+        `lock_timeout_s` how long a write waits for other processes; all processes have the same `lease_ms`.
+        Raises LogUnavailable, LogDamaged, SchemaTooNew.
         """
         self._folder = folder.absolute()
         self._prefix = prefix
@@ -117,7 +118,7 @@ class EmbeddedLog:
         """See `Log.join`. Raises UnknownTopic."""
         with self._reader() as reader:
             subscribed = [self._topics.find(reader.database, topic) for topic in topics]
-        expires_at = self._clock() + self._lease_ms
+        expires_at = self._moment().expires_at
         epoch = self._writer.run(lambda database, _: groups.join(database, self._prefix + group, member, expires_at))
         with told(self._folder):
             reader = RecordReader(self._folder, self._lock_timeout_s)
@@ -211,13 +212,12 @@ class EmbeddedLog:
         if len(offsets) != found.partitions:
             raise StreamError(f"topic {topic!r} has {found.partitions} partitions, {len(offsets)} offsets were given")
         wanted = {found.base + partition: offset for partition, offset in enumerate(offsets)}
-        now = self._clock()
-        self._writer.run(lambda database, _: groups.reset(database, self._prefix + group, wanted, now))
+        self._writer.run(lambda database, _: groups.reset(database, self._prefix + group, wanted, self._moment()))
 
     def members(self, group: str) -> list[str]:
         """Names of a group's live members."""
         with self._reader() as reader:
-            return groups.members(reader.database, self._prefix + group, self._clock())
+            return groups.members(reader.database, self._prefix + group, self._moment())
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order, read on in small steps while the caller iterates."""
@@ -247,7 +247,7 @@ class EmbeddedLog:
             found = {topic: size_of(reader.database, self._prefix, topic) for topic in topics}
         return {topic: size for topic, size in found.items() if size is not None}
 
-    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED) -> int:
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         """Apply retention and compaction; returns the bytes of the records removed."""
         with self._reader() as reader:
             known = self._topics.all(reader.database)
@@ -259,17 +259,18 @@ class EmbeddedLog:
                 for partition, offset in enumerate(offsets)
             }
             clear(reader.database, self._writer)  # what a removal that was broken off has left
-            return self._retention.expire(reader.database, now_ms, stops)
+            return self._retention.expire(reader.database, now_ms, stops, most)
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """See `Log.remove`. Segment files that another process still writes go with a later `expire`."""
-        now_ms = self._clock()
-        taken = self._writer.run(lambda database, _: take_out(database, self._prefix, topics, groups, stores, now_ms))
+        taken = self._writer.run(
+            lambda database, _: take_out(database, self._prefix, topics, groups, stores, self._moment())
+        )
         self._topics.forget()
         self._writer.drop(taken.topics)
         with self._reader() as reader:
             freed = taken.bytes + clear(reader.database, self._writer)
-            self._retention.remove_segments(reader.database)
+            self._retention.remove_segments(reader.database, self._clock())
         return freed
 
     def close(self) -> None:
@@ -306,6 +307,9 @@ class EmbeddedLog:
             bounds = reader.bounds([found])
         return [bounds[at] for at in sorted(bounds)]
 
+    def _moment(self) -> groups.Moment:
+        return groups.Moment(self._clock(), self._lease_ms)
+
     def _forget(self, member: EmbeddedMember) -> None:
         with self._lock:
             self._members.discard(member)
@@ -314,7 +318,7 @@ class EmbeddedLog:
         """Renew the leases of all members that live in this process."""
         with self._lock:
             alive = [member.identity for member in self._members]
-        expires_at = self._clock() + self._lease_ms
+        expires_at = self._moment().expires_at
         if alive:
             self._writer.run(lambda database, _: groups.beat(database, alive, expires_at))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stream.clock import Clock
 from stream.embedded_commit import Lease, Records, check_partitions, write_offsets, write_state
-from stream.embedded_groups import leave, take_step
+from stream.embedded_groups import Moment, leave, take_step
 from stream.embedded_reader import RecordReader, Row
 from stream.embedded_schema import told
 from stream.embedded_state import EmbeddedState
@@ -201,15 +201,20 @@ class EmbeddedMember:
             return True
         group = self.identity[0]
         row = self._reader.database.execute(
-            "SELECT version, (SELECT min(expires_at) FROM members WHERE grp = ?1) FROM groups WHERE name = ?1", (group,)
+            "SELECT g.version, min(m.expires_at), max(m.expires_at) FROM groups g LEFT JOIN members m ON m.grp = g.name"
+            " WHERE g.name = ?",
+            (group,),
         ).fetchone()
-        return bool(row[0] != self._version or row[1] is None or row[1] < now)
+        alive = Moment(now, self._lease_ms)
+        return bool(row[0] != self._version or row[1] is None or row[1] < alive.now_ms or row[2] > alive.latest)
 
     def _step(self) -> None:
         now = self._clock()
         try:
             view = self._writer.run(
-                lambda database, _: take_step(database, *self.identity, self._partitions, now, now + self._lease_ms)
+                lambda database, _: take_step(
+                    database, *self.identity, self._partitions, Moment(self._clock(), self._lease_ms)
+                )
             )
         except Fenced:
             self._leases = {}

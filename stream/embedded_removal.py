@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from stream.embedded_groups import dissolve, require_idle
+from stream.embedded_groups import Moment, dissolve, require_idle
 from stream.embedded_retention import forget_records
 from stream.embedded_schema import keep_ids
 from stream.embedded_topics import row_id
@@ -38,11 +38,11 @@ def take_out(
     topics: Iterable[str],
     groups: Sequence[str],
     stores: Sequence[str],
-    now_ms: int,
+    now: Moment,
 ) -> Removed:
     """Take them out within a transaction. Raises StreamError, and changes nothing, while a group has live members."""
     for group in groups:
-        require_idle(database, prefix + group, now_ms, "it is removed")
+        require_idle(database, prefix + group, now, "it is removed")
     ids = []
     size = 0
     for name in sorted({*topics, *(_CHANGELOG + store for store in stores)}):

@@ -1,23 +1,25 @@
 """Retention and compaction of the embedded log, in small transactions between which others write.
 
 Deleted rows leave free pages in the database, which later records fill; segment files are unlinked when no record
-refers to them and no process writes them. Committed offsets are never touched.
+refers to them and no process writes them (`remove_segments`). Committed offsets are never touched.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from stream.embedded_schema import SEGMENTS
 from stream.embedded_topics import offset_of, row_id
 from stream.embedded_writer import Writer
-from stream.segments import SUFFIX, remove_if_unused
+from stream.limits import check_share
+from stream.segments import remove_if_unused, sync_folder
 
 TOMBSTONE_MS = 86_400_000  # a reader has this long to see a removal, as with Kafka's delete.retention.ms
+_UNNAMED_MS = 86_400_000  # so long a segment stays that holds bytes that no commit has named
 _ROWS = 2000  # a transaction
 _DIRTY_SHARE = 0.1  # compaction reads all keys of a partition once so much of it is new
 _SMALL_ROWS = 10_000  # below this it always does
@@ -46,49 +48,58 @@ class Retention:
         self._writer = writer
         self._prefix = prefix
 
-    def expire(self, database: sqlite3.Connection, now_ms: int, needed: Mapping[int, int]) -> int:
+    def expire(self, database: sqlite3.Connection, now_ms: int, needed: Mapping[int, int], most: float) -> int:
         """Remove what is no longer kept, reading through `database`; returns the bytes freed.
 
-        `needed`: partition id -> offset from which on its records stay, however old or many.
+        `needed`: partition id -> offset from which on its records stay, however old or many. Raises TooMuchExpired.
         """
-        partitions = database.execute(
-            "SELECT p.id, t.compact, t.retention_ms, t.retention_bytes, p.first, p.next, p.bytes, p.cleaned,"
-            " p.tombstone_at FROM partitions p JOIN topics t ON t.id = p.topic WHERE substr(t.name, 1, ?) = ?",
-            (len(self._prefix), self._prefix),
-        ).fetchall()
+        partitions = [
+            (topic, _Rules(*columns))
+            for topic, *columns in database.execute(
+                "SELECT t.name, p.id, t.compact, t.retention_ms, t.retention_bytes, p.first, p.next, p.bytes,"
+                " p.cleaned, p.tombstone_at FROM partitions p JOIN topics t ON t.id = p.topic"
+                " WHERE substr(t.name, 1, ?) = ?",
+                (len(self._prefix), self._prefix),
+            ).fetchall()
+        ]
+        stops = {rules.id: min(rules.end, needed.get(rules.id, rules.end)) for _, rules in partitions}
+        if most < 1:
+            self._check(database, partitions, now_ms, stops, most)
         freed = 0
-        for columns in partitions:
-            rules = _Rules(*columns)
+        for _, rules in partitions:
             if rules.compact:
                 freed += self._compact(database, rules, now_ms)
             else:
-                stop = min(rules.end, needed.get(rules.id, rules.end))
-                freed += self._shorten(database, rules, now_ms, stop)
-        self.remove_segments(database)
+                freed += self._shorten(database, rules, now_ms, stops[rules.id])
+        self.remove_segments(database, now_ms)
         return freed
+
+    def _check(
+        self,
+        database: sqlite3.Connection,
+        partitions: Sequence[tuple[str, _Rules]],
+        now_ms: int,
+        stops: Mapping[int, int],
+        most: float,
+    ) -> None:
+        """Raises TooMuchExpired where a topic would lose more than `most` of its records by age."""
+        old: dict[str, int] = {}
+        records: dict[str, int] = {}
+        for topic, rules in partitions:
+            if not rules.compact:
+                steps = _outlived(database, rules._replace(retention_bytes=None), now_ms, stops[rules.id])
+                stop = max((stop for stop, _ in steps), default=rules.first)
+                old[topic] = old.get(topic, 0) + stop - rules.first
+                records[topic] = records.get(topic, 0) + rules.end - rules.first
+        for topic, count in old.items():
+            check_share(topic.removeprefix(self._prefix), count, records[topic], most)
 
     def _shorten(self, database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:
         """Remove the oldest records below `end` while they are too old or the partition is too large."""
-        before_ms = None if rules.retention_ms is None else now_ms - rules.retention_ms
-        size, freed, start = rules.bytes, 0, rules.first
-        while start < end:
-            rows = database.execute(
-                f"SELECT id, timestamp_ms, {_SIZE} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-                (row_id(rules.id, start), row_id(rules.id, end), _ROWS),
-            ).fetchall()
-            stop, cut = start, 0
-            for row, timestamp_ms, row_bytes in rows:
-                too_old = before_ms is not None and timestamp_ms < before_ms
-                too_much = rules.retention_bytes is not None and size - cut > rules.retention_bytes
-                if not too_old and not too_much:
-                    break
-                stop = offset_of(row) + 1
-                cut += row_bytes
-            if stop > start:
-                self._delete_range(rules.id, start, stop)
-            size, freed, start = size - cut, freed + cut, stop
-            if not rows or stop <= offset_of(rows[-1][0]):
-                break
+        start, freed = rules.first, 0
+        for stop, freed in _outlived(database, rules, now_ms, end):  # noqa: B007  # the last one is the sum
+            self._delete_range(rules.id, start, stop)
+            start = stop
         return freed
 
     def _delete_range(self, partition: int, start: int, stop: int) -> None:
@@ -167,21 +178,56 @@ class Retention:
         where = f"id IN ({', '.join('?' * len(rows))})"
         return self._writer.run(lambda database, _: forget_records(database, partition, where, rows))
 
-    def remove_segments(self, database: sqlite3.Connection) -> None:
-        """Unlink segments to which nothing refers: those emptied by retention, and what crashes left."""
-        in_use = {file for (file,) in database.execute("SELECT file FROM segments WHERE live > 0").fetchall()}
-        for path in sorted((self._folder / SEGMENTS).glob(f"*{SUFFIX}")):
-            if path.name not in in_use:
-                remove_if_unused(path, partial(self._strike, path.name))
+    def remove_segments(self, database: sqlite3.Connection, now_ms: int) -> None:
+        """Unlink segments to which nothing refers: those emptied by retention, and what crashes left.
 
-    def _strike(self, file: str) -> bool:
-        """Remove a segment's row if no record refers to it; True when the file may go."""
+        A file that the database does not know stays: it belongs to the `log.sqlite` that a backup has replaced. A file
+        that holds more than was ever committed stays for a day after its last write: the rest is what a crash left, or
+        what the replaced database knew.
+        """
+        gone = []
+        for segment, file in database.execute("SELECT id, file FROM segments WHERE live = 0").fetchall():
 
-        def apply(database: sqlite3.Connection, _: object) -> bool:
-            database.execute("DELETE FROM segments WHERE file = ? AND live = 0", (file,))
-            return database.execute("SELECT 1 FROM segments WHERE file = ?", (file,)).fetchone() is None
+            def unused(found: os.stat_result, segment: int = segment) -> bool:
+                row = database.execute("SELECT size FROM segments WHERE id = ? AND live = 0", (segment,)).fetchone()
+                is_old = found.st_mtime_ns // 1_000_000 < now_ms - _UNNAMED_MS
+                return row is not None and (found.st_size <= row[0] or is_old)
 
-        return self._writer.run(apply)
+            if remove_if_unused(self._folder / SEGMENTS / file, unused):
+                gone.append((segment,))
+        if gone:
+            sync_folder(self._folder / SEGMENTS)  # first the files, then the rows: no file is ever left unknown
+            delete = "DELETE FROM segments WHERE id = ? AND live = 0"
+            self._writer.run(lambda database, _: database.executemany(delete, gone))
+
+
+def _outlived(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> Iterator[tuple[int, int]]:
+    """The oldest records below `end` that are too old or too many, in steps: (offset after them, their bytes so far).
+
+    A record dated ahead of `now_ms` was written under a wrong clock; it goes with the next one behind it that goes.
+    """
+    before_ms = None if rules.retention_ms is None else now_ms - rules.retention_ms
+    start, found, seen = rules.first, rules.first, 0
+    while True:
+        rows = database.execute(
+            f"SELECT id, timestamp_ms, {_SIZE} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+            (row_id(rules.id, start), row_id(rules.id, end), _ROWS),
+        ).fetchall()
+        stop, size, is_through = found, 0, len(rows) < _ROWS
+        for row, timestamp_ms, row_bytes in rows:
+            too_old = before_ms is not None and timestamp_ms < before_ms
+            too_much = rules.retention_bytes is not None and rules.bytes - seen > rules.retention_bytes
+            seen += row_bytes
+            if too_old or too_much:
+                stop, size = offset_of(row) + 1, seen
+            elif timestamp_ms <= now_ms:
+                is_through = True
+                break
+        if stop > found:
+            yield stop, size
+        if is_through:
+            return
+        start, found = offset_of(rows[-1][0]) + 1, stop
 
 
 def forget_records(database: sqlite3.Connection, partition: int, where: str, values: Sequence[int]) -> int:

@@ -37,8 +37,11 @@ _TABLES = (
     """CREATE TABLE records (
         id INTEGER PRIMARY KEY, key BLOB NOT NULL, value BLOB, headers BLOB, timestamp_ms INTEGER NOT NULL,
         segment INTEGER, position INTEGER, size INTEGER NOT NULL, checksum INTEGER)""",
-    # AUTOINCREMENT: an id never names another file later, so readers may remember it; live: records that refer to it
-    "CREATE TABLE segments (id INTEGER PRIMARY KEY AUTOINCREMENT, file TEXT NOT NULL UNIQUE, live INTEGER NOT NULL)",
+    # Every file from before its first write on. AUTOINCREMENT: an id never names another file later, so readers may
+    # remember it; live: records that refer to it; size: bytes of it up to the last one that was committed
+    """CREATE TABLE segments (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, file TEXT NOT NULL UNIQUE, live INTEGER NOT NULL,
+        size INTEGER NOT NULL DEFAULT 0)""",
     """CREATE TABLE offsets (
         grp TEXT NOT NULL, partition INTEGER NOT NULL, next INTEGER NOT NULL,
         PRIMARY KEY (grp, partition)) WITHOUT ROWID""",
@@ -74,12 +77,16 @@ _SETTINGS = (
 def prepare(folder: Path, lock_timeout_s: float) -> None:
     """Create folder and tables where they are missing.
 
-    Raises LogUnavailable, LogDamaged, and SchemaTooNew when a newer farmwatch made them.
+    Raises LogUnavailable, LogDamaged (also where segments are there without their database), and SchemaTooNew when a
+    newer farmwatch made them.
     """
     with told(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         for made in (folder, folder / SEGMENTS):  # one that is there keeps the rights that its owner gave it
             made.mkdir(mode=0o700, exist_ok=True)
+        # In this order: another process may make the database, and then its first segment, meanwhile.
+        if _holds_segments(folder) and not _size(folder / DATABASE):
+            raise _without_database(folder)
         os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         database = connect(folder, lock_timeout_s)
         try:
@@ -94,6 +101,8 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
     database.execute("BEGIN IMMEDIATE")
     try:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+            if _holds_segments(folder):
+                raise _without_database(folder)
             for statement in _TABLES:
                 database.execute(statement)
             database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
@@ -104,10 +113,31 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
                 "upgrade this process, or give it another folder"
             )
         database.execute(_REMOVED)
+        if not database.execute("SELECT 1 FROM pragma_table_info('segments') WHERE name = 'size'").fetchone():
+            database.execute("ALTER TABLE segments ADD COLUMN size INTEGER NOT NULL DEFAULT 0")
     except BaseException:
         database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")
+
+
+def _holds_segments(folder: Path) -> bool:
+    with os.scandir(folder / SEGMENTS) as entries:
+        return any(True for _ in entries)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _without_database(folder: Path) -> LogDamaged:
+    return LogDamaged(
+        f"{folder / DATABASE} is missing or empty, but {folder / SEGMENTS} holds files: restore the {DATABASE} that"
+        " belongs to them from a backup, or move the folder away to begin a new log"
+    )
 
 
 def _enter_wal(database: sqlite3.Connection) -> None:

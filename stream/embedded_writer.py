@@ -211,8 +211,23 @@ class Writer:
             group.retired.append(segment)
             segment = None
         if segment is None:
-            segment = self._segments[topic] = Segment(self._folder / SEGMENTS, topic)
+            segment = self._segments[topic] = Segment(self._folder / SEGMENTS, topic, self._enter)
         return segment
+
+    def _enter(self, file: str) -> int:
+        """Enter a new segment in the database, on a connection of its own; returns its row.
+
+        This comes before its first write, because retention never removes a file that the database does not know.
+        """
+        database = connect(self._folder, 0)
+        try:
+            _begin(database, self._lock_timeout_s)
+            row = database.execute("INSERT INTO segments (file, live) VALUES (?, 0)", (file,)).lastrowid
+            database.execute("COMMIT")
+        finally:
+            database.close()
+        assert row is not None
+        return row
 
     def _commit(self, group: _Group) -> None:
         """Run the transaction of a group, one after the other."""
@@ -262,12 +277,13 @@ class Writer:
                 task.done = True
 
     def _transact_all(self, group: _Group, tasks: Sequence[_Task[Any]]) -> None:
-        database = self._begin()
-        fresh: list[Segment] = []
+        database = self._database
+        if database is None:
+            database = self._database = connect(self._folder, 0)
+        _begin(database, self._lock_timeout_s)
         try:
             for task in tasks:
                 try:
-                    fresh += _give_rows(database, task.places)
                     task.result = task.apply(database, task.places)
                 except StreamError as error:
                     task.error = error
@@ -275,8 +291,6 @@ class Writer:
         except BaseException as error:
             if not isinstance(error, Exception):  # interrupted, perhaps just after the commit: leave its values alone
                 group.spoil()
-            for segment in fresh:
-                segment.row = None
             for task in tasks:
                 task.error = task.result = None
             self._roll_back(error)
@@ -291,25 +305,6 @@ class Writer:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
                 group.spoil()  # perhaps a crash now would bring the commit back: its values must not be overwritten
             raise
-
-    def _begin(self) -> sqlite3.Connection:
-        """Start a write transaction; while another process writes, ask again every millisecond or so.
-
-        SQLite's own waiting backs off to 100 ms, which starves one of several busy processes.
-        """
-        database = self._database
-        if database is None:
-            database = self._database = connect(self._folder, 0)
-        deadline = time.monotonic() + self._lock_timeout_s
-        while True:
-            try:
-                database.execute("BEGIN IMMEDIATE")
-                break
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-            time.sleep(random.uniform(0.0003, 0.0015))  # noqa: S311  # spreads the askers, no secret
-        return database
 
     def _roll_back(self, error: BaseException) -> None:
         """Undo the transaction; after an error of the disk, continue on a new connection."""
@@ -329,11 +324,17 @@ class Writer:
                 database.close()
 
 
-def _give_rows(database: sqlite3.Connection, places: Sequence[Placed]) -> list[Segment]:
-    """Enter segments that the database does not know yet; returns them."""
-    fresh = []
-    for segment, _ in places:
-        if segment.row is None:
-            segment.row = database.execute("INSERT INTO segments (file, live) VALUES (?, 0)", (segment.file,)).lastrowid
-            fresh.append(segment)
-    return fresh
+def _begin(database: sqlite3.Connection, lock_timeout_s: float) -> None:
+    """Start a write transaction; while another process writes, ask again every millisecond or so.
+
+    SQLite's own waiting backs off to 100 ms, which starves one of several busy processes.
+    """
+    deadline = time.monotonic() + lock_timeout_s
+    while True:
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.0003, 0.0015))  # noqa: S311  # spreads the askers, no secret

@@ -42,6 +42,13 @@ class TopicMismatch(StreamError):
     """
 
 
+class TooMuchExpired(StreamError):
+    """A topic would lose more of its records by age than the call allows; nothing was removed.
+
+    The caller waits until it is sure of the clock; the operator checks it.
+    """
+
+
 class RecordTooLarge(StreamError):
     """A record is above the log's cap; it goes to the dead letters in place of the topic."""
 

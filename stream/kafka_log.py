@@ -225,7 +225,7 @@ class KafkaLog:
             for topic in found
         }
 
-    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED) -> int:  # noqa: ARG002  # the contract's argument
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:  # noqa: ARG002  # the contract's
         """Tell the broker, which applies retention and compaction, what to keep; see `stream.kafka_retention`."""
         hold(self._site, needed)
         return 0

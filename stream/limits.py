@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stream.errors import RecordTooLarge, StreamError
+from stream.errors import RecordTooLarge, StreamError, TooMuchExpired
 from stream.log import RECORD_CAP_BYTES, Output
 
 
@@ -22,3 +22,9 @@ def check_needed(needed: Mapping[str, Sequence[int]], partitions: Mapping[str, i
     for topic, offsets in needed.items():
         if len(offsets) != partitions.get(topic, len(offsets)):
             raise StreamError(f"topic {topic!r} has {partitions[topic]} partitions, {len(offsets)} offsets are needed")
+
+
+def check_share(topic: str, old: int, records: int, most: float) -> None:
+    """Raises TooMuchExpired where `old` of a topic's records are more than may go at once."""
+    if old > records * most:
+        raise TooMuchExpired(f"{old} of the {records} records of topic {topic!r} are older than it keeps them")

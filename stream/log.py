@@ -246,13 +246,17 @@ class Log(Protocol):
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
         """What these topics hold; those that do not exist are left out."""
 
-    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED) -> int:
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         """Apply retention and compaction; returns the bytes freed (0 on Kafka, whose broker does it).
+
+        A record dated after `now_ms` tells nothing of its age: it goes with the next one behind it that is too old.
 
         `needed`: topic -> offset per partition. Records from there on stay, however old or many, until a later call
         does not name them; compaction is not held up. On Kafka all of a topic that is named stays, from this call on.
         Raises StreamError where the number of offsets is not that of the partitions; topics that are missing are
         passed over.
+        `most`: share of a topic's records that may go by age; where more would, TooMuchExpired is raised and nothing
+        removed (Kafka: no heed is paid to it).
         """
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from stream.clock import Clock, wall_ms
 from stream.errors import Fenced, StreamError, TopicMismatch, UnknownTopic
-from stream.limits import check_needed, check_size
+from stream.limits import check_needed, check_share, check_size
 from stream.log import NONE_NEEDED, At, Kept, Message, Output, Topic, TopicSize
 from stream.memory_member import MemoryMember
 from stream.memory_state import MemoryState
@@ -177,17 +177,24 @@ class MemoryLog:
         with self.changed:
             return {topic: self._size(topic) for topic in topics if topic in self._topics}
 
-    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED) -> int:
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         """Apply retention and compaction; returns the bytes freed."""
         with self.changed:
             check_needed(needed, self.topics())
+            deleted = {name: found for name, found in self._topics.items() if found[0].kept is Kept.DELETE}
+            stops = {name: needed.get(name) or [p.end for p in found[1]] for name, found in deleted.items()}
+            for name, (topic, partitions) in deleted.items():
+                places = zip(partitions, stops[name], strict=True)
+                old = sum(partition.outlived(now_ms, topic.retention_ms, None, stop) for partition, stop in places)
+                check_share(name, old, sum(partition.size.records for partition in partitions), most)
             freed = 0
             for name, (topic, partitions) in self._topics.items():
-                for partition, stop in zip(partitions, needed.get(name) or [p.end for p in partitions], strict=True):
-                    if topic.kept is Kept.COMPACT:
-                        freed += partition.compact(now_ms)
-                    else:
-                        freed += partition.shorten(now_ms, topic.retention_ms, topic.retention_bytes, stop)
+                if topic.kept is Kept.COMPACT:
+                    freed += sum(partition.compact(now_ms) for partition in partitions)
+                    continue
+                for partition, stop in zip(partitions, stops[name], strict=True):
+                    count = partition.outlived(now_ms, topic.retention_ms, topic.retention_bytes, stop)
+                    freed += partition.shorten(count)
             return freed
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
@@ -279,5 +286,5 @@ class MemoryLog:
     def _remove_expired(self, group: Group) -> None:
         now_ms = self.clock()
         for membership in list(group.members.values()):
-            if membership.expires_at < now_ms:
+            if not now_ms <= membership.expires_at <= now_ms + 2 * self.lease_ms:  # further ahead: by a wrong clock
                 group.remove(membership.name)

@@ -47,20 +47,26 @@ class MemoryPartition:
         """Offsets from beginning to end, and bytes of the keys and values kept."""
         return TopicSize(self.end - self.first, sum(map(_size, self._records)))
 
-    def shorten(self, now_ms: int, retention_ms: int | None, retention_bytes: int | None, stop: int) -> int:
-        """Remove the oldest records below `stop` while they are too old or the partition is too large.
-
-        Returns the bytes freed.
-        """
+    def outlived(self, now_ms: int, retention_ms: int | None, retention_bytes: int | None, stop: int) -> int:
+        """How many of the oldest records below `stop` are too old or more than the partition holds."""
         before_ms = None if retention_ms is None else now_ms - retention_ms
-        size, freed = self.size.bytes, 0
-        for record in list(self._records):
+        left, count = self.size.bytes, 0
+        for number, record in enumerate(self._records, 1):
             too_old = before_ms is not None and record.timestamp_ms < before_ms
-            too_much = retention_bytes is not None and size - freed > retention_bytes
-            if record.offset >= stop or (not too_old and not too_much):
+            too_much = retention_bytes is not None and left > retention_bytes
+            left -= _size(record)
+            if record.offset >= stop:
                 break
-            freed += _size(record)
-            del self._records[0]
+            if too_old or too_much:
+                count = number
+            elif record.timestamp_ms <= now_ms:
+                break
+        return count
+
+    def shorten(self, count: int) -> int:
+        """Remove the oldest records; returns the bytes freed."""
+        freed = sum(map(_size, self._records[:count]))
+        del self._records[:count]
         return freed
 
     def compact(self, now_ms: int) -> int:

@@ -1,9 +1,9 @@
 """Segment files of the embedded log: large values, appended and synced before the transaction that makes them visible.
 
 Each writing process appends to files of its own, one per topic, so no two writers ever share a file. While a file is
-written its process holds a lock (flock) on it; the kernel drops the lock with the process, kill -9 included. So a file
-may be removed once it can be locked and no record refers to it. A value is checked against length and xxh3-64 when it
-is read.
+written its process holds a lock (flock) on it; the kernel drops the lock with the process, kill -9 included. A file is
+entered in the database before the first value is written to it. So a file may be removed once it can be locked, and the
+database knows it and has no record that refers to it. A value is checked against length and xxh3-64 when it is read.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ def checksum(value: bytes) -> int:
 
 
 class Segment:
-    """A segment file open for appending by this process. `row` is its id in the database once that is committed."""
+    """A segment file open for appending by this process. `row` is its id in the database."""
 
-    def __init__(self, folder: Path, topic: int) -> None:
+    def __init__(self, folder: Path, topic: int, enter: Callable[[str], int]) -> None:
+        """Make and lock a file, and `enter` its name in the database. Raises OSError, and what `enter` raises."""
         while True:
             self.file = f"{topic}-{secrets.token_hex(8)}{SUFFIX}"
             self._path = folder / self.file
@@ -63,13 +64,13 @@ class Segment:
             if lock(self._fd, self._path):
                 break
             os.close(self._fd)  # a cleaner was faster than our lock: the next name
-        try:
-            _sync_folder(folder)
-        except OSError:
-            os.close(self._fd)
-            raise
-        self.row: int | None = None
         self.size = 0
+        try:
+            sync_folder(folder)
+            self.row = enter(self.file)
+        except BaseException:
+            self.close()
+            raise
         self.spoiled = False  # never append again: a failed sync leaves unknown which bytes are on the disk
 
     def append(self, values: Sequence[bytes]) -> list[int]:
@@ -134,21 +135,17 @@ def lock(fd: int, path: Path) -> bool:
         return False
 
 
-def remove_if_unused(path: Path, unused: Callable[[], bool]) -> int:
-    """Unlink a segment that no process writes and of which `unused()` says, under the lock, that nothing refers to it.
-
-    Returns the bytes freed.
-    """
+def remove_if_unused(path: Path, unused: Callable[[os.stat_result], bool]) -> bool:
+    """Unlink a segment that no process writes and that `unused`, asked under the lock, lets go; True if it is gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return 0
+        return True
     try:
-        if not lock(fd, path) or not unused():
-            return 0
-        size = os.fstat(fd).st_size
+        if not lock(fd, path) or not unused(os.fstat(fd)):
+            return False
         path.unlink()
-        return size
+        return True
     finally:
         os.close(fd)
 
@@ -215,7 +212,8 @@ def _runs(places: Sequence[Place]) -> list[list[Place]]:
     return runs
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable: files created and removed. Raises OSError."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

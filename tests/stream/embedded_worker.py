@@ -101,7 +101,13 @@ def remove(folder: Path) -> None:
     say("done")
 
 
-ROLES = {"remove": remove, "count": count, "hold": hold, "fill": fill, "many": many}
+def die(folder: Path) -> None:
+    """Write a large value and die in the transaction that would have committed it."""
+    log = EmbeddedLog(folder)
+    log._writer.run(lambda *_: os._exit(0), [(1, b"never committed")])
+
+
+ROLES = {"die": die, "remove": remove, "count": count, "hold": hold, "fill": fill, "many": many}
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))  # type: ignore[operator]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stream.log import At, Commit, Member, Message
-from tests.stream.worlds import World, drain, patiently, record, settle, turn_over, values
+from tests.stream.worlds import LEASE_MS, World, drain, patiently, record, settle, turn_over, values
+
+YEAR_MS = 365 * 86_400_000
 
 
 def take(member: Member, found: list[Message]) -> None:
@@ -134,6 +136,45 @@ def test_a_closed_members_partitions_are_taken_at_once(world: World) -> None:
     settle([leaving, staying], 2)
     leaving.close()
     settle([staying], 2)
+
+
+@pytest.mark.parametrize("wrong_ms", [YEAR_MS, -YEAR_MS], ids=["ahead", "behind"])
+def test_a_member_that_died_under_a_wrong_clock_is_taken_over(world: World, wrong_ms: int) -> None:
+    """Its lease ends within a lease's time after the clock is right, not when the clock comes to what it was."""
+    if not world.turns_clock:
+        pytest.skip("leases of Kafka run on the broker's clock")
+    world.topics("in")
+    world.log.append([record("in", p, "k", "v") for p in range(2)])
+    world.clock.turn(wrong_ms)
+    dead = world.join("in", name="dead", log=world.again())
+    settle([dead], 2)
+    world.clock.turn(-wrong_ms)
+    heir = world.join("in", name="heir", log=world.again())
+    world.clock.turn(LEASE_MS + 1)
+    assert values(drain(heir, 2)) == ["v", "v"]
+    assert world.log.members("g") == ["heir"]
+
+
+def test_a_group_that_died_under_a_wrong_clock_is_idle(world: World) -> None:
+    """Nobody of it is alive when the clock is right again: its offsets may be set."""
+    if not world.turns_clock:
+        pytest.skip("leases of Kafka run on the broker's clock")
+    world.topics("in")
+    world.clock.turn(YEAR_MS)
+    settle([world.join("in", name="dead", log=world.again())], 2)
+    world.clock.turn(LEASE_MS + 1 - YEAR_MS)
+    assert world.log.members("g") == []
+    world.log.reset("g", "in", [0, 0])
+
+
+def test_members_keep_their_partitions_when_the_clock_is_set(world: World) -> None:
+    """The clock goes back a year under living members: they share all partitions again, and lose no record."""
+    world.topics("in")
+    members = [world.join("in", name=name, log=world.again()) for name in "ab"]
+    settle(members, 2)
+    world.clock.turn(-YEAR_MS)
+    settle(members, 2)
+    assert world.log.members("g") == ["a", "b"]
 
 
 def test_more_members_than_partitions(world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream.errors import StreamError
+from stream.errors import StreamError, TooMuchExpired
 from stream.log import At, Commit, Kept, Topic
 from tests.stream.worlds import NOON, World, drain, record, settle, values
 
@@ -23,7 +23,7 @@ def test_expire_is_harmless_on_every_log(world: World) -> None:
     """expire() of young records removes nothing."""
     world.topics("a", retention_ms=DAY_MS)
     world.log.append([record("a", 0, "k", "v")])
-    assert world.log.expire(world.clock.now_ms) == 0
+    assert world.log.expire(world.clock.now_ms) == world.log.expire(world.clock.now_ms, most=0.5) == 0
     assert values(world.log.read("a", 0)) == ["v"]
 
 
@@ -165,6 +165,48 @@ def test_needed_offsets_are_one_for_each_partition(world: World) -> None:
     assert values(world.log.read("a", 0)) == ["v"]
     world.log.expire(world.clock.now_ms, {"nowhere": [0], "a": [0, 0]})
     assert values(world.log.read("a", 0)) == ["v"]
+
+
+def test_most_of_a_topic_goes_only_when_it_may(expiring: World) -> None:
+    """More by age than `most` of a topic: TooMuchExpired names it, and no topic loses anything; half of it goes."""
+    world = expiring
+    world.topics("a", "b", retention_ms=DAY_MS)
+    world.log.append([record(topic, p, "k", f"{n}") for topic in "ab" for n in range(2) for p in range(2)])
+    world.clock.turn(DAY_MS + 1)
+    world.log.append([record("a", 0, "k", f"young{n}") for n in range(4)])
+    with pytest.raises(TooMuchExpired, match="4 of the 4 records of topic 'b'"):
+        world.log.expire(world.clock.now_ms, most=0.5)
+    assert (world.log.beginning("a"), world.log.beginning("b")) == ([0, 0], [0, 0])
+    world.log.expire(world.clock.now_ms, {"b": [2, 0]}, most=0.5)  # what is needed does not go
+    assert (world.log.beginning("a"), world.log.beginning("b")) == ([2, 2], [2, 0])
+    world.log.expire(world.clock.now_ms)
+    assert world.log.beginning("b") == [2, 2]
+
+
+def test_a_cap_on_bytes_is_not_for_the_clock_to_confirm(expiring: World) -> None:
+    """Records that are too many go whatever share of the topic they are."""
+    world = expiring
+    world.topics("a", retention_bytes=15_000)
+    world.log.append([record("a", 0, "k", f"{n}".ljust(10_000)) for n in range(6)])
+    world.log.expire(world.clock.now_ms, most=0.1)
+    assert [int(v) for v in values(world.log.read("a", 0))] == [5]
+
+
+def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(expiring: World) -> None:
+    """A record dated a year ahead goes with the next one behind it that is too old, and not before it."""
+    world = expiring
+    world.topics("a", retention_ms=DAY_MS)
+    ahead = world.clock.now_ms + 365 * DAY_MS
+    world.log.append([record("a", 0, "k", "ahead", timestamp_ms=ahead) for _ in range(2500)])
+    world.log.append([record("a", 0, "k", "behind"), record("a", 0, "k", "last", timestamp_ms=ahead)])
+    world.log.expire(world.clock.now_ms)
+    assert world.log.beginning("a") == [0, 0]
+    world.clock.turn(DAY_MS + 1)
+    world.log.expire(world.clock.now_ms)
+    assert values(world.log.read("a", 0)) == ["last"]
+    world.clock.turn(366 * DAY_MS)
+    world.log.expire(world.clock.now_ms)
+    assert values(world.log.read("a", 0)) == []
 
 
 def test_tombstones_are_removed_later(expiring: World) -> None:

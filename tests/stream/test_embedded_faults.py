@@ -10,12 +10,15 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from stream.clock import wall_ms
 from stream.embedded_log import EmbeddedLog
 from stream.errors import LogUnavailable, SchemaTooNew, StreamError
 from stream.log import Topic
@@ -25,6 +28,7 @@ from tests.stream.worlds import patiently, record, settle, values
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 10
+DAY_MS = 86_400_000
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -113,20 +117,105 @@ def _check_whole(folder: Path, reported: dict[str, int]) -> None:
 
 
 def test_segments_of_killed_processes_are_cleaned_up(folder: Path, start: Start) -> None:
-    """Values that a killed process wrote and never committed go with the next expire; records keep theirs."""
+    """Values that a killed process wrote and never committed go after a day; records keep theirs."""
     for _ in range(3):
         worker = start("count")
         assert "ready" in (said := lines(worker))
         assert len(list(itertools.islice(said, 20))) == 20
         worker.kill()
         worker.wait()
+    kept = files(folder)
+    start("die").wait()
+    (orphan,) = files(folder) - kept
+    assert orphan.read_bytes() == b"never committed"
     log = EmbeddedLog(folder)
-    (folder / "segments" / "1-0123456789abcdef.segment").write_bytes(b"never committed")
     before = [len(value) for value in values(log.read("out", 1))]
-    log.expire(0)
-    assert not (folder / "segments" / "1-0123456789abcdef.segment").exists()
+    log.expire(wall_ms() + DAY_MS - 60_000)
+    assert orphan in files(folder)
+    log.expire(wall_ms() + DAY_MS + 1)
+    assert orphan not in files(folder)
     assert [len(value) for value in values(log.read("out", 1))] == before
     log.close()
+
+
+def test_segments_that_the_database_never_knew_stay(folder: Path, log: EmbeddedLog) -> None:
+    """An older log.sqlite is put back: segments made since stay for ever, those that grew since for a day at least."""
+    log.create([Topic("old", 1, retention_ms=1000)])
+    log.append([record("old", 0, "k", "x" * 5000, timestamp_ms=0)])
+    with sqlite3.connect(folder / "log.sqlite") as database, sqlite3.connect(folder.parent / "backup") as backup:
+        database.backup(backup)
+    database.close()
+    backup.close()
+    (grown,) = files(folder)
+    log.append([record("old", 0, "k", "y" * 5000)])
+    log.append([record("in", 0, "k", "z" * 5000)])
+    log.close()
+    made = files(folder) - {grown}
+    (folder / "log.sqlite").write_bytes((folder.parent / "backup").read_bytes())
+    restored = EmbeddedLog(folder)
+    restored.expire(wall_ms())
+    assert list(restored.read("old", 0)) == []
+    assert files(folder) == made | {grown}
+    restored.expire(wall_ms() + 1000 * DAY_MS)
+    assert files(folder) == made
+    restored.close()
+
+
+def files(folder: Path) -> set[Path]:
+    """The segments of a log."""
+    return set((folder / "segments").iterdir())
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty file", "no tables"])
+def test_segments_without_their_database_are_refused(folder: Path, log: EmbeddedLog, left: str) -> None:
+    """Segments without log.sqlite, or with one that has no tables, is no new log: LogDamaged, and nothing changes."""
+    log.append([record("in", 0, "k", "x" * 5000)])
+    log.close()
+    database = folder / "log.sqlite"
+    database.unlink()
+    if left == "an empty file":
+        database.touch()
+    if left == "no tables":
+        with sqlite3.connect(database) as made:
+            made.execute("PRAGMA journal_mode = WAL")
+        made.close()
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for _ in range(2):
+        with pytest.raises(LogDamaged, match=rf"{database} is missing or empty.*segments.*restore.*move the folder"):
+            EmbeddedLog(folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("left", ["a folder", "segments", "an empty database"])
+def test_an_opening_that_was_killed_is_resumed(tmp_path: Path, left: str) -> None:
+    """A process died after it made the folder, `segments`, or an empty log.sqlite: the next one opens a new log."""
+    if left != "a folder":
+        (tmp_path / "segments").mkdir()
+    if left == "an empty database":
+        (tmp_path / "log.sqlite").touch()
+    log = EmbeddedLog(tmp_path)
+    assert log.topics() == {}
+    log.close()
+
+
+def test_a_new_folder_is_opened_by_many_at_once(tmp_path: Path) -> None:
+    """Nobody who opens a new log takes the segments of a faster one for those of a lost database."""
+    for number in range(10):
+        folder, start = tmp_path / str(number), threading.Barrier(6)
+
+        def begin(folder: Path = folder, start: threading.Barrier = start) -> None:
+            start.wait()
+            log = EmbeddedLog(folder)
+            log.create([Topic("in", 1)])
+            log.append([record("in", 0, "k", "x" * 5000)])
+            log.close()
+
+        with ThreadPoolExecutor(6) as pool:
+            for opened in [pool.submit(begin) for _ in range(6)]:
+                opened.result()
+        log = EmbeddedLog(folder)
+        assert log.end("in") == [6]
+        log.close()
 
 
 @pytest.mark.parametrize("size", [200_000, 1000], ids=["segments", "database"])

@@ -67,6 +67,21 @@ def test_a_folder_that_cannot_be_written_ends_up_at_once(farmwatch: Runner, tmp_
     assert (ran.code, "log.url" in ran.err) == (Exit.UNAVAILABLE, True)
 
 
+@pytest.mark.parametrize("command", ["up", "rate", "audit"])
+def test_segments_without_their_database_end_every_command(farmwatch: Runner, tmp_path: Path, command: str) -> None:
+    """log.sqlite is gone and segments are there: exit 3 and one line with the way out, no new log is begun."""
+    folder = tmp_path / "farmwatch-data"
+    log = open_log(f"sqlite:{folder}")
+    log.create(all_topics(PARTITIONS, "e"))
+    log.append([Output(HITS, 0, b"k", b"x" * 5000)])
+    log.close()
+    (folder / "log.sqlite").unlink()
+    ran = farmwatch(command)
+    assert (ran.code, "restore the log.sqlite" in ran.err) == (Exit.UNAVAILABLE, True)
+    assert len(ran.err.splitlines()) == 1
+    assert not (folder / "log.sqlite").exists()
+
+
 def test_the_roles_start_where_nothing_is_wrong(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,9 +99,15 @@ def test_upkeep_leaves_what_live_has_not_read(world: CutoverWorld) -> None:
     world.features(3)
     run = world.control().live
     assert run is not None
-    rules, later_s = RunRules(run, load_ruleset("default").source), wall_ms() / 1000 + 365 * 86_400
-    Upkeep(world.log, world.config, Metrics(), rules, ("sprt", "d"), lambda: later_s).expire()
+    rules, since_s = RunRules(run, load_ruleset("default").source), [0.0]
+    later_s = wall_ms() / 1000 + 365 * 86_400
+    clocks = (lambda: later_s + since_s[0], lambda: since_s[0])
+    upkeep = Upkeep(world.log, world.config, Metrics(), rules, ("sprt", "d"), *clocks)
+    since_s[0] = 3600.0  # the clock is confirmed
+    upkeep.expire()
     assert _features(world) == 3
+    world.log.expire(int(later_s * 1000))
+    assert _features(world) == 0
 
 
 def test_topics_whose_unread_records_are_new_are_not_named(world: CutoverWorld) -> None:

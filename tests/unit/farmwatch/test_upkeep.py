@@ -47,7 +47,7 @@ class _Log(MemoryLog):
         self.expired: list[int] = []
         self.broken = False
 
-    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED) -> int:
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         if self.broken:
             raise LogUnavailable("the disk is away")
         self.expired.append(now_ms)
@@ -95,7 +95,7 @@ def _heartbeats(log: MemoryLog) -> int:
 def test_each_job_runs_at_its_interval(log: _Log) -> None:
     """A heartbeat at once and every minute; retention after its own interval."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
     upkeep.round()
     upkeep.round()
     assert _heartbeats(log) == 1
@@ -105,6 +105,106 @@ def test_each_job_runs_at_its_interval(log: _Log) -> None:
     clock.now += CONFIG.up.retention_s
     upkeep.round()
     assert log.expired == [int(clock.now * 1000)]
+
+
+YEAR_S = 365 * 86_400.0
+
+
+class _Place:
+    """A log with records of a day ago, and upkeep with a wall clock and a monotonic clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.wall_s, self.monotonic_s = 1_700_000_000.0, 50.0
+        self.log = MemoryLog(clock=self._wall_ms)
+        self.log.create(all_topics(2, "e"))
+        for age_days in (100, 1, 0):
+            self.log.append([Output(HITS, 0, b"k", b"", timestamp_ms=self._wall_ms() - age_days * 86_400_000)])
+        self.start()
+
+    def start(self) -> None:
+        """A process starts."""
+        self.upkeep = Upkeep(self.log, CONFIG, Metrics(), LIVE, METHOD, lambda: self.wall_s, lambda: self.monotonic_s)
+
+    def rounds(self, minutes: float) -> list[str]:
+        """Let time pass, with a round of retention every five minutes; the events that were said."""
+        with capture_logs() as events:
+            for _ in range(int(minutes / 5)):
+                self.wall_s += 300
+                self.monotonic_s += 300
+                self.upkeep.expire()
+        return [event["event"] for event in events]
+
+    @property
+    def kept(self) -> int:
+        """Hits that are still there."""
+        return self.log.end(HITS)[0] - self.log.beginning(HITS)[0]
+
+    def _wall_ms(self) -> int:
+        return int(self.wall_s * 1000)
+
+
+def test_retention_waits_while_the_clock_is_wrong() -> None:
+    """The clock goes a year ahead, for 20 minutes: nothing is removed, one line says so, and one that it goes on."""
+    place = _Place()
+    assert place.rounds(90) == ["expired"]
+    place.wall_s += YEAR_S
+    assert place.rounds(20) == ["retention_waits"]
+    place.wall_s -= YEAR_S
+    assert place.rounds(5) == ["retention_resumed"]
+    assert place.kept == 2
+
+
+def test_an_hour_confirms_a_clock_that_was_set() -> None:
+    """The clock was wrong when the process started, and is set right: after an hour retention goes by it."""
+    place = _Place()
+    place.wall_s -= YEAR_S
+    place.start()
+    assert place.rounds(90) == []
+    place.wall_s += YEAR_S
+    assert place.rounds(60) == ["retention_waits"]
+    assert place.kept == 3
+    assert place.rounds(10) == ["expired", "retention_resumed"]
+    assert place.kept == 2
+
+
+def test_a_start_under_a_wrong_clock_removes_nothing() -> None:
+    """A process that starts, and starts again, while the clock is a year ahead: most of a topic is not removed."""
+    place = _Place()
+    place.wall_s += YEAR_S
+    for _ in range(2):
+        place.start()
+        assert place.rounds(50) == ["retention_waits"]
+    place.wall_s -= YEAR_S
+    assert place.rounds(70) == ["expired", "retention_resumed"]
+    assert place.kept == 2
+
+
+def test_a_log_that_was_idle_for_long_expires() -> None:
+    """Started again after a year: what is most of a topic goes once the process has run for an hour."""
+    place = _Place()
+    place.wall_s += YEAR_S
+    place.monotonic_s = 10.0
+    place.start()
+    assert place.rounds(55) == ["retention_waits"]
+    assert place.rounds(10) == ["expired", "retention_resumed"]
+    assert place.kept == 0
+
+
+def test_no_job_waits_for_a_clock_that_was_ahead(log: _Log) -> None:
+    """A round while the clock is a year ahead does not put off the next one by a year."""
+    wall, monotonic = _Clock(), _Clock()
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, wall, monotonic)
+    wall.now += YEAR_S
+    upkeep.round()
+    wall.now += CONFIG.up.heartbeat_s - YEAR_S
+    monotonic.now += CONFIG.up.heartbeat_s
+    upkeep.round()
+    assert _heartbeats(log) == 2
+    wall.now += CONFIG.rate.series_s
+    log.append([_row("a", "llm")])
+    before = len(list(read_points(log)))
+    upkeep.round()
+    assert len(list(read_points(log))) > before
 
 
 def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +217,7 @@ def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pyt
             raise LogUnavailable("the broker is away")
 
     monkeypatch.setattr("farmwatch.upkeep.renew_idle", renew)
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
     for hour in (1, 2, 3, 24, 26):
         clock.now = 1_000.0 + hour * 3600
         upkeep.round()
@@ -127,7 +227,7 @@ def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pyt
 def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
     """Retention fails, the heartbeat of the same round is sent, and retention is tried again."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
     log.broken = True
     clock.now += CONFIG.up.retention_s
     upkeep.round()
@@ -211,7 +311,7 @@ def _value(metrics: Metrics, name: str) -> float | None:
 def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
     """One line at its interval: the crawl, what waits for whom, and the rate of the last look."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
     log.append([_row("a", "llm"), _row("b", "human")])
     with capture_logs() as before:
         upkeep.round()
@@ -228,7 +328,7 @@ def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
 def test_series_are_kept_at_each_full_interval(log: _Log) -> None:
     """Not at the start but when the next hour begins, and then once an hour: sites of the ruleset in force only."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
     log.append([_row("a", "llm"), _row("old", "human", digest="0" * 16), _row("b", "human", "y/1")])
     upkeep.round()
     assert list(read_points(log)) == []
@@ -243,7 +343,7 @@ def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
     """Sites by truth and verdict, shares, and the time of the last one; none of it before any came through."""
     metrics = Metrics()
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, clock)
+    upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, clock, clock)
     log.append([_row("a", "llm")])
     upkeep.look()
     assert "canary_sites{" not in generate_latest(metrics.registry).decode()

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stream.errors import LogUnavailable
 from stream.segments import LogDamaged, Place, Segment, SegmentReader, checksum, remove_if_unused
+
+
+def _segment(folder: Path) -> Segment:
+    return Segment(folder, 1, lambda _: 1)
 
 
 @given(
@@ -20,7 +25,7 @@ from stream.segments import LogDamaged, Place, Segment, SegmentReader, checksum,
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], data: st.DataObject) -> None:
     """Whatever was appended in groups reads back, any selection of it, in order."""
-    segment = Segment(tmp_path, 1)
+    segment = _segment(tmp_path)
     written = [place for group in groups for place in zip(group, segment.append(group), strict=True)]
     segment.sync()
     chosen = sorted(data.draw(st.sets(st.sampled_from(range(len(written)))))) if written else []
@@ -34,7 +39,7 @@ def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], dat
 
 def test_what_an_error_left_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that the disk cut short counts for nothing: the next append takes its place."""
-    segment = Segment(tmp_path, 1)
+    segment = _segment(tmp_path)
     segment.append([b"first"])
     monkeypatch.setattr(os, "pwritev", lambda fd, values, position: os.pwrite(fd, b"par", position))
     real = os.pwrite
@@ -56,7 +61,7 @@ def test_what_an_error_left_is_overwritten(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the system writes only a part, the rest follows."""
-    segment = Segment(tmp_path, 1)
+    segment = _segment(tmp_path)
     monkeypatch.setattr(os, "pwritev", lambda fd, values, position: os.pwrite(fd, b"".join(values)[:4], position))
     assert segment.append([b"abc", b"defgh"]) == [0, 3]
     assert (tmp_path / segment.file).read_bytes() == b"abcdefgh"
@@ -65,21 +70,35 @@ def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_written_or_needed_segment_stays(tmp_path: Path) -> None:
     """A segment is removed when nobody writes it and nothing refers to it, and only then."""
-    segment = Segment(tmp_path, 1)
+    segment = _segment(tmp_path)
     segment.append([b"value"])
     path = tmp_path / segment.file
-    assert remove_if_unused(path, lambda: True) == 0
+    assert not remove_if_unused(path, lambda _: True)
     segment.close()
-    assert remove_if_unused(path, lambda: False) == 0
+    assert not remove_if_unused(path, lambda found: found.st_size != 5)
     assert path.exists()
-    assert remove_if_unused(path, lambda: True) == 5
+    assert remove_if_unused(path, lambda found: found.st_size == 5)
     assert not path.exists()
-    assert remove_if_unused(path, lambda: True) == 0
+    assert remove_if_unused(path, lambda _: False)
 
 
 def test_an_empty_segment_leaves_no_file(tmp_path: Path) -> None:
     """A segment that was opened and never used is gone after close."""
-    Segment(tmp_path, 1).close()
+    _segment(tmp_path).close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_segment_that_cannot_be_entered_leaves_no_file(tmp_path: Path) -> None:
+    """The file is there and locked when its name is entered, and gone again when that fails."""
+    seen = []
+
+    def enter(file: str) -> int:
+        seen.append(remove_if_unused(tmp_path / file, lambda _: True))
+        raise LogUnavailable("locked")
+
+    with pytest.raises(LogUnavailable):
+        Segment(tmp_path, 1, enter)
+    assert seen == [False]
     assert list(tmp_path.iterdir()) == []
 
 
