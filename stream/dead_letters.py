@@ -82,12 +82,13 @@ class Breaker:
         self._share = share
         self._least = least
 
-    def check(self, died: list[bool]) -> None:
-        """Raise BreakerOpen if the records seen so far and these of an open batch died too often."""
+    def check(self, died: list[bool], last_error: Exception | None = None) -> None:
+        """Raise BreakerOpen, naming the last error, if the records so far and those of an open batch died too often."""
         recent = [*self._outcomes, *died][-(self._outcomes.maxlen or 0) :]
         dead = sum(recent)
         if dead >= self._least and dead > self._share * len(recent):
-            raise BreakerOpen(f"{dead} of the last {len(recent)} records failed: the stage waits, see the last error")
+            why = f"; the last one: {type(last_error).__name__}: {last_error}" if last_error is not None else ""
+            raise BreakerOpen(f"{dead} of the last {len(recent)} records failed: the stage waits{why}")
 
     def committed(self, died: list[bool]) -> None:
         """Remember a committed batch."""

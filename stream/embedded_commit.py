@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream.embedded_schema import fresh_id
+from stream.embedded_schema import fresh_id, record_checksum
 from stream.embedded_topics import Stored, row_id
 from stream.embedded_writer import Placed
 from stream.errors import Fenced, UnknownTopic
 from stream.limits import check_size
 from stream.log import Change, Output
-from stream.segments import checksum
 
 INLINE_BYTES = 2048  # larger values go to a segment file
 
@@ -27,7 +26,7 @@ class _Row(NamedTuple):
     timestamp_ms: int
     blob: int | None  # index into the blobs
     size: int
-    checksum: int | None
+    checksum: int
 
 
 class Records:
@@ -40,15 +39,16 @@ class Records:
 
     def _row(self, topic: Stored, output: Output, now_ms: int) -> _Row:
         check_size(output)
-        value, blob, digest = output.value, None, None
+        value, blob = output.value, None
         size = 0 if value is None else len(value)
-        # Compacted topics keep their values inline: a segment with one newest value could never be removed.
-        if value is not None and size > INLINE_BYTES and not topic.compact:
-            blob, digest = len(self.blobs), checksum(value)
-            self.blobs.append((topic.id, value))
-            value = None
         headers = msgspec.msgpack.encode(dict(output.headers)) if output.headers else None
         time_ms = now_ms if output.timestamp_ms is None else output.timestamp_ms
+        digest = record_checksum(time_ms, output.key, headers, value)
+        # Compacted topics keep their values inline: a segment with one newest value could never be removed.
+        if value is not None and size > INLINE_BYTES and not topic.compact:
+            blob = len(self.blobs)
+            self.blobs.append((topic.id, value))
+            value = None
         return _Row(topic.partition_id(output.partition), output.key, value, headers, time_ms, blob, size, digest)
 
     def insert(self, database: sqlite3.Connection, places: Sequence[Placed]) -> None:

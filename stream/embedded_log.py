@@ -162,7 +162,7 @@ class EmbeddedLog:
         while start < stop:
             with self._reader() as reader:
                 rows = reader.rows(topic, partition, start, stop, _READ_ROWS, _READ_BYTES)
-                messages = [row.message() for row in reader.load(rows)]
+                messages = reader.messages(rows)
             if not rows:
                 return
             yield from messages

@@ -275,6 +275,6 @@ class EmbeddedMember:
             if not rows:  # compaction left nothing here
                 positions[At(topic.name, partition)] = end
             bytes_left -= used
-        messages = [row.message() for row in self._reader.load(taken)]
+        messages = self._reader.messages(taken)
         self._positions.update(positions)
         return messages

@@ -3,40 +3,73 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from stream.embedded_schema import SEGMENTS, connect
+from stream.embedded_schema import DATABASE, SEGMENTS, connect, record_checksum, value_checksum
 from stream.embedded_topics import Stored, offset_of, row_id
 from stream.errors import UnknownTopic
 from stream.log import NO_HEADERS, At, Message
-from stream.segments import LogDamaged, Place, SegmentReader
+from stream.segments import Place, SegmentReader
 
-_COLUMNS = "id, key, value, headers, timestamp_ms, segment, position, size, checksum"
+_headers = msgspec.msgpack.Decoder(dict[str, str])
+# A bit that flips in a row may change a column's type, too: what comes as bytes are bytes, what is no size is none.
+_COLUMNS = (
+    "id, CAST(coalesce(key, x'') AS BLOB), CAST(value AS BLOB), CAST(headers AS BLOB), timestamp_ms,"
+    " segment, CAST(coalesce(position, -1) AS INTEGER), CAST(coalesce(size, -1) AS INTEGER), checksum"
+)
 
 
 class Row:
-    """A record's row; its value is filled in by `RecordReader.load` when it lies in a segment."""
+    """A record's row; `RecordReader.messages` fills in its value when it lies in a segment."""
 
-    __slots__ = ("at", "checksum", "headers", "id", "key", "position", "segment", "size", "timestamp_ms", "value")
+    __slots__ = (
+        *("at", "id", "key", "value", "headers", "timestamp_ms"),
+        *("segment", "position", "size", "checksum", "fault"),
+    )
 
     def __init__(self, at: At, columns: tuple[Any, ...]) -> None:
         self.at = at
         (self.id, self.key, self.value, self.headers, self.timestamp_ms) = columns[:5]
         (self.segment, self.position, self.size, self.checksum) = columns[5:]
+        self.fault = ""
 
     @property
     def offset(self) -> int:
         """Offset within the partition."""
         return offset_of(self.id)
 
-    def message(self) -> Message:
-        """The record as its readers see it."""
-        headers = msgspec.msgpack.decode(self.headers) if self.headers else NO_HEADERS
-        return Message(*self.at, offset_of(self.id), self.key, self.value, headers, self.timestamp_ms)
+    def check(self) -> None:
+        """Note in `fault` in what the record is not what was written; that of an older log may have no checksum."""
+        if self.fault:
+            return
+        size = 0 if self.value is None else len(self.value)
+        if not isinstance(self.timestamp_ms, int):
+            self.fault, self.timestamp_ms = "its timestamp is no number", 0
+        elif size != self.size:
+            self.fault = f"{size} of {self.size} bytes are there"
+        elif self.checksum is not None and not self._is_intact():
+            self.fault = f"the checksum of {size} bytes differs"
+
+    def _is_intact(self) -> bool:
+        if self.checksum == record_checksum(self.timestamp_ms, self.key, self.headers, self.value):
+            return True
+        return self.segment is not None and self.checksum == value_checksum(self.value)
+
+    def message(self, place_of: Callable[[Row], str]) -> Message:
+        """The record as its readers see it; `place_of` tells where its bytes lie, for what is said of damage."""
+        headers = NO_HEADERS
+        if self.headers:
+            try:
+                headers = _headers.decode(self.headers)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                self.fault = self.fault or f"its headers cannot be decoded: {error}"
+        damage = f"{place_of(self)}: {self.fault}" if self.fault else ""
+        value = b"" if damage else self.value
+        return Message(*self.at, offset_of(self.id), self.key, value, headers, self.timestamp_ms, damage)
 
 
 class RecordReader:
@@ -84,10 +117,10 @@ class RecordReader:
         found.close()
         return rows
 
-    def load(self, rows: Sequence[Row]) -> list[Row]:
-        """Fill in the values that lie in segments.
+    def messages(self, rows: Sequence[Row]) -> list[Message]:
+        """The records of these rows, those that are not what was written with their damage.
 
-        Rows that retention has removed in the meantime are left out. Raises LogDamaged.
+        Rows that retention has removed in the meantime are left out.
         """
         wanted: dict[int, list[Row]] = {}
         for row in rows:
@@ -96,37 +129,43 @@ class RecordReader:
         gone: set[int] = set()
         for segment, held in wanted.items():
             held.sort(key=lambda row: row.position)
-            if not self._fill(segment, held):
-                gone.update(row.id for row in held)
-        return [row for row in rows if row.id not in gone] if gone else list(rows)
+            gone |= self._fill(segment, held)
+        found = []
+        for row in rows:
+            if row.id not in gone:
+                row.check()
+                found.append(row.message(self._place))
+        return found
 
     def close(self) -> None:
         """Close connection and files."""
         self._segments.close()
         self.database.close()
 
-    def _fill(self, segment: int, rows: Sequence[Row]) -> bool:
-        """Read the values of one segment; False when retention has removed them."""
+    def _fill(self, segment: int, rows: Sequence[Row]) -> set[int]:
+        """Read the values of one segment; returns the ids of rows that retention has removed."""
         file = self._file(segment)
         if file is not None:
-            places = [Place(segment, row.position, row.size, row.checksum) for row in rows]
             try:
-                values = self._segments.read(file, places)
+                values = self._segments.read(file, [Place(row.position, row.size) for row in rows])
             except FileNotFoundError:
                 pass
             else:
                 for row, value in zip(rows, values, strict=True):
                     row.value = value
-                return True
-        still = self.database.execute(
-            f"SELECT count(*) FROM records WHERE id IN ({_marks(rows)})", [row.id for row in rows]
-        ).fetchone()[0]
-        if still:
-            raise LogDamaged(
-                f"segment {self._folder / SEGMENTS / (file or str(segment))} is missing from byte {rows[0].position}: "
-                f"{still} records need it; restore the folder from a backup"
-            )
-        return False
+                return set()
+        found = self.database.execute(
+            f"SELECT id FROM records WHERE id IN ({_marks(rows)})", [row.id for row in rows]
+        ).fetchall()
+        for row in rows:
+            row.fault = "the file is missing"
+        return {row.id for row in rows} - {id for (id,) in found}
+
+    def _place(self, row: Row) -> str:
+        if row.segment is None:
+            return f"{self._folder / DATABASE} is damaged in row {row.id} of records"
+        file = self._folder / SEGMENTS / self._files.get(row.segment, str(row.segment))
+        return f"segment {file} is damaged at byte {row.position}"
 
     def _file(self, segment: int) -> str | None:
         file = self._files.get(segment)

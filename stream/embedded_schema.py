@@ -10,15 +10,19 @@ import contextlib
 import errno
 import os
 import sqlite3
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import xxhash
+
 from stream.errors import LogUnavailable, SchemaTooNew
 from stream.segments import LogDamaged
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1: no checksum of inline values; that of a value in a segment covered the value alone
 OFFSET_BITS = 40  # 10^12 records a partition, 8 million partitions
+_HEAD = struct.Struct("<qii?")  # of what is checksummed: timestamp, sizes of key and headers, whether a tombstone
 DATABASE = "log.sqlite"
 SEGMENTS = "segments"
 
@@ -33,7 +37,7 @@ _TABLES = (
         id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, partition INTEGER NOT NULL,
         first INTEGER NOT NULL DEFAULT 0, next INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
         cleaned INTEGER NOT NULL DEFAULT 0, tombstone_at INTEGER, UNIQUE (topic, partition))""",
-    # a value is inline, or at (segment, position); both NULL: a tombstone
+    # a value is inline, or at (segment, position); both NULL: a tombstone; checksum: see record_checksum
     """CREATE TABLE records (
         id INTEGER PRIMARY KEY, key BLOB NOT NULL, value BLOB, headers BLOB, timestamp_ms INTEGER NOT NULL,
         segment INTEGER, position INTEGER, size INTEGER NOT NULL, checksum INTEGER)""",
@@ -112,6 +116,8 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
                 f"{folder / DATABASE} has schema {version}, this farmwatch reads up to {SCHEMA_VERSION}: "
                 "upgrade this process, or give it another folder"
             )
+        if version < SCHEMA_VERSION:  # older rows are read as they are
+            database.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (SCHEMA_VERSION,))
         database.execute(_REMOVED)
         if not database.execute("SELECT 1 FROM pragma_table_info('segments') WHERE name = 'size'").fetchone():
             database.execute("ALTER TABLE segments ADD COLUMN size INTEGER NOT NULL DEFAULT 0")
@@ -158,6 +164,22 @@ def connect(folder: Path, lock_timeout_s: float) -> sqlite3.Connection:
     for setting in _SETTINGS:
         database.execute(setting)
     return database
+
+
+def record_checksum(timestamp_ms: int, key: bytes, headers: bytes | None, value: bytes | None) -> int:
+    """xxh3-64 of a record, signed as SQLite stores integers; the lengths tell key, headers and value apart."""
+    packed = headers or b""
+    head = _HEAD.pack(timestamp_ms, len(key), len(packed), value is None)
+    return _signed(xxhash.xxh3_64_intdigest(b"".join((head, key, packed, value or b""))))
+
+
+def value_checksum(value: bytes) -> int:
+    """What a record in a segment had for a checksum in logs of schema 1."""
+    return _signed(xxhash.xxh3_64_intdigest(value))
+
+
+def _signed(digest: int) -> int:
+    return digest - (1 << 64) if digest >= 1 << 63 else digest
 
 
 def fresh_id(database: sqlite3.Connection, table: str) -> int:

@@ -12,8 +12,8 @@ KEY = b"heartbeat"
 
 
 def is_heartbeat(message: Message) -> bool:
-    """True for a heartbeat, which carries no record."""
-    return HEADER in message.headers
+    """True for a heartbeat, which carries no record; of a damaged record no header can be trusted."""
+    return HEADER in message.headers and not message.damage
 
 
 def beat(log: Log, partitions: int, now_ms: int) -> None:

@@ -132,7 +132,7 @@ class StageLoop:
         self._follow_assignment()
         batch = Batch(self._stage, self._state, self._clock(), self._attempt)
         batch.process(*flight.still_owned(self._owned))
-        self._breaker.check(batch.died)
+        self._breaker.check(batch.died, batch.last_error)
         batch.tick(list(self._owned))
         commit = batch.commit()
         if commit is not None:

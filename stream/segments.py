@@ -3,7 +3,7 @@
 Each writing process appends to files of its own, one per topic, so no two writers ever share a file. While a file is
 written its process holds a lock (flock) on it; the kernel drops the lock with the process, kill -9 included. A file is
 entered in the database before the first value is written to it. So a file may be removed once it can be locked, and the
-database knows it and has no record that refers to it. A value is checked against length and xxh3-64 when it is read.
+database knows it and has no record that refers to it. The reader of a value checks its length and its checksum.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import xxhash
-
 from stream.errors import StreamError
 
 SUFFIX = ".segment"
@@ -30,26 +28,18 @@ _OPEN_FILES = 64
 
 
 class LogDamaged(StreamError):
-    """Bytes of the embedded log are missing from its folder, or are not what was written.
+    """The database of the embedded log is not what was written.
 
     Retrying cannot help. The operator checks the disk (`dmesg`) and restores the folder from a backup, or starts a new
-    folder and fetches again what is missing.
+    folder and fetches again what is missing. A single record that is damaged is no such error, see `Message.damage`.
     """
 
 
 class Place(NamedTuple):
     """Where a large value lies."""
 
-    segment: int
     position: int
     size: int  # bytes
-    checksum: int  # xxh3-64 as a signed 64-bit integer
-
-
-def checksum(value: bytes) -> int:
-    """xxh3-64 of a value, signed as SQLite stores integers."""
-    digest = xxhash.xxh3_64_intdigest(value)
-    return digest - (1 << 64) if digest >= 1 << 63 else digest
 
 
 class Segment:
@@ -158,34 +148,25 @@ class SegmentReader:
         self._open: OrderedDict[str, int] = OrderedDict()
 
     def read(self, file: str, places: Sequence[Place]) -> list[bytes]:
-        """The values at `places` (ascending positions) of one file. Raises FileNotFoundError, OSError, LogDamaged."""
+        """What lies at `places` (ascending positions) of one file: less than their size where it cannot be had.
+
+        Raises FileNotFoundError, OSError.
+        """
         fd = self._fd(file)
         values: list[bytes] = []
         for run in _runs(places):
             start = run[0].position
-            data = os.pread(fd, run[-1].position + run[-1].size - start, start)
-            for place in run:
-                value = data[place.position - start : place.position - start + place.size]
-                self._check(file, place, value)
-                values.append(value)
+            data = _read_at(fd, start, run[-1].position + run[-1].size - start)
+            if data is None and len(run) > 1:
+                values += [_read_at(fd, place.position, place.size) or b"" for place in run]
+            else:
+                values += [(data or b"")[at.position - start : at.position - start + at.size] for at in run]
         return values
 
     def close(self) -> None:
         """Close all files."""
         while self._open:
             os.close(self._open.popitem()[1])
-
-    def _check(self, file: str, place: Place, value: bytes) -> None:
-        if len(value) != place.size:
-            what = f"{len(value)} of {place.size} bytes are there"
-        elif checksum(value) != place.checksum:
-            what = f"the checksum of {place.size} bytes differs"
-        else:
-            return
-        raise LogDamaged(
-            f"segment {self._folder / file} is damaged at byte {place.position}: {what}; "
-            "check the disk and restore the folder from a backup"
-        )
 
     def _fd(self, file: str) -> int:
         fd = self._open.get(file)
@@ -196,6 +177,18 @@ class SegmentReader:
         else:
             self._open.move_to_end(file)
         return fd
+
+
+def _read_at(fd: int, position: int, size: int) -> bytes | None:
+    """Bytes of a file; None where the disk cannot give them back, or where position or size cannot be right."""
+    if position < 0 or not 0 <= size <= _RUN_BYTES:
+        return None
+    try:
+        return os.pread(fd, size, position)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return None
 
 
 def _runs(places: Sequence[Place]) -> list[list[Place]]:

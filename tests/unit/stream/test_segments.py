@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream.errors import LogUnavailable
-from stream.segments import LogDamaged, Place, Segment, SegmentReader, checksum, remove_if_unused
+from stream.segments import Place, Segment, SegmentReader, remove_if_unused
 
 
 def _segment(folder: Path) -> Segment:
@@ -29,7 +29,7 @@ def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], dat
     written = [place for group in groups for place in zip(group, segment.append(group), strict=True)]
     segment.sync()
     chosen = sorted(data.draw(st.sets(st.sampled_from(range(len(written)))))) if written else []
-    places = [Place(1, written[n][1], len(written[n][0]), checksum(written[n][0])) for n in chosen]
+    places = [Place(written[n][1], len(written[n][0])) for n in chosen]
     reader = SegmentReader(tmp_path)
     if segment.size:
         assert reader.read(segment.file, places) == [written[n][0] for n in chosen]
@@ -102,10 +102,34 @@ def test_a_segment_that_cannot_be_entered_leaves_no_file(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_damage_names_file_and_offset(tmp_path: Path) -> None:
-    """A value that differs from its checksum raises LogDamaged with the file and the byte."""
+def test_a_value_that_cannot_be_had_is_short_and_the_others_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bad sector, the end of the file or an impossible place shortens the values it concerns, and no other one."""
     (tmp_path / "x.segment").write_bytes(b"0123456789")
+    read = os.pread
+
+    def bad_sector(fd: int, size: int, position: int) -> bytes:
+        if position <= 3 < position + size:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(fd, size, position)
+
+    monkeypatch.setattr(os, "pread", bad_sector)
     reader = SegmentReader(tmp_path)
-    with pytest.raises(LogDamaged, match=r"x\.segment is damaged at byte 4"):
-        reader.read("x.segment", [Place(1, 4, 3, checksum(b"abc"))])
+    places = [Place(-1, 2), Place(0, 2), Place(2, 2), Place(4, 2), Place(8, 5), Place(9, 1 << 60)]
+    assert reader.read("x.segment", places) == [b"", b"01", b"", b"45", b"89", b""]
+    reader.close()
+
+
+def test_other_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that says nothing of the bytes, such as one of rights, is no short value."""
+    (tmp_path / "x.segment").write_bytes(b"0123456789")
+
+    def refused(*_: int) -> bytes:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "pread", refused)
+    reader = SegmentReader(tmp_path)
+    with pytest.raises(OSError, match="Permission denied"):
+        reader.read("x.segment", [Place(0, 2)])
     reader.close()

@@ -1,0 +1,180 @@
+"""Bits that flip in the files of the embedded log: one dead letter each, and every other record is processed."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from filters.epoch import feature_epoch
+from filters.measure_stage import MeasureStage
+from filters.settings import MeasureSettings
+from scoring.tally_stage import TallyStage
+from stream.dead_letters import DeadLetter
+from stream.embedded_log import EmbeddedLog
+from stream.log import Output
+from stream.loop import LoopSettings, StageLoop
+from stream.metrics import Metrics
+from stream.records import Features, Hit, Page, Record, Score, SiteState, Verdict, decode, encode
+from stream.stage import Stage
+from stream.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics
+from tests.stream.worlds import patiently
+
+SITE = "river.test"
+DETECTOR = "lite-ngram-1-accuracy"
+MEASURE = MeasureSettings(workers=1)
+PAGES_MADE = 30
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A log with all topics, of one partition each."""
+    log = EmbeddedLog(tmp_path / "log")
+    log.create(all_topics(1, feature_epoch(MEASURE)))
+    log.close()
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def opened(folder: Path) -> Iterator[list[EmbeddedLog]]:
+    """Logs that a test opened; closed at its end."""
+    logs: list[EmbeddedLog] = []
+    yield logs
+    for log in logs:
+        log.close()
+
+
+def append(folder: Path, records: list[tuple[str, Record]]) -> None:
+    """Write records as another process did, which is gone."""
+    log = EmbeddedLog(folder)
+    log.append([Output(topic, 0, r.site.encode(), encode(r), {"run": "live"}) for topic, r in records])
+    log.close()
+
+
+def page(number: int) -> Page:
+    """A fetched page with an article of its own, larger than what is kept in the database."""
+    text = " ".join(f"On day {day} of year {number} the river rose by {day * number} feet." for day in range(200))
+    body = f"<html><body><article><h1>Year {number}</h1><p>{text}</p></article></body></html>".encode()
+    return Page(
+        id=f"p{number}",
+        site=SITE,
+        page_id=f"p{number}",
+        url=f"https://{SITE}/{number}",
+        status=200,
+        content_type="text/html",
+        encoding="utf-8",
+        headers={"x-noise": "".join(chr(33 + (day * number) % 90) for day in range(3000))},
+        body=zstandard.compress(body),
+        body_bytes=len(body),
+        fetched_at=1000 + number,
+    )
+
+
+def work(log: EmbeddedLog, stage: Stage, **settings: float) -> StageLoop:
+    """Let a stage read all that is there, or until its breaker opens."""
+    stage.poll_s = 0.01
+    member = log.join(stage.name, list(stage.inputs), member="m", store=stage.store)
+    more = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.002, **settings)  # type: ignore[arg-type]
+    loop = StageLoop(stage, member, metrics=Metrics(), settings=more)
+
+    def done() -> bool:
+        loop.cycle(threading.Event())
+        return "BreakerOpen" in loop.health().detail or not sum(member.lag().values())
+
+    patiently(done, f"{stage.name} to read its input")
+    stage.close()
+    member.close()
+    return loop
+
+
+def letters(log: EmbeddedLog) -> list[DeadLetter]:
+    """All dead letters."""
+    return [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, 0)]
+
+
+def measured(log: EmbeddedLog) -> list[str]:
+    """Ids of the features."""
+    return [decode(Features, message.value or b"").id for message in log.read(FEATURES, 0)]
+
+
+def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, opened: list[EmbeddedLog]) -> None:
+    """One bit of a segment file flips: MEASURE buries that page, naming file and byte, and measures all the others."""
+    append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
+    (segment,) = (folder / "segments").iterdir()
+    database = sqlite3.connect(folder / "log.sqlite")
+    (position,) = database.execute("SELECT position FROM records WHERE segment IS NOT NULL ORDER BY id").fetchall()[7]
+    database.close()
+    data = bytearray(segment.read_bytes())
+    data[position + 100] ^= 0x10
+    segment.write_bytes(data)
+    log = EmbeddedLog(folder)
+    opened.append(log)
+    work(log, MeasureStage(MEASURE))
+    (letter,) = letters(log)
+    assert (letter.topic, letter.partition, letter.offset, letter.stage) == (PAGES, 0, 7, "measure")
+    assert f"segment {segment} is damaged at byte {position}: the checksum" in letter.error
+    assert (letter.key, letter.value) == (SITE.encode(), b"")
+    assert measured(log) == [f"p{number}" for number in range(PAGES_MADE) if number != 7]
+
+
+def test_a_missing_segment_opens_the_breaker(folder: Path, opened: list[EmbeddedLog]) -> None:
+    """Every page of a segment that is gone is damaged: MEASURE waits and says why; with the file back it goes on."""
+    append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
+    (segment,) = (folder / "segments").iterdir()
+    segment.rename(folder / "elsewhere")
+    log = EmbeddedLog(folder)
+    opened.append(log)
+    loop = work(log, MeasureStage(MEASURE))
+    health = loop.health()
+    assert "BreakerOpen: 30 of the last 30 records failed" in health.detail
+    assert f"segment {segment} is damaged at byte " in health.detail
+    assert health.detail.endswith(": the file is missing")
+    assert letters(log) == []
+    assert log.committed("measure", PAGES) == [None]
+    (folder / "elsewhere").rename(segment)
+    work(log, MeasureStage(MEASURE))
+    assert letters(log) == []
+    assert len(measured(log)) == PAGES_MADE
+
+
+def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, opened: list[EmbeddedLog]) -> None:
+    """A bit of a verdict in the database flips, and it still reads as one: TALLY buries it, and counts the others."""
+    hit = Hit(id="h", site=SITE, url=f"https://{SITE}/0", query_id="q")
+    verdicts = [
+        Verdict(
+            id=f"p{n}",
+            site=SITE,
+            page_id=f"p{n}",
+            url=f"https://{SITE}/{n}",
+            verdict="article",
+            ruleset="r",
+            digest="d",
+            text_digest=f"t{n}",
+            fetched_at=1000 + n,
+        )
+        for n in range(3)
+    ]
+    scores = [
+        Score(id=f"t{n}:{DETECTOR}", site=SITE, page_id=f"p{n}", fetch_id=f"p{n}", text_digest=f"t{n}", detector="x")
+        for n in range(3)
+    ]
+    append(folder, [(HITS, hit), *((VERDICTS, verdict) for verdict in verdicts), *((SCORES, s) for s in scores)])
+    flipped = encode(verdicts[1]).replace(b"p1", b"p3")  # one bit: another page, of which there is no verdict
+    assert decode(Verdict, flipped).page_id == "p3"
+    database = sqlite3.connect(folder / "log.sqlite")
+    changed = database.execute("UPDATE records SET value = ? WHERE value = ?", (flipped, encode(verdicts[1])))
+    assert changed.rowcount == 1
+    database.commit()
+    database.close()
+    log = EmbeddedLog(folder)
+    opened.append(log)
+    work(log, TallyStage(DETECTOR))
+    (letter,) = letters(log)
+    assert (letter.topic, letter.partition, letter.offset, letter.stage) == (VERDICTS, 0, 1, "tally")
+    assert f"{folder / 'log.sqlite'} is damaged in row " in letter.error
+    row = [decode(SiteState, message.value or b"") for message in log.read(SITES, 0)][-1]
+    assert (row.pages, row.articles) == (2, 2)
