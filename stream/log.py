@@ -103,7 +103,8 @@ class Change:
 class Commit:
     """What becomes visible together or not at all.
 
-    `offsets` are the next offsets to read; `state` maps partition -> changes, applied in order.
+    `offsets` are the next offsets to read, which Kafka moves on past transaction markers where those were read past;
+    `state` maps partition -> changes, applied in order.
     """
 
     outputs: Sequence[Output] = ()
