@@ -21,6 +21,7 @@ def known_series(stage: Stage) -> Iterator[Series]:
     yield "stage_duration_seconds", {"stage": stage.name}
     for topic in stage.inputs:
         yield "log_records", {"topic": topic, "direction": "in"}
+        yield "log_expired_unread_records", {"topic": topic}
     yield from _of_role(stage)
 
 

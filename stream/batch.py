@@ -7,7 +7,7 @@ from typing import Any
 
 from stream import heartbeat
 from stream.dead_letters import dead_letter
-from stream.errors import BadRecord
+from stream.errors import BadRecord, RecordsExpired
 from stream.log import At, Commit, Message, Output, StateReader
 from stream.metrics import Meter
 from stream.records import Record, read
@@ -30,6 +30,7 @@ class Batch:
         self.meter = Meter()
         self.died: list[bool] = []
         self.heartbeats: list[int] = []  # their starts, ms
+        self.expired: list[Message] = []  # what retention took before it was read
         self.last_error: Exception | None = None
 
     def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
@@ -39,6 +40,9 @@ class Batch:
         """
         for index, message in enumerate(messages):
             self._offsets[At(message.topic, message.partition)] = message.offset + 1
+            if message.expired:
+                self._report(message)
+                continue
             self.meter.count("log_records", topic=message.topic, direction="in")
             if heartbeat.is_heartbeat(message):
                 self._pass_on(message)
@@ -85,6 +89,14 @@ class Batch:
         self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
         self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
 
+    def _report(self, message: Message) -> None:
+        """Bury what expired unread. It says nothing of the stage or its records, so the breaker does not count it."""
+        self.expired.append(message)
+        error = RecordsExpired(message.damage)
+        self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
+        self.meter.count("log_expired_unread_records", message.expired, topic=message.topic)
+        self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
+
     def _pass_on(self, message: Message) -> None:
         stage = self._stage
         started = heartbeat.started_at(message)
@@ -112,10 +124,13 @@ def concerns_one_record(error: Exception) -> bool:
 
 
 def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exception]:
-    """Records of the messages by index, heartbeats and tombstones left out; what is no record becomes its error."""
+    """Records of the messages by index; what is no record becomes its error.
+
+    Heartbeats, tombstones and what expired unread are left out.
+    """
     records: dict[int, Record | Exception] = {}
     for index, message in enumerate(messages):
-        if message.value is None or heartbeat.is_heartbeat(message):
+        if message.value is None or message.expired or heartbeat.is_heartbeat(message):
             continue
         try:
             records[index] = read(stage.inputs[message.topic], message)

@@ -57,6 +57,8 @@ class DeadLetter:
 def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:
     """The output that buries `message`: its own key and value, its origin and the error in the headers.
 
+    One letter stands for all the offsets of a message with `expired`, from the first of them on.
+
     `run` is the one that the stage works for; "" leaves the run that the record is of.
     """
     text = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
@@ -64,11 +66,12 @@ def dead_letter(message: Message, stage: str, error: Exception, attempts: int, r
         **message.headers,
         "origin-topic": message.topic,
         "origin-partition": str(message.partition),
-        "origin-offset": str(message.offset),
+        "origin-offset": str(message.offset - max(0, message.expired - 1)),
         "stage": stage,
         "error": text[:_ERROR_CHARS],
         "attempts": str(attempts),
         **({"run": run} if run else {}),
+        **({"expired": str(message.expired)} if message.expired else {}),
     }
     return Output(DEAD_LETTERS, message.partition, message.key, message.value, headers)
 

@@ -19,6 +19,7 @@ from stream.errors import Fenced, StreamError, UnknownTopic
 from stream.log import At, Commit, Message, StateReader
 from stream.pauses import Pauses
 from stream.shares import fair_part
+from stream.unread import expired, next_offset, tell_beyond_end
 
 PROBE_S = 0.02  # an idle poll looks this often whether another process has committed
 _GROUP_CHECK_S = 0.25  # and this often whether a member's lease has expired
@@ -51,6 +52,7 @@ class EmbeddedMember:
         self._background = background
         self._topics = topics
         self._subscribed = subscribed
+        self._compacted = {topic.name for topic in subscribed if topic.compact}
         self._writer = writer
         self._reader = reader
         self._clock = clock
@@ -157,7 +159,7 @@ class EmbeddedMember:
             bounds = self._reader.bounds(self._subscribed)
             committed = self._committed()
         return {
-            at: end - max(first, committed.get(at, 0))
+            at: end - max(first, next_offset(committed.get(at), end))
             for at, (first, end) in bounds.items()
             if at.partition in self._leases
         }
@@ -237,19 +239,27 @@ class EmbeddedMember:
         owned = self._pauses.flowing(self._leases)
         names = [(topic, At(topic.name, p)) for p in owned for topic in self._subscribed if p < topic.partitions]
         if any(at not in self._positions for _, at in names):
-            committed = self._committed()
-            for _, at in names:
-                self._positions.setdefault(at, committed.get(at, 0))
+            self._begin([at for _, at in names if at not in self._positions])
         ready = []
         for topic, at in names:
-            first, end = self._bounds[at]
-            start = max(first, self._positions[at])
+            start, end = self._positions[at], self._bounds[at][1]
             if start < end:
                 ready.append((topic, at.partition, start, end))
         ready = [place for place in ready if place[0].name not in self._background] or ready
         self._turn += 1
         shift = self._turn % len(ready) if ready else 0
         return ready[shift:] + ready[:shift]
+
+    def _begin(self, places: Sequence[At]) -> None:
+        """Set the positions of partitions that are owned anew."""
+        committed = self._committed()
+        if any(committed.get(at, 0) > self._bounds[at][1] for at in places):
+            self._bounds = self._reader.bounds(self._subscribed)  # another process may have written since the last look
+        for at in places:
+            end = self._bounds[at][1]
+            self._positions[at] = next_offset(committed.get(at), end)
+            if committed.get(at, 0) > end:
+                tell_beyond_end(at, committed[at], end, self.identity[0])
 
     def _fetch(self, max_records: int, max_bytes: int) -> list[Message]:
         """Read a fair part of each partition that has records."""
@@ -272,9 +282,27 @@ class EmbeddedMember:
                 used += row.size
                 records_left -= 1
                 positions[At(topic.name, partition)] = row.offset + 1
-            if not rows:  # compaction left nothing here
+            if not rows:  # compaction or retention left nothing here
                 positions[At(topic.name, partition)] = end
             bytes_left -= used
-        messages = self._reader.messages(taken)
+        messages = self._with_expired(self._reader.messages(taken), positions)
         self._positions.update(positions)
+        return messages
+
+    def _with_expired(self, read: Sequence[Message], reached: Mapping[At, int]) -> list[Message]:
+        """The messages, with one for each span that retention took: up to positions, offsets have no holes."""
+        following = {at: self._positions[at] for at in reached}
+        messages: list[Message] = []
+
+        def follow(at: At, offset: int) -> None:
+            if following[at] < offset and at.topic not in self._compacted:
+                messages.append(expired(at, following[at], offset, self.identity[0], self._clock()))
+
+        for message in read:
+            at = At(message.topic, message.partition)
+            follow(at, message.offset)
+            messages.append(message)
+            following[at] = message.offset + 1
+        for at, position in reached.items():
+            follow(at, position)
         return messages

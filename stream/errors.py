@@ -57,6 +57,13 @@ class BadRecord(StreamError):
     """Bytes on a topic that are no record of its type; they go to the dead letters."""
 
 
+class RecordsExpired(BadRecord):
+    """Retention removed records before a stage had read them.
+
+    They are lost to it; a dead letter says which. The operator raises the topic's retention, or starts more processes.
+    """
+
+
 class SchemaTooNew(BadRecord):
     """A record was written by a newer farmwatch.
 

@@ -25,6 +25,7 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
     def __init__(self, topics: Mapping[str, int], options: Mapping[str, Any]) -> None:
         """Connect; the group is joined by the polls. `topics`: name -> partitions. Raises errors of kafka-python."""
         self._assignor = MirroringAssignor(topics)
+        self._astray: dict[TopicPartition, int] = {}
         super().__init__(**options, partition_assignment_strategy=[self._assignor])
         self._notes = _Notes(self)
         self.subscribe(topics=list(topics), listener=self._notes)
@@ -35,12 +36,24 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         with translated(f"poll of group {self.config['group_id']}"):
             self._take_in_join()
             self._free_the_slot()
-            polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
+            try:
+                polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
+            except kafka_errors.NoOffsetForPartitionError as error:  # of what was won just now: it is placed later
+                self.place(dict.fromkeys(error.args[0], 0))
+                return []
+            except kafka_errors.OffsetOutOfRangeError as error:
+                self._astray.update(error.args[0])
+                return []
         return [record for records in polled.values() for record in records]
 
     def take_changes(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
         """(lost, won) since the last call, to be followed in this order; what was lost and won again is in both."""
         return self._notes.take()
+
+    def take_astray(self) -> dict[TopicPartition, int]:
+        """Positions since the last call that the broker does not have; until they are placed anew, they come again."""
+        astray, self._astray = self._astray, {}
+        return {at: offset for at, offset in astray.items() if self.position_of(at) == offset}
 
     def reachable(self) -> bool:
         """True while the group's coordinator is known and connected."""
@@ -65,15 +78,11 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         return {tp: known.offset for tp, known in found.items()}
 
     def place(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Go on from these offsets; None = from the first one kept."""
+        """Go on from these offsets; None = 0."""
         held = self.assignment()
         for at, offset in offsets.items():
-            if at not in held:
-                continue
-            if offset is None:
-                self.seek_to_beginning(at)
-            else:
-                self.seek(at, offset)
+            if at in held:
+                self.seek(at, offset or 0)
 
     def hold(self, at: Sequence[TopicPartition]) -> None:
         """Fetch nothing from these until `let`; those not held are left out."""

@@ -36,6 +36,7 @@ from stream.kafka_site import KafkaSite
 from stream.kafka_state import encode_change
 from stream.log import At, Commit, Message, Output, StateReader
 from stream.pauses import Pauses
+from stream.unread import expired, next_offset, tell_beyond_end
 
 log = structlog.get_logger(__name__)
 # Longest single wait of a poll, so that rebalances are followed and state is restored in between.
@@ -122,10 +123,11 @@ class KafkaMember:
             self._site.record(Output(f"state.{self._store}", p, change.key, encode_change(change)))
             for p, change in changed
         ]
-        written = self._transact(records, self._offsets_to_send(commit))
+        offsets = self._past_markers(commit.offsets)
+        written = self._transact(records, self._offsets_to_send(offsets, commit.state))
         of_changes = written[len(commit.outputs) :]
         last = {p: offset for (p, _), offset in zip(changed, of_changes, strict=True)}
-        self._owned.committed(commit.offsets, {p: (commit.state[p], offset + 1) for p, offset in last.items()})
+        self._owned.committed(offsets, {p: (commit.state[p], offset + 1) for p, offset in last.items()})
 
     def rewind(self) -> None:
         """Set the positions back to the committed offsets. Asks nobody; the next poll settles what is in doubt."""
@@ -151,12 +153,11 @@ class KafkaMember:
         """
         positions = self._owned.positions()
         ends = self._site.admin.stable_end(list(positions))
-        first = self._site.admin.beginning([at for at, offset in positions.items() if offset is None])
+        begun = {at: next_offset(offset, ends[at]) for at, offset in positions.items()}
+        first = self._site.admin.beginning([at for at, offset in begun.items() if not offset])
         lags = {}
-        for at, offset in positions.items():
-            done = first[at] if offset is None else offset
-            if self._owned.delivered.get(at, done) <= done and not self._buffer.holds(at.partition):
-                done = max(done, (self._consumer and self._consumer.position_of(at)) or 0)
+        for at, offset in begun.items():
+            done = self._rest(at, max(offset, first.get(at, 0)))
             lags[At(self._site.short(at.topic), at.partition)] = max(0, ends[at] - done)
         return lags
 
@@ -231,11 +232,49 @@ class KafkaMember:
         self._follow(consumer)
         ready = self._owned.epochs
         self._buffer.add(self._site.message(record) for record in records if record.partition in ready)
+        self._find_way(consumer)
         now = time.monotonic()
         if consumer.reachable():
             self._reached_at = now
         elif now - self._reached_at > self._site.settings.unavailable_after_s:
             raise LogUnavailable(f"{self._said}: no broker at {self._site.bootstrap}; check that it is up")
+
+    def _find_way(self, consumer: GroupConsumer) -> None:
+        """Go on where the broker has not the offset that was to be read: retention overtook it, or it is no more."""
+        astray = {at: offset for at, offset in consumer.take_astray().items() if at.partition in self._owned.epochs}
+        if not astray:
+            return
+        first = self._site.admin.beginning(list(astray))
+        end = self._site.admin.written_end(list(astray))
+        for at, offset in astray.items():
+            place, start = At(self._site.short(at.topic), at.partition), next_offset(offset, end[at])
+            if start < offset:
+                tell_beyond_end(place, offset, end[at], self._group)
+            if start < first[at]:  # compaction leaves the beginning where it is
+                self._buffer.add([expired(place, start, first[at], self._group, self._site.clock())])
+            consumer.place({at: max(start, first[at])})
+
+    def _past_markers(self, offsets: Mapping[At, int]) -> dict[At, int]:
+        """These offsets, and those of other partitions at rest, moved past what is no record.
+
+        An offset that is left before a transaction marker lies before the beginning once retention has taken that, and
+        the marker would be told as a record that nobody has read.
+        """
+        found = dict(offsets)
+        if found:
+            for at, committed in self._owned.positions().items():
+                place = At(self._site.short(at.topic), at.partition)
+                done = offsets.get(place, committed or 0)
+                if (rest := self._rest(at, done)) > done:
+                    found[place] = rest
+        return found
+
+    def _rest(self, at: TopicPartition, done: int) -> int:
+        """`done`, or behind what was read past after it, where all that was delivered lies before it."""
+        position = (self._consumer and self._consumer.position_of(at)) or 0
+        if position <= done or self._owned.delivered.get(at, done) > done or self._buffer.holds(at.partition):
+            return done
+        return position
 
     def _follow(self, consumer: GroupConsumer) -> None:
         lost, won = ({at.partition for at in changed} for changed in consumer.take_changes())
@@ -272,12 +311,14 @@ class KafkaMember:
             self._producer = build_producer(self._site.producer_options(f"{self._group}.{self._name}"))
         return self._producer
 
-    def _offsets_to_send(self, commit: Commit) -> dict[TopicPartition, OffsetAndMetadata]:
+    def _offsets_to_send(
+        self, offsets: Mapping[At, int], state: Collection[int]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         """The input offsets; where only state changes, one on the changelog, so that the generation is checked."""
-        offsets = {TopicPartition(self._site.full(at.topic), at.partition): o for at, o in commit.offsets.items()}
-        for partition in set(commit.state) - {at.partition for at in commit.offsets}:
-            offsets[self._owned.changelog(partition)] = self._owned.state(partition).next_offset
-        return {at: OffsetAndMetadata(offset, "", -1) for at, offset in offsets.items()}
+        sent = {TopicPartition(self._site.full(at.topic), at.partition): offset for at, offset in offsets.items()}
+        for partition in set(state) - {at.partition for at in offsets}:
+            sent[self._owned.changelog(partition)] = self._owned.state(partition).next_offset
+        return {at: OffsetAndMetadata(offset, "", -1) for at, offset in sent.items()}
 
     def _transact(self, records: Sequence[Record], offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[int]:
         consumer = self._joined(time.monotonic())

@@ -62,7 +62,10 @@ NONE_NEEDED: Mapping[str, Sequence[int]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record as read. `value` is None for a tombstone, and b"" for a damaged record, see `damage`."""
+    """A record as read. `value` is None for a tombstone, and b"" for a damaged record, see `damage`.
+
+    One with `expired` is no record: it stands for so many offsets up to its own, see `Member.poll`.
+    """
 
     topic: str
     partition: int
@@ -72,6 +75,7 @@ class Message:
     headers: Headers
     timestamp_ms: int
     damage: str = ""  # file, byte and fault where the stored bytes are not what was written; "" = none
+    expired: int = 0  # how many offsets, this one the last, retention removed before the group read them
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ class Change:
 class Commit:
     """What becomes visible together or not at all.
 
-    `offsets` are the next offsets to read; `state` maps partition -> changes, applied in order.
+    `offsets` are the next offsets to read, which Kafka moves on past transaction markers where those were read past;
+    `state` maps partition -> changes, applied in order.
     """
 
     outputs: Sequence[Output] = ()
@@ -135,6 +140,9 @@ class Member(Protocol):
         May change the assignment. Order holds within (topic, partition). Positions advance in memory only; `commit`
         makes them durable, `rewind` takes them back. At least one record is returned when any is there, even above
         max_bytes; one of a background topic only while no record of another topic waits for this member.
+        A group begins at its committed offset, or at 0 where it has none, or one beyond the end. What retention removed
+        from there on, before or while the member reads, comes as one message with `expired` in the place of its
+        records, beyond max_records where need be; what compaction removed is passed over.
         Raises LogUnavailable; Fenced while another process has this member's name.
         """
 
@@ -155,7 +163,7 @@ class Member(Protocol):
         """
 
     def rewind(self) -> None:
-        """Set the positions back to the committed offsets (start of the log where there are none)."""
+        """Set the positions back to the committed offsets, see `poll`."""
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
         """Hold back these partitions (None: all, newly won ones included) while poll keeps the membership alive."""

@@ -255,6 +255,10 @@ class StageLoop:
             self._metrics.set("heartbeat_timestamp_seconds", started_ms / 1000, stage=name)
             if self._stage.forward is None:
                 self._metrics.observe("page_to_verdict_seconds", (self._clock() - started_ms) / 1000, run="live")
+        for lost in batch.expired:
+            place = {"topic": lost.topic, "partition": lost.partition}
+            place |= {"from": lost.offset + 1 - lost.expired, "to": lost.offset}
+            log.error("records_expired_unread", stage=name, **place, said=lost.damage)
         if batch.last_error is not None:
             buried = {"run": self._stage.run or None, "count": sum(batch.died)}
             log.error("dead_letters", stage=name, **buried, last_error=_line(batch.last_error))

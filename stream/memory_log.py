@@ -240,6 +240,10 @@ class MemoryLog:
             )
         return partitions[at.partition]
 
+    def expires(self, topic: str) -> bool:
+        """Whether retention removes records of a topic."""
+        return self._topics[topic][0].kept is Kept.DELETE
+
     def state(self, store: str, partition: int) -> MemoryState:
         """State of a partition, empty at first."""
         return self._states.setdefault((store, partition), MemoryState())

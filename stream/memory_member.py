@@ -10,6 +10,7 @@ from stream.errors import Fenced, StreamError, UnknownTopic
 from stream.log import At, Commit, Message, StateReader
 from stream.pauses import Pauses
 from stream.shares import fair_part
+from stream.unread import expired, next_offset, tell_beyond_end
 
 if TYPE_CHECKING:
     from stream.memory_log import Membership, MemoryLog
@@ -111,7 +112,8 @@ class MemoryMember:
         with self._log.changed:
             offsets = self._log.group(self._group).offsets
             found = {at: self._partition(at) for at in self._owned()}
-            return {at: part.end - max(part.first, offsets.get(at, 0)) for at, part in found.items()}
+            begun = {at: next_offset(offsets.get(at), part.end) for at, part in found.items()}
+            return {at: part.end - max(part.first, begun[at]) for at, part in found.items()}
 
     def close(self) -> None:
         """Leave the group; others may take over at once."""
@@ -158,8 +160,12 @@ class MemoryMember:
         flowing = self._pauses.flowing(self._leases)
         ready = []
         for at in self._owned():
-            position = self._positions.setdefault(at, committed.get(at, 0))
-            if position < self._partition(at).end and at.partition in flowing:
+            end = self._partition(at).end
+            if at not in self._positions:
+                self._positions[at] = next_offset(committed.get(at), end)
+                if committed.get(at, 0) > end:
+                    tell_beyond_end(at, committed[at], end, self._group)
+            if self._positions[at] < end and at.partition in flowing:
                 ready.append(at)
         ready = [at for at in ready if at.topic not in self._background] or ready
         self._turn += 1
@@ -179,6 +185,11 @@ class MemoryMember:
     def _take(self, at: At, max_records: int, max_bytes: int, bytes_left: int, taken: list[Message]) -> int:
         """Move records of one partition to `taken`; returns their bytes."""
         partition = self._partition(at)
+        first, position = partition.first, self._positions[at]
+        if position < first and self._log.expires(at.topic):
+            taken.append(expired(at, position, first, self._group, self._log.clock()))
+            self._positions[at] = first
+            return 0
         records = partition.range(self._positions[at], partition.end, max_records)
         if not records:
             self._positions[at] = partition.end

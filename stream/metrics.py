@@ -74,6 +74,7 @@ SPECS: tuple[Spec, ...] = (
     ),
     Spec("gauge", "log_lag_records", "Records behind the end of an input topic.", ("topic", "partition")),
     Spec("gauge", "log_lag_seconds", "Age of the newest record that was read.", ("topic",)),
+    Spec("counter", "log_expired_unread_records", "Offsets that retention removed before they were read.", ("topic",)),
     Spec("counter", "log_rebalances", "Changes of this process's assignment."),
     Spec("counter", "dead_letters", "Records given up, by stage and error class.", ("stage", "reason")),
     Spec("counter", "stage_records", "Records a stage has dealt with.", ("run", "ruleset", "stage", "result")),

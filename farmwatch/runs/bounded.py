@@ -23,7 +23,8 @@ _ALIVE_S = 1.0  # while the replay makes way, how often the membership is kept a
 class BoundedMember:
     """See `Member`. Without stops it has no end, and only makes way for live.
 
-    Heartbeats come through, so that their offsets are committed; the stages of a replay pass none on.
+    Heartbeats come through, so that their offsets are committed; the stages of a replay pass none on. What expired
+    unread does not: `lost` writes it to the run's row, and a dead letter would tell it twice.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class BoundedMember:
         """Take over `member` of `group`, joined with `topics`, and give nothing at or beyond `stops`.
 
         `at_end` is called while the whole group is at its stops; `advanced` is told the offsets of each commit; `lost`
-        what left the log before it was read, before anything is committed that hides it.
+        what left the log before it was read, before anything is committed that hides it; perhaps more than once.
         """
         self._member = member
         self._log = log
@@ -73,13 +74,14 @@ class BoundedMember:
             return []
         messages = self._member.poll(min(timeout_s, _LOOK_S) if idle else timeout_s, max_records, max_bytes)
         self._follow_assignment()
-        given = [message for message in messages if self._is_within(message)]
-        for message in given:
+        given = []
+        for message in messages:
             at = At(message.topic, message.partition)
-            read = self._given.get(at, self._next.get(at, message.offset))
-            if message.offset - read > 1:  # else it is the marker of a transaction
-                self._look_for_gap(at, read, message.offset)
-            self._given[at] = message.offset + 1
+            if message.expired:
+                self._pass(at, message.offset + 1 - message.expired, message.offset + 1)
+            elif self._is_within(message):
+                given.append(message)
+                self._given[at] = message.offset + 1
         if not given and self._stops and self._held is not None:
             self._look_for_end()
         return given
@@ -197,13 +199,21 @@ class BoundedMember:
         if self._done >= self._owned.keys():
             self._is_over()
 
+    def _pass(self, at: At, first: int, last: int) -> None:
+        """Tell of offsets that expired unread. They count as done where nothing before them waits for its commit."""
+        done = self._next.get(at, 0)
+        self._look_for_gap(at, max(first, done), last)
+        if self._given.get(at, 0) <= done < last:
+            self._next[at] = last
+            self._hold_done()
+
     def _look_for_gap(self, at: At, first: int, last: int) -> None:
         """Tell of what retention took out of these offsets."""
         if at.topic == SCORES:  # compaction takes no score away
             return
-        kept = self._log.beginning(at.topic)[at.partition]
+        kept = min(last, self._log.beginning(at.topic)[at.partition], self._stops.get(at.topic, [last])[at.partition])
         if kept > first:
-            self._lost(Gap(at.topic, at.partition, first, min(kept, last)))
+            self._lost(Gap(at.topic, at.partition, first, kept))
 
     def _is_over(self) -> bool:
         """Tell it where the whole group is at its stops."""

@@ -74,10 +74,11 @@ def test_a_zombie_of_the_same_name_is_fenced(world: World) -> None:
         zombie.commit(all_of(world, 3))
     assert visible(world) == (0, None, 0)
     assert values(drain(heir, 3)) == ["0", "1", "2"]
-    heir.commit(all_of(world, 3))
+    end = world.log.end("in")[0]  # a member moves an offset on past transaction markers, so that 3 may become 4
+    heir.commit(all_of(world, end))
     with pytest.raises(Fenced):
         zombie.commit(Commit([record("out", 0, "k", "names no partition")]))
-    assert visible(world) == (2, 3, 1)
+    assert visible(world) == (2, end, 1)
 
 
 def test_a_member_whose_lease_expired_is_fenced(world: World) -> None:

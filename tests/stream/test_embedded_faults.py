@@ -24,7 +24,7 @@ from stream.clock import wall_ms
 from stream.embedded_log import EmbeddedLog
 from stream.embedded_reader import RecordReader, Row
 from stream.errors import LogUnavailable, SchemaTooNew, StreamError
-from stream.log import At, Topic
+from stream.log import At, Message, Topic
 from stream.segments import LogDamaged
 from tests.stream.embedded_worker import LARGE_BYTES, LEASE_MS
 from tests.stream.worlds import patiently, record, settle, values
@@ -471,6 +471,43 @@ def test_retention_unlinks_segments_that_nobody_needs(folder: Path) -> None:
     other.expire(20_000)
     assert list(segments.iterdir()) == []
     other.close()
+
+
+def test_no_offset_is_passed_over_while_retention_runs_beside(tmp_path: Path) -> None:
+    """Each offset comes as a record or is told as expired, once and in order, whatever goes between two looks."""
+    log = EmbeddedLog(tmp_path / "log", segment_bytes=12_000)
+    log.create([Topic("old", 1, retention_ms=1)])
+    count = 400
+    for n in range(0, count, 4):
+        log.append([record("old", 0, "k", f"{m}".ljust(4000), timestamp_ms=1) for m in range(n, n + 4)])
+    log.close()
+    reading, expiring = EmbeddedLog(tmp_path / "log"), EmbeddedLog(tmp_path / "log")
+
+    def expire() -> None:
+        for stop in range(0, count, 2):
+            expiring.expire(2**44, {"old": [stop]})
+
+    thread = threading.Thread(target=expire)
+    member = reading.join("g", ["old"], member="m")
+    thread.start()
+    found: list[Message] = []
+
+    def followed() -> bool:
+        following = found[-1].offset + 1 if found else 0
+        if reading.beginning("old")[0] >= min(following, count - 2):  # close on retention's heels
+            found.extend(member.poll(0.2, 5, 1 << 20))
+        return bool(found) and found[-1].offset == count - 1
+
+    patiently(followed, "the last record")
+    thread.join()
+    member.close()
+    following = 0
+    for message in found:
+        assert message.offset + 1 - (message.expired or 1) == following
+        assert message.expired or message.value == f"{message.offset}".ljust(4000).encode()
+        following = message.offset + 1
+    for opened in (reading, expiring):
+        opened.close()
 
 
 def test_a_forked_child_must_open_its_own(log: EmbeddedLog) -> None:

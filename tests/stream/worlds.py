@@ -81,6 +81,10 @@ class World:
         self.members.append(member)
         return member
 
+    def lose(self, topic: str, offsets: Sequence[int]) -> None:
+        """Let retention take what lies below these offsets, one per partition, of a topic with `retention_ms=1`."""
+        self.log.expire(NOON * 2, {topic: offsets})
+
     def close(self) -> None:
         """Close members and logs, the fenced and the closed included."""
         for member in self.members:
@@ -125,6 +129,15 @@ class KafkaWorld(World):
         self.prefix = f"t{uuid.uuid4().hex[:12]}."
         self._states = (folder / f"state-{number}" for number in itertools.count())
         super().__init__(folder)
+
+    def lose(self, topic: str, offsets: Sequence[int]) -> None:
+        from kafka import KafkaAdminClient, TopicPartition
+
+        from tests.stream.kafka_broker import broker
+
+        client = KafkaAdminClient(bootstrap_servers=broker())
+        client.delete_records({TopicPartition(self.prefix + topic, p): offset for p, offset in enumerate(offsets)})
+        client.close()
 
     def _open(self) -> Log:
         from stream.kafka_log import KafkaLog

@@ -96,6 +96,25 @@ def test_what_retention_takes_on_the_way_is_told(log: Log) -> None:
     )
 
 
+def test_a_single_record_that_expired_is_told_and_not_given(log: Log) -> None:
+    """It goes to `lost` and not to the loop, which would write a dead letter of it as well."""
+    log.create([Topic("old", 1, retention_ms=1)])
+    put(log, "old", 0, 3)
+    lost: list[Gap] = []
+    inner = log.join("g", ["old"], member="m")
+    member = BoundedMember(inner, log, "g", ["old"], {"old": [3]}, lost=lost.append)
+    member.pause()
+    member.poll(0, 1, 1)
+    log.expire(2**44, {"old": [1]})
+    member.resume()
+    found: list[Message] = []
+    while len(found) < 2:
+        found += member.poll(0.05, 3, 1 << 20)
+    member.close()
+    assert [(m.offset, m.expired) for m in found] == [(1, 0), (2, 0)]
+    assert lost == [Gap("old", 0, 0, 1)]
+
+
 def test_empty_partitions_are_at_their_end(log: Log) -> None:
     """A log without a record is done at once."""
     ended = threading.Event()
