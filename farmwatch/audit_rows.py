@@ -1,45 +1,172 @@
-"""What a site's row must say, by the verdicts and scores that the log has of the site."""
+"""A site's row, computed again from the hits, verdicts and scores that the log has of the site.
+
+The fold is TALLY's own (`scoring.site_tally`). Its result does not depend on how the three topics were interleaved, so
+the topics are folded one after the other. There is one exception: of a site with more than SPARE_TEXTS scored texts
+TALLY may have dropped scores that came long before their verdicts.
+
+A row differs lawfully, and is unprovable, in what rests on records that the log has no more:
+
+- hits that retention removed: the row then counts more hits than the log has;
+- verdicts that retention removed: not where all hits of the site are kept, and the first of them is younger than what
+  was removed, for a site's verdicts come after its first hit;
+- records that cannot be read;
+- a site method that the log does not know: a run that keeps none, or a row of before methods had digests.
+
+A superseded score is no loss: compaction keeps the newest of each text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from stream.records import SiteState, Verdict
+import msgspec
 
-Flags = Mapping[tuple[str, str, str], bool | None]  # (site, text digest, detector) -> flag, None = abstained
+from farmwatch.audit_reading import PartitionReader
+from farmwatch.audit_scope import Audited, Kept
+from farmwatch.config import Config
+from farmwatch.errors import FarmwatchError
+from farmwatch.messages import one_line
+from farmwatch.roles import site_method_of
+from scoring.errors import ScoringError
+from scoring.judged_page import JudgedPage
+from scoring.site_method import UNCLASSIFIABLE, SiteMethod, SiteVerdict
+from scoring.site_tally import SPARE_TEXTS, SiteTally
+from stream.records import Hit, Score, SiteState
+from stream.topics import HITS, SCORES
+
+_COMPARED = tuple(name for name in SiteState.__struct_fields__ if name not in ("v", "updated_at"))
+_OF_HITS = frozenset({"hits", "sources", "queries", "best_rank", "days"})
+_METHOD = frozenset({"method", "method_digest"})
+_OF_METHOD = _METHOD | {"verdict", "pages_used", "llr", "mixed", "decided_at"}
+_OF_SCORES = _OF_METHOD | {"scored", "abstained", "flagged"}
+_OF_VERDICTS = _OF_SCORES | {"pages", "articles", "dropped_by"}
+_OF_RULESET = frozenset({"ruleset", "digest"})
+_NO_EVIDENCE = SiteVerdict(verdict=UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
+_CLOSE = 1e-8  # of two floats: the last bits depend on the processor
+_SHOWN = 60  # characters of a value
 
 
-class _Counts(NamedTuple):
-    """What a row says that can be counted in the log, in the fields' names."""
+@dataclass(slots=True)
+class Evidence:
+    """What the log has of a site, each topic in its order."""
 
-    digest: str
-    pages: int
-    articles: int
-    scored: int
-    abstained: int
-    flagged: int
+    hits: list[Kept[Hit]] = field(default_factory=list)
+    verdicts: list[Kept[JudgedPage]] = field(default_factory=list)
+    scores: list[Kept[Score]] = field(default_factory=list)
+
+    def is_unread(self, reader: PartitionReader, verdicts: str) -> bool:
+        """Whether TALLY has still to read a record of it."""
+        topics = ((HITS, self.hits), (verdicts, self.verdicts), (SCORES, self.scores))
+        return any(kept and reader.unread("tally", topic, kept[-1].offset) for topic, kept in topics)
 
 
-def contradiction(row: SiteState, verdicts: Sequence[Verdict], flags: Flags) -> str:
-    """Where the row says something else than the site's verdicts and scores; "" = nowhere.
+class Recomputed(NamedTuple):
+    """A row as it follows from the log, and what the row that stands there says otherwise."""
 
-    Exact, by the rules of the tally. A page's newest fetch counts, and of one fetch the verdict that was written last.
-    Only pages whose verdict is of the ruleset that spoke last of the site count. `scored`, `abstained` and `flagged`
-    count articles, not texts: articles of one text all have that text's score, and one score record accounts for them.
-    Of the scores only those of the detector that the row names count, and of one text the score that was written last.
-    """
-    newest: dict[str, Verdict] = {}
-    for verdict in verdicts:
-        known = newest.get(verdict.page_id)
-        if known is None or (verdict.fetched_at, verdict.id) >= (known.fetched_at, known.id):
-            newest[verdict.page_id] = verdict
-    digest = verdicts[-1].digest if verdicts else ""
-    pages = [verdict for verdict in newest.values() if verdict.digest == digest]
-    keys = [(row.site, page.text_digest, row.detector) for page in pages if page.verdict == "article"]
-    found = [flags[key] for key in keys if key in flags]
-    abstained = found.count(None)
-    log = _Counts(digest, len(pages), len(keys), len(found) - abstained, abstained, found.count(True))
-    said = _Counts(row.digest, row.pages, row.articles, row.scored, row.abstained, row.flagged)
-    differing = zip(_Counts._fields, said, log, strict=True)
-    return "; ".join(f"row says {name} {a}, the log says {b}" for name, a, b in differing if a != b)
+    row: SiteState | None  # None = there is no row, nor is it known by which method it would be made
+    wrong: str  # what nothing excuses; "" = nothing
+    is_proved: bool  # every field follows from the log
+
+
+class Methods:
+    """By which method a run's sites are judged: the one that it keeps, else the configured one."""
+
+    def __init__(self, audited: Audited, config: Config) -> None:
+        self._run = audited.run
+        self._config = config
+        self._known: dict[str, SiteMethod | None] = {}
+
+    def of(self, detector: str, digest: str | None) -> SiteMethod | None:
+        """The method of a row that names this one, None for a row that is not there; None where it is not known."""
+        if detector not in self._known:
+            self._known[detector] = self._found(detector)
+        method = self._known[detector]
+        is_said = digest is None or (self._run.site_method and digest)  # else the configuration may have changed
+        return method if method is not None and (is_said or method.digest == digest) else None
+
+    def _found(self, detector: str) -> SiteMethod | None:
+        try:
+            return site_method_of(self._config, msgspec.structs.replace(self._run, detector=detector))
+        except (FarmwatchError, ScoringError):
+            return None
+
+
+def recomputed(
+    site: str, row: SiteState | None, evidence: Evidence, methods: Methods, audited: Audited, reader: PartitionReader
+) -> Recomputed:
+    """What the log says of a site beside its row."""
+    detector = audited.run.detector or ("" if row is None else row.detector)
+    tally = folded(evidence, detector)
+    pages = tally.evidence(detector)
+    method = methods.of(detector, None if row is None else row.method_digest)
+    verdict = _NO_EVIDENCE if method is None else method.decide(pages)
+    if row is None:
+        found = None if method is None else tally.row(site, detector, verdict, method.digest, audited.run.name)
+        return Recomputed(found, "no row", is_proved=False)
+    found = tally.row(site, detector, verdict, "" if method is None else method.digest, audited.run.name)
+    found = msgspec.structs.replace(found, updated_at=row.updated_at)
+    if method is None:  # without evidence they all say the same
+        found = _as_said(found, row, _OF_METHOD if pages else _METHOD)
+    differing = [name for name in _COMPARED if not _same(getattr(row, name), getattr(found, name))]
+    lawful = _unknown(row, found, evidence, audited, reader) if differing else frozenset()
+    wrong = [name for name in differing if name not in lawful]
+    return Recomputed(
+        _as_said(found, row, lawful),
+        "; ".join(f"row says {name} {_shown(row, name)}, the log says {_shown(found, name)}" for name in wrong),
+        is_proved=not differing and (method is not None or not pages),
+    )
+
+
+def folded(evidence: Evidence, detector: str) -> SiteTally:
+    """The tally of a site's records, with the scores of one detector."""
+    tally = SiteTally.load(None, detector)
+    for hit in {kept.record.id: kept.record for kept in reversed(evidence.hits)}.values():  # the first of each id
+        tally.add_hit(hit)
+    for judged in evidence.verdicts:
+        tally.add_verdict(judged.record)
+    for score in evidence.scores:
+        if score.record.detector == detector:
+            tally.add_score(score.record, detector)
+    return tally
+
+
+def _unknown(
+    row: SiteState, found: SiteState, evidence: Evidence, audited: Audited, reader: PartitionReader
+) -> frozenset[str]:
+    """Fields of a row that may rest on what the log has no more."""
+    names, unknown = audited.names, frozenset[str]()
+    hits_begin, _ = reader.window("tally", HITS)
+    if row.hits > found.hits and reader.beginning(HITS) > hits_begin:
+        unknown |= _OF_HITS
+    since = reader.kept_since(names.verdicts)
+    is_young = row.hits == found.hits > 0 and evidence.hits[0].timestamp_ms >= since
+    if since and not is_young:
+        unknown |= _OF_VERDICTS if evidence.verdicts else _OF_VERDICTS | _OF_RULESET
+    texts = {kept.record.text_digest for kept in evidence.scores if kept.record.detector == found.detector}
+    if len(texts) > SPARE_TEXTS:
+        unknown |= _OF_SCORES
+    if reader.is_damaged(HITS, row.site):
+        unknown |= _OF_HITS
+    if reader.is_damaged(SCORES, row.site):
+        unknown |= _OF_SCORES
+    if reader.is_damaged(names.verdicts, row.site):
+        unknown |= _OF_VERDICTS | _OF_RULESET
+    return unknown
+
+
+def _as_said(found: SiteState, row: SiteState, names: frozenset[str]) -> SiteState:
+    """What was found, but for some fields, which stay as the row has them."""
+    return msgspec.structs.replace(found, **{name: getattr(row, name) for name in names})
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    return one == other
+
+
+def _shown(row: SiteState, name: str) -> str:
+    text = one_line(str(getattr(row, name)))
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

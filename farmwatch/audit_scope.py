@@ -10,17 +10,25 @@ from typing import Generic, TypeVar
 import msgspec
 
 from farmwatch.errors import NotFound
-from farmwatch.runs.named import FIRST, run_meant
+from farmwatch.flow import reads_of_live
+from farmwatch.runs.named import FIRST, measured_by, run_meant
+from scoring.judged_page import JudgedPage
 from stream.control import Control
 from stream.log import Log
-from stream.records import Record, ScoreRequest, Verdict
+from stream.records import Record, ScoreRequest
 from stream.runs import Run, RunNames
+from stream.topics import HITS, PAGES
 
 R = TypeVar("R", bound=Record)
 
-CRAWLED, MEASURED = "hits -> pages", "pages -> features"
-OF_RUNS = ("features -> verdicts", "articles -> scores", "sites -> rows")
-STEPS = (CRAWLED, MEASURED, *OF_RUNS)
+CRAWLED, MEASURED, JUDGED, SCORED, TALLIED = OF_LIVE = (
+    "hits -> pages",
+    "pages -> features",
+    "features -> verdicts",
+    "articles -> scores",
+    "sites -> rows",
+)
+OF_RUNS = (JUDGED, SCORED, TALLIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,7 @@ class Requests:
         self._found[record.id, record.text_digest, True] = topic, request
         self._found[record.site, record.text_digest, False] = topic, request
 
-    def of(self, article: Verdict) -> tuple[str, Kept[ScoreRequest]] | None:
+    def of(self, article: JudgedPage) -> tuple[str, Kept[ScoreRequest]] | None:
         """The request that an article waits for, and its topic."""
         of_fetch = self._found.get((article.id, article.text_digest, True))
         return of_fetch or self._found.get((article.site, article.text_digest, False))
@@ -65,9 +73,33 @@ class Audited:
 
     @property
     def groups(self) -> Mapping[str, str]:
-        """Stage -> group."""
+        """Stage -> group, of the stages that work for one run."""
         names = self.names
         return {"measure": names.measure_group, "judge": names.judge_group, "tally": names.tally_group}
+
+    @property
+    def reads(self) -> Mapping[str, Sequence[str]]:
+        """Stage -> topics that it reads, while the run is live."""
+        of_group = {group: stage for stage, group in self.groups.items()}
+        return {of_group.get(group, group): topics for group, topics in reads_of_live(self.names).items()}
+
+    @property
+    def own_reads(self) -> Mapping[str, Sequence[str]]:
+        """The same of the stages whose work is audited: all of them where the run is live."""
+        own = {"judge", "tally", *(("measure",) if self.run.remeasures else ())}
+        return {stage: topics for stage, topics in self.reads.items() if self.is_live or stage in own}
+
+    @property
+    def works_for(self) -> Mapping[str, str]:
+        """Stage -> run that it works for; the others work for none."""
+        run = self.run.name
+        return {"measure": measured_by(self.names.features), "judge": run, "tally": run}
+
+    def step_of(self, topic: str) -> str:
+        """The step that a record of the topic goes into."""
+        into = {HITS: CRAWLED, PAGES: MEASURED, self.names.features: JUDGED, self.names.verdicts: SCORED}
+        step = into.get(topic, SCORED if topic.startswith("score.") else TALLIED)
+        return step if step in self.steps else TALLIED
 
 
 def audited_run(log: Log, control: Control, name: str) -> Audited:
@@ -78,14 +110,19 @@ def audited_run(log: Log, control: Control, name: str) -> Audited:
     missing = [topic for topic in (names.features, names.verdicts, names.sites) if topic not in log.topics()]
     if missing:
         raise NotFound(f"run {run.name} has no topic {missing[0]} yet: nothing to audit")
-    steps = STEPS if is_live else (MEASURED, *OF_RUNS) if run.remeasures else OF_RUNS
+    steps = OF_LIVE if is_live else (MEASURED, *OF_RUNS) if run.remeasures else OF_RUNS
     return Audited(run, is_live, names, steps, len(control.runs) <= 1)
 
 
-_HEAVY = ("body", "text", "blocks", "rules", "measures", "quality", "headers", "snippet", "queries")
+_UNREAD = msgspec.Raw(b"\xc0")
+_HEAVY = ("body", "text", "blocks", "rules", "failed", "measures", "quality", "headers", "title", "snippet", "query")
 
 
 def slim(record: R) -> R:
     """The record without what is large: an audit needs none of it in memory."""
-    heavy = {name: type(value)() for name in _HEAVY if (value := getattr(record, name, None))}
+    heavy = {name: _empty(value) for name in _HEAVY if (value := getattr(record, name, None))}
     return msgspec.structs.replace(record, **heavy) if heavy else record
+
+
+def _empty(value: object) -> object:
+    return _UNREAD if isinstance(value, msgspec.Raw) else type(value)()

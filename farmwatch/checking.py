@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit
-from farmwatch.messages import message, put_json, put_table, put_wrapped
+from farmwatch.messages import message, one_line, put_json, put_table, put_wrapped
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
-    from farmwatch.audit import Step
+    from farmwatch.audit_report import RateCheck, Step
+    from farmwatch.rating import RateLine
 
-_BROKEN_SHOWN = 50
+_SHOWN = 50
+_RATE_FIELDS = ("rate", "low", "high", "llm", "human", "undecided", "unclassifiable", "sites")
 
 
 def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
@@ -43,17 +45,22 @@ def audit(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Prove from the log that nothing was lost or counted twice.
+    """Prove from the log that nothing was lost or counted twice, and that rows and rate follow from it.
 
-    Exit code 1 when a step is broken; the ids that break it are named. What no stage has read yet counts as waiting.
+    Each row is computed again from the hits, verdicts and scores of its site, and the rate from these rows. A row whose
+    records retention removed is unprovable.
+
+    Exit code 1 when a step is broken, retention removed records before a stage read them, or the rate is another one;
+    what is at fault is named. What no stage has read yet is waiting; the last line is "clean" when nothing waits.
     """
     from farmwatch.audit import audit as audit_log
 
-    with opened(common.load().config) as log:
+    config = common.load().config
+    with opened(config) as log:
         if not log.topics():
             message("the log is empty: nothing to audit")
             return Exit.OK
-        report = audit_log(log, run)
+        report = audit_log(log, run, config)
     if json:
         put_json(
             {
@@ -61,22 +68,28 @@ def audit(
                 "settled": report.settled,
                 "steps": {name: _counts(step) for name, step in report.steps.items()},
                 "broken": [asdict(broken) for broken in report.broken],
+                "waiting": report.waiting,
+                "unreadable": [asdict(unreadable) for unreadable in report.unreadable],
+                "lost": [asdict(lost) for lost in report.lost],
+                "rates": [_rate(check) for check in report.rates],
             }
         )
         return Exit.OK if report.ok else Exit.PROBLEM
-    columns = ("records", "done", "dead", "waiting", "expired", "broken")
+    columns = ("records", "done", "dead", "waiting", "expired", "unprovable", "unreadable", "broken")
     put_table(
         ("step", *columns, "reasons"),
         (
             (name, *(getattr(step, column) for column in columns), _reasons(step.reasons))
             for name, step in report.steps.items()
         ),
+        less=("reasons", "unprovable", "unreadable"),
     )
-    for broken in report.broken[:_BROKEN_SHOWN]:
-        message(f"broken: {broken.step}: {broken.id} ({broken.site}): {broken.how}")
-    if len(report.broken) > _BROKEN_SHOWN:
-        message(f"broken: and {len(report.broken) - _BROKEN_SHOWN} more; --json prints all")
-    message("audit: clean" if report.ok else f"audit: {len(report.broken)} records are unaccounted for")
+    _name("broken", [f"{broken.step}: {broken.id} ({broken.site}): {broken.how}" for broken in report.broken])
+    _name("unreadable", [unreadable.text for unreadable in report.unreadable])
+    _name("lost", [lost.text for lost in report.lost])
+    for check in report.rates:
+        message(check.text)
+    message(f"audit: {report.text}")
     return Exit.OK if report.ok else Exit.PROBLEM
 
 
@@ -90,6 +103,26 @@ def show_config(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     else:
         put_table(("setting", "value", "from"), ((path, _text(value), origin) for path, value, origin in rows))
     return Exit.OK
+
+
+def _name(what: str, lines: list[str]) -> None:
+    for line in lines[:_SHOWN]:
+        message(one_line(f"{what}: {line}"))
+    if len(lines) > _SHOWN:
+        message(f"{what}: and {len(lines) - _SHOWN} more; --json prints all")
+
+
+def _rate(check: RateCheck) -> dict[str, object]:
+    def numbers(line: RateLine | None) -> dict[str, object] | None:
+        return None if line is None else {name: getattr(line, name) for name in _RATE_FIELDS}
+
+    return {
+        **check.versions._asdict(),
+        "ok": check.ok,
+        "rows": numbers(check.rows),
+        "recomputed": numbers(check.recomputed),
+        "taken": check.taken,
+    }
 
 
 def _counts(step: Step) -> dict[str, object]:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from crawler.urls import fetch_id, page_id
-from farmwatch.audit import AuditReport, audit
+from farmwatch.audit import audit
+from farmwatch.audit_report import AuditReport
+from scoring.judged_page import JudgedPage
 from stream.dead_letters import dead_letter
+from stream.heartbeat import is_heartbeat
 from stream.log import Message, Output
 from stream.memory_log import MemoryLog
-from stream.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, encode
+from stream.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.topics import all_topics
+from tests.tally_desk import Desk
 
 SITE = "a.example"
 OTHER = "b.example"
@@ -79,7 +85,7 @@ class World:
         return fid
 
     def score(
-        self, fid: str, pid: str, digest: str, abstain: str = "", *, site: str = SITE, detector: str = "d"
+        self, fid: str, pid: str, digest: str, abstain: str = "", *, site: str = SITE, detector: str = "d/1"
     ) -> None:
         score = Score(
             id=f"{digest}:{detector}",
@@ -103,23 +109,27 @@ class World:
         flagged: int | None = None,
         site: str = SITE,
         rules: str = "",
-        detector: str = "d",
+        detector: str = "d/1",
     ) -> None:
-        """A site's row; unless said otherwise every article that was not abstained from is scored and flagged."""
+        """A site's row as TALLY makes it of what is there, but with these counts.
+
+        Unless said otherwise every article that was not abstained from is scored and flagged.
+        """
         scored = articles - abstained if scored is None else scored
         flagged = scored if flagged is None else flagged
-        row = SiteState(
-            id=site,
-            site=site,
-            pages=pages,
-            articles=articles,
-            scored=scored,
-            abstained=abstained,
-            flagged=flagged,
-            digest=rules,
-            detector=detector,
-        )
-        self.put("sites", row)
+        counts = {"pages": pages, "articles": articles, "scored": scored, "abstained": abstained, "flagged": flagged}
+        self.put("sites", replace(self.tallied(site, detector), **counts, digest=rules))
+
+    def tallied(self, site: str, detector: str = "d/1") -> SiteState:
+        """The row that TALLY makes of what is there of a site."""
+        desk, blank = Desk(detector), SiteState(id=site, site=site, detector=detector)
+        for topic, kind in (("hits", Hit), ("verdicts", JudgedPage), ("scores", Score)):
+            for message in list(self.log.read(topic, 0)):
+                if message.value and not is_heartbeat(message):
+                    record = decode(kind, message.value)
+                    if record.site == site:
+                        desk.feed(record)
+        return desk.row if desk.rows else blank
 
     def bury(self, stage: str, topic: str, offset: int, key: str = "z.example", run: str = "") -> None:
         """A dead letter."""

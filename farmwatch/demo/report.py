@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from farmwatch.audit import AuditReport
+from farmwatch.audit_report import AuditReport
 from farmwatch.messages import put, put_json, put_table, put_wrapped, this_command
 from farmwatch.rating import RateLine, rate_lines
 from farmwatch.settings import RateSettings
@@ -74,7 +74,7 @@ def print_result(result: DemoResult) -> None:
     judged = [row for row in result.rows if row.verdict in ("llm", "human")]
     right = sum(result.truth.get(row.site) == row.verdict for row in judged)
     put(f"Truth: {result.agreeing} of {len(result.rows)} sites right, {right} of the {len(judged)} decided ones")
-    put(f"Audit: {'clean' if result.report.ok else f'{len(result.report.broken)} records unaccounted for'}")
+    put(f"Audit: {result.report.text}")
     put(f"Behind it: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
     put_wrapped(f"Mind: {result.warning}")
     put_wrapped(

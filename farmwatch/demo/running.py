@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawler.crawl_stage import FrontierCounts, frontier_left
-from farmwatch.audit import AuditReport, audit
+from farmwatch.audit import audit
+from farmwatch.audit_report import AuditReport
 from farmwatch.config import Config, load
 from farmwatch.demo.demo_web import Truth, build_demo_web
 from farmwatch.demo.report import DemoResult, print_json, print_result
@@ -131,7 +132,7 @@ def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> _Run
             raise type(error)(f"{error}\n{_tail(output)}") from error
         process.terminate()
         process.wait(_DRAIN_S)
-        return _Run(read_sites(log), audit(log), frontier.fetched)
+        return _Run(read_sites(log), audit(log, config=config), frontier.fetched)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from farmwatch.audit import AuditReport, audit
+from farmwatch.audit import audit
+from farmwatch.audit_report import AuditReport
 from farmwatch.config import Config, load
 from farmwatch.demo.web import LoopbackWeb
 from farmwatch.roles import open_configured

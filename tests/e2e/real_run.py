@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from farmwatch.audit import AuditReport
+from farmwatch.audit_report import AuditReport
 from farmwatch.demo.web import LoopbackWeb
 from farmwatch.site_table import SiteTable
 from scoring.rate import estimate

@@ -10,7 +10,8 @@ import pytest
 
 from crawler.rows import Priority, queue_key
 from crawler.urls import page_bytes, page_id
-from farmwatch.audit import AuditReport, audit
+from farmwatch.audit import audit
+from farmwatch.audit_report import AuditReport
 from stream import heartbeat
 from stream.log import At, Change, Commit, Message
 from stream.memory_log import MemoryLog
@@ -104,7 +105,7 @@ def row_with_a_flag_too_few(world: World) -> tuple[str, str]:
 
 def row_with_scores_of_another_detector(world: World) -> tuple[str, str]:
     world.judged("1")
-    world.row(pages=1, articles=1, detector="d2")
+    world.row(pages=1, articles=1, detector="d/2")
     return "sites -> rows", SITE
 
 
@@ -157,7 +158,7 @@ def doubled_score(world: World) -> tuple[str, str]:
     fid = world.judged("1")
     world.score(fid, page_id(f"http://{SITE}/1"), "digest-1")
     world.row(pages=1, articles=1)
-    return "articles -> scores", "digest-1:d"
+    return "articles -> scores", "digest-1:d/1"
 
 
 def page_lost_where_another_stage_gave_up(world: World) -> tuple[str, str]:
@@ -178,7 +179,7 @@ def score_lost_where_tally_gave_up_the_verdict(world: World) -> tuple[str, str]:
 def row_lost_where_tally_gave_up_another_site(world: World) -> tuple[str, str]:
     world.judged("1")
     world.bury("tally", VERDICTS, 9, OTHER)
-    world.bury("tally", SCORES, 9, f"{OTHER} digest-1:d")
+    world.bury("tally", SCORES, 9, f"{OTHER} digest-1:d/1")
     return "sites -> rows", SITE
 
 
@@ -262,7 +263,9 @@ def test_a_dead_letter_is_a_reason(world: World, run: str, dead: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "key"), [(HITS, SITE), (VERDICTS, SITE), (SCORES, f"{SITE} digest-1:d")], ids=["hit", "verdict", "score"]
+    ("topic", "key"),
+    [(HITS, SITE), (VERDICTS, SITE), (SCORES, f"{SITE} digest-1:d/1")],
+    ids=["hit", "verdict", "score"],
 )
 def test_a_row_is_excused_by_a_letter_of_its_site(world: World, topic: str, key: str) -> None:
     """What TALLY gave up of a site, whether hit, verdict or score, excuses that site's row."""
@@ -308,8 +311,8 @@ def test_another_detector_has_its_own_scores(world: World) -> None:
     """A row is compared with the scores of the detector it names, whatever others have said."""
     fid = world.judged("1")
     world.judged("2")
-    world.score(fid, page_id(f"http://{SITE}/1"), "digest-1", "too_short", detector="d2")
-    world.row(pages=2, articles=2, scored=0, abstained=1, detector="d2")
+    world.score(fid, page_id(f"http://{SITE}/1"), "digest-1", "too_short", detector="d/2")
+    world.row(pages=2, articles=2, scored=0, abstained=1, detector="d/2")
     assert world.report().ok
 
 
@@ -393,7 +396,7 @@ def test_a_visit_without_a_new_page_changes_no_account(outcome: str, reason: str
     world.judged("1")
     world.page("1", visit=2, outcome=outcome, reason=reason)
     world.row(pages=1, articles=1)
-    report = audit(world.log)
+    report = world.report()
     assert report.ok and report.settled
     first, features = report.steps["hits -> pages"], report.steps["pages -> features"]
     assert (first.records, first.done, first.reasons, features.records) == (1, 1, {}, 1)

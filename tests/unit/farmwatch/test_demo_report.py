@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from farmwatch.audit import AuditReport
+from farmwatch.audit_report import AuditReport
 from farmwatch.demo.report import DemoResult, print_result
 from farmwatch.demo.running import run_demo
 from farmwatch.errors import UsageError

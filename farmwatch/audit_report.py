@@ -1,0 +1,139 @@
+"""What an audit found: counts per step, what breaks them, what waits, and the rate as it follows from the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from farmwatch.messages import counted
+from farmwatch.rating import RateLine, Versions
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """One id that breaks a step, and how: missing, twice, or disagrees."""
+
+    step: str
+    id: str
+    site: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A record that cannot be read. `state` is the count of its step that it is in: dead, waiting, expired, …"""
+
+    step: str
+    topic: str
+    partition: int
+    offset: int
+    why: str
+    state: str
+
+    @property
+    def text(self) -> str:
+        """The record by its place, with the reason."""
+        return f"{self.topic}/{self.partition} offset {self.offset}: {self.why} ({self.state})"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Offsets that retention removed before a stage read them."""
+
+    stage: str
+    topic: str
+    partition: int
+    offset: int
+    records: int
+
+    @property
+    def text(self) -> str:
+        """What was lost, and for whom."""
+        return (
+            f"{self.topic}/{self.partition}: {counted(self.records, 'record')} from offset {self.offset} on"
+            f" {'was' if self.records == 1 else 'were'} removed by retention before {self.stage.upper()} read them"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RateCheck:
+    """A rate as `farmwatch rate` computes it from the rows, and from rows that were recomputed; None = no such rows.
+
+    `taken` of its rows could not be recomputed: they count as they stand in both.
+    """
+
+    versions: Versions
+    rows: RateLine | None
+    recomputed: RateLine | None
+    taken: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Both are the same."""
+        return self.rows == self.recomputed
+
+    @property
+    def text(self) -> str:
+        """Both in one line."""
+        said = f"rate recomputed from the log: {_share(self.recomputed)}"
+        said += " (as the rows say)" if self.ok else f"; the rows say {_share(self.rows)}"
+        return said + (f"; {counted(self.taken, 'row')} could not be recomputed" if self.taken else "")
+
+
+@dataclass(slots=True)
+class Step:
+    """Counts of one step: every record that went in is done, dead, waiting, expired, unprovable or broken."""
+
+    name: str
+    records: int = 0
+    done: int = 0
+    dead: int = 0
+    waiting: int = 0
+    expired: int = 0
+    unprovable: int = 0  # rows whose evidence is not all in the log any more
+    unreadable: int = 0  # of `records`
+    broken: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)  # of what is done without a page or a score
+
+
+@dataclass(slots=True)
+class AuditReport:
+    """The counts per step, what breaks them, and what waits."""
+
+    steps: dict[str, Step]
+    broken: list[Broken] = field(default_factory=list)
+    waiting: Counter[str] = field(default_factory=Counter)  # stage -> records that it has not dealt with
+    unreadable: list[Unreadable] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
+    rates: list[RateCheck] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is lost, doubled or in disagreement."""
+        return not self.broken and not self.lost and all(rate.ok for rate in self.rates)
+
+    @property
+    def settled(self) -> bool:
+        """Nothing waits: every stage has dealt with all its inputs."""
+        return not self.waiting.total() and all(step.waiting == 0 for step in self.steps.values())
+
+    @property
+    def text(self) -> str:
+        """The whole in one line."""
+        if not self.ok:
+            found = (
+                (len(self.broken), "record", "unaccounted for"),
+                (sum(lost.records for lost in self.lost), "record", "removed before they were read"),
+                (sum(not rate.ok for rate in self.rates), "rate", "not as the rows say"),
+            )
+            told = (f"{counted(n, noun)} {'is' if n == 1 else 'are'} {what}" for n, noun, what in found if n)
+            return ", ".join(told)
+        if self.settled:
+            return "clean"
+        stages = ", ".join(f"{stage}: {count}" for stage, count in self.waiting.items() if count)
+        number = self.waiting.total()
+        return f"nothing broken; {counted(number, 'record')} {'waits' if number == 1 else 'wait'} ({stages})"
+
+
+def _share(line: RateLine | None) -> str:
+    return "none" if line is None or line.rate is None else f"{line.rate:.1%}"
