@@ -2,9 +2,9 @@
 
 The form is told by the first line: `{` begins JSONL, a header with a column `url` begins CSV (comma, semicolon or
 tab), anything else is a list of URLs; a first line that looks like CSV without such a header refuses the file. Columns
-and keys are the fields of `Hit`; others are passed over. A hit without `query_id` has its query as that, one without
-`source` that of the reader, and one without `fetched_at` the time of reading. That time is not part of its id: a file
-that is read again is the same hits, and the first reading of them counts.
+and keys are the fields of `Hit`; others are passed over. A text may be a whole number in JSON. A hit without `query_id`
+has its query as that, one without `source` that of the reader, and one without `fetched_at` the time of reading. That
+time is not part of its id: a file that is read again is the same hits, and the first reading of them counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -22,7 +21,10 @@ import xxhash
 
 from crawler.errors import UnusableUrl
 from crawler.urls import hit_url, host_of
+from stream.clock import wall_ms
+from stream.idents import ident_of
 from stream.records import Hit
+from stream.times import read_time
 
 LINE_CAP = 1_000_000  # characters of one record
 QUERY_ID_CAP = 200  # characters of a query id that is made from the query
@@ -31,6 +33,7 @@ _TEXTS = ("query_id", "query", "source", "engine", "title", "snippet")
 _NUMBERS = ("rank", "result_page")
 _DELIMITERS = (",", ";", "\t")
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")  # names in DNS (with the underscore that some have), IPv6
+_WHOLE = re.compile(r"(\d{1,10})(?:\.0*)?", re.ASCII)  # a table with gaps writes 3 as 3.0
 _FIRST_URL = re.compile(r"https?://(?P<host>[^/?#]*)", re.IGNORECASE)
 
 
@@ -54,18 +57,19 @@ def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> H
     """A hit from named fields, of which `url` is required. Raises UnusableUrl or ValueError saying what is wrong.
 
     Without `query_id` the query itself is the id, white space folded, so that hits of a query belong together.
-    Without `fetched_at` it is as of `now_ms`; its id does not change with that.
+    Without `fetched_at` it is as of `now_ms`, by default of no time; its id does not change with that. One that lies
+    more than a day after `now_ms`, by default after the clock's time, is refused.
     """
     url = fields.get("url")
     if not isinstance(url, str) or not url.strip():
         raise ValueError("no url")
     url = url.strip()
-    texts = {name: str(fields[name]) for name in _TEXTS if fields.get(name) not in (None, "")}
+    texts = {name: _text_of(name, fields[name]) for name in _TEXTS if fields.get(name) not in (None, "")}
     texts.setdefault("source", source)
     if not texts.get("query_id", "").strip():
         texts["query_id"] = " ".join(texts.get("query", "").split())[:QUERY_ID_CAP]
     numbers = {name: _whole_number(name, fields.get(name)) for name in _NUMBERS}
-    fetched_at = _time_ms(fields.get("fetched_at"))
+    fetched_at = _time_ms(fields.get("fetched_at"), now_ms)
     ident = hit_id(texts["source"], texts["query_id"], texts.get("engine", ""), numbers["rank"], url, fetched_at)
     site = host_of(hit_url(url))
     if not _HOST.fullmatch(site):
@@ -216,31 +220,27 @@ def _text(line: bytes) -> str | None:
         return None
 
 
+def _text_of(name: str, value: Any) -> str:
+    try:
+        return ident_of(value)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from None
+
+
 def _whole_number(name: str, value: Any) -> int:
     if value in (None, ""):
         return 0
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        number = -1
-    if not 0 <= number < 2**31:
+    found = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value).strip())
+    if found is None or int(found[1]) >= 2**31:
         raise ValueError(f"{name} is {str(value)[:40]!r}, not a whole number from 0")
-    return number
+    return int(found[1])
 
 
-def _time_ms(value: Any) -> int:
-    """Milliseconds UTC of a number (seconds or milliseconds) or an ISO 8601 text; 0 where there is none."""
+def _time_ms(value: Any, now_ms: int) -> int:
+    """Milliseconds since 1970; 0 where there is no time."""
     if value in (None, ""):
         return 0
     try:
-        number = float(value)
-    except (TypeError, ValueError):
-        try:
-            moment = datetime.fromisoformat(str(value))
-        except ValueError:
-            raise ValueError(f"fetched_at is {str(value)[:40]!r}, neither a time in seconds nor ISO 8601") from None
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-    milliseconds = number if number >= 1e11 else number * 1000  # 1e11 ms is 1973, 1e11 s is the year 5138
-    if not 0 <= milliseconds < 2**53:
-        raise ValueError(f"fetched_at is {str(value)[:40]!r}, out of range")
-    return int(milliseconds)
+        return read_time(value, now_ms or wall_ms())
+    except ValueError as error:
+        raise ValueError(f"fetched_at {error}") from None

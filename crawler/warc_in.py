@@ -11,7 +11,6 @@ import re
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import BinaryIO
 
 import msgspec
@@ -30,6 +29,7 @@ from crawler.settings import CrawlSettings
 from crawler.urls import host_of, normalise, page_id_of_normal, twin_of
 from crawler.warc_records import BadRecord, WarcRecord, records_of
 from stream.records import Hit, Page
+from stream.times import read_time
 
 _WANTED = ("response", "metadata")
 _HEAD_CAP_BYTES = 256 * 1024  # header lines of a response
@@ -38,7 +38,6 @@ _FOLD = re.compile(rb"\r?\n[ \t]+")
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t]|$)", re.IGNORECASE)
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\n]{0,1000})?\r?\n")
 _METADATA_KEPT = 64  # records whose response has not come yet
-_AHEAD_MS = 86_400_000  # a record may be this much younger than now: clocks differ
 _ZSTD_LEVEL = 3
 
 
@@ -215,15 +214,9 @@ class _Reader:
         """WARC-Date in milliseconds. Raises ValueError."""
         text = record.headers.get("warc-date", "")
         try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            raise ValueError(f"WARC-Date is no time: {text[:40]!r}") from None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        at = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _MILLISECOND
-        if not 0 < at <= self._now_ms + _AHEAD_MS:
-            raise ValueError(f"WARC-Date is no time of the past: {text[:40]!r}")
-        return at
+            return read_time(text, self._now_ms)
+        except ValueError as error:
+            raise ValueError(f"WARC-Date {error}") from None
 
     def _address_of(self, record: WarcRecord, url: str) -> str:
         """The address that answered, "" where the archive does not say. Raises _NoPage for one that is not public."""
@@ -239,9 +232,6 @@ class _Reader:
             return str(ipaddress.ip_address(said))
         except ValueError:
             return ""
-
-
-_MILLISECOND = datetime(1970, 1, 1, microsecond=1000) - datetime(1970, 1, 1)
 
 
 def _asked_for(via: str, final_url: str) -> str:

@@ -94,10 +94,16 @@ def audit(
 
 
 def show_config(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
-    """Print every setting with its value and where it came from: flag, env, file or default. Secrets are masked."""
+    """Print every setting with its value and where it came from: flag, env, file or default. Secrets are masked.
+
+    Exit code 2 for a setting that is unknown, of a wrong type, out of range or at odds with another one, as of `up`.
+    `farmwatch doctor` looks at the files that settings name, and for a contact.
+    """
     from farmwatch.config import shown
 
-    rows = shown(common.load())
+    loaded = common.load()
+    loaded.config.crawl.check_values()
+    rows = shown(loaded)
     if json:
         put_json([{"path": path, "value": value, "origin": origin} for path, value, origin in rows])
     else:

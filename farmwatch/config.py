@@ -6,7 +6,6 @@ Precedence: flag > FARMWATCH_* > file > default. docs/configuration.md lists eve
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,19 @@ import msgspec
 from crawler.settings import CrawlSettings
 from crawler.sources.settings import SearchSettings
 from farmwatch.errors import ConfigError
-from farmwatch.layers import Layer, from_document, from_environment, from_flags, masked, resolve, settings_of
+from farmwatch.layers import (
+    MOST_BYTES,
+    Layer,
+    from_document,
+    from_environment,
+    from_flags,
+    masked,
+    resolve,
+    settings_of,
+)
 from farmwatch.settings import CanarySettings, LogSettings, MetricsSettings, RateSettings, UpSettings
 from filters.settings import JudgeSettings, MeasureSettings
+from filters.toml_lines import BadToml, read_toml
 from scoring.settings import ScoreSettings, TallySettings
 from stream.kafka_settings import KafkaSettings
 from stream.loop import LoopSettings
@@ -103,8 +112,12 @@ def _find(file: Path | None, variables: Mapping[str, str]) -> Path | None:
 
 def _parse_file(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: not valid TOML: {error}") from error
+        with file.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+        return read_toml(content.decode("utf-8-sig"), MOST_BYTES)
+    except BadToml as error:
+        raise ConfigError(f"{file}: not a configuration: {error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: not UTF-8, from its byte {error.start + 1} on: save it so") from error
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error

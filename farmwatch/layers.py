@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import json
+import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,11 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from farmwatch.errors import ConfigError
+from filters.toml_lines import BadToml, read_toml
+from filters.toml_values import as_toml
 
+MOST_BYTES = 1024 * 1024
+"""Of a configuration file."""
 ENV_PREFIX = "FARMWATCH_"
 _NOT_SETTINGS = ("FARMWATCH_TEST_", "FARMWATCH_REQUIRE_")  # read by the test suite
 SECRET = msgspec.Meta(extra={"secret": True})  # Annotated[str, SECRET]: shown masked
@@ -30,6 +33,7 @@ _SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential", re.IGN
 _KEY_NAME = re.compile(r"(^|_)key(_|$)")  # what ought to be a key's place may be the key itself
 _FIELDS = re.compile(r"(\{\w+\})*")  # a value of a template that holds nothing of its own
 _QUERY_VALUE = re.compile(r"(?<=[?&;])([^=&;#]*=)?([^&;#]+)")
+_LONG = 100  # characters of a name or a value that an error repeats
 _SHOWN = (str, int, float, bool)  # what an error may repeat; a table may hold a password
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -110,12 +114,12 @@ def from_flags(kind: type[msgspec.Struct], assignments: Sequence[str]) -> Layer:
         path, equals, value = assignment.partition("=")
         path = path.strip()
         if not equals:
-            raise ConfigError(f"--set {assignment!r}: expected PATH=VALUE, such as crawl.delay_s=5")
+            raise ConfigError(f"--set {assignment[:_LONG]!r}: expected PATH=VALUE, such as crawl.delay_s=5")
         if path not in known:
             table = next((name for name in known if path.startswith(f"{name}.") and _is_table(known[name])), "")
             if table:
                 raise ConfigError(f"{path}: entries of {table} stand in the file; --set takes the table whole, as JSON")
-            raise ConfigError(f"{path}: unknown key (from --set){_suggest(path, known)}")
+            raise ConfigError(f"{path[:_LONG]}: unknown key (from --set){_suggest(path, known)}")
         values[path] = value
     return Layer(dict.fromkeys(values, "flag"), values, text=True)
 
@@ -161,7 +165,7 @@ def _walk(
         path = prefix + key
         field = fields.get(key)
         if field is None:
-            raise ConfigError(f"{path}: unknown key (in {origin}){_suggest(key, fields)}")
+            raise ConfigError(f"{path[:_LONG]}: unknown key (in {origin}){_suggest(key, fields)}")
         if not _is_struct(field.type):
             yield path, value
         elif isinstance(value, dict):
@@ -171,21 +175,37 @@ def _walk(
 
 
 def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
-    value = _parse(setting.type, raw) if text else raw
     try:
-        return msgspec.convert(value, setting.type, strict=not text, dec_hook=_decode)
-    except (msgspec.ValidationError, ValueError, TypeError) as error:
+        value = _parse(setting.type, raw) if text else raw
+        found = msgspec.convert(value, setting.type, strict=not text, dec_hook=_decode)
+        _refuse_not_finite(value)
+        return found
+    except (ValueError, TypeError, OverflowError) as error:  # msgspec's errors are ValueErrors
         name = setting.path.rpartition(".")[2]
         is_secret = setting.secret or _is_table(setting) or _KEY_NAME.search(name)
         may_show = isinstance(raw, _SHOWN) and not is_secret
-        shown = f", the value is {_without_secrets(name, raw)!r}" if may_show else ""
+        shown = f", the value is {_shown(_without_secrets(name, raw))}" if may_show else ""
         allowed = allowed_values(setting.type)
         if allowed:
-            near = _suggest(str(raw), dict.fromkeys(allowed)) if may_show else ""
+            near = _suggest(raw, dict.fromkeys(allowed)) if may_show and isinstance(raw, str) else ""
             reason = f"expected {_either(allowed)}{near}"
         else:
             reason = str(error).replace("Expected", "expected").replace("`", "")
         raise ConfigError(f"{setting.path}: {reason} (from {origin}{shown})") from error
+
+
+def _shown(value: Any) -> str:
+    """A value in an error: the first of a long one."""
+    return repr(value[:_LONG]) if isinstance(value, str) else as_toml(value)
+
+
+def _refuse_not_finite(value: Any) -> None:
+    """Raise ValueError for a number that is none, or infinite, in whatever table or list."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"expected a finite number, got {value}")
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _refuse_not_finite(part)
 
 
 def allowed_values(kind: Any) -> tuple[str, ...]:
@@ -258,19 +278,17 @@ def _parse(kind: Any, raw: str) -> Any:
     if stripped == "null" and type(None) in get_args(_bare(kind)):
         return None
     if stripped[:1] in ("[", "{"):
-        for read in (json.loads, _toml_value):
-            try:
-                return read(stripped)
-            except ValueError:  # of either parser
-                continue
-        return raw
+        try:
+            return msgspec.json.decode(stripped)
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        try:
+            return read_toml(f"value = {stripped}", MOST_BYTES)["value"]
+        except BadToml as error:
+            raise ValueError(f"neither JSON nor TOML: {error}") from None
     if _is_list(kind):
         return [part.strip() for part in stripped.split(",") if part.strip()]
     return raw
-
-
-def _toml_value(text: str) -> Any:
-    return tomllib.loads(f"value = {text}")["value"]
 
 
 def _bare(kind: Any) -> Any:
@@ -295,5 +313,5 @@ def _is_secret(kind: Any) -> bool:
 
 
 def _suggest(name: str, known: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
+    close = difflib.get_close_matches(name[:_LONG], list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""

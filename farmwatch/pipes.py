@@ -39,7 +39,6 @@ class PageLine(msgspec.Struct, kw_only=True):
     url: str
     html: str
     site: str = ""
-    fetched_at: int = 0
 
 
 class Extract(msgspec.Struct, kw_only=True):

@@ -33,7 +33,7 @@ def measure(
     jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Extraction processes; 0 = one per core.")] = 0,
     common: Configured = JUST_CONFIGURED,
 ) -> int:
-    """Pages to features. In: {url, html[, site, fetched_at]}.
+    """Pages to features. In: {url, html[, site]}.
 
     Out: {url, site, page_id, text, extract: {path, error}, measures: {name: value}, quality: {text: {name: value}},
     blocks: [[kind, characters, link characters, code characters]], feature_epoch}. Pages of a site are taken in the

@@ -67,12 +67,13 @@ def rate(
     import msgspec
 
     from farmwatch.caveats import caveats, tell
-    from farmwatch.rate_cuts import Cut, read_day, read_ranks
+    from farmwatch.rate_cuts import Cut, read_days, read_ranks
     from farmwatch.rating import rate_lines
     from farmwatch.site_table import read_sites
 
     config = common.load().config
-    cut = Cut(source, group, read_ranks(rank), read_day(since, "--since"), read_day(until, "--until"))
+    now_ms = int(time.time() * 1000)
+    cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
     if group:
         _require_group(group, config)
     if history:
@@ -85,7 +86,7 @@ def rate(
             _require_source(source, rows)
         open_sites, waiting = _still_to_come(log, config)
     split = by.value if by else ""
-    lines = rate_lines(rows, split, config.rate, now_ms=int(time.time() * 1000), open_sites=open_sites, cut=cut)
+    lines = rate_lines(rows, split, config.rate, now_ms=now_ms, open_sites=open_sites, cut=cut)
     warnings = caveats(config, (line.detector for line in lines))
     if not rows and waiting:
         message(f"{counted(waiting, 'hit')} {'waits' if waiting == 1 else 'wait'}; start `farmwatch up`")

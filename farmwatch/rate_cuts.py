@@ -12,6 +12,7 @@ from farmwatch.settings import RateSettings
 from scoring.canary import is_canary
 from scoring.site_rates import days_within, query_groups
 from stream.records import SiteState
+from stream.times import read_day
 
 _RANKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 
@@ -78,11 +79,18 @@ def read_ranks(text: str) -> tuple[int, int] | None:
     return first, last
 
 
-def read_day(text: str, option: str) -> date | None:
-    """`2026-05-01`; None for "". Raises UsageError."""
+def read_days(since: str, until: str, now_ms: int) -> tuple[date | None, date | None]:
+    """The days of --since and --until; None for "". Raises UsageError.
+
+    A cut may end on a day to come, which is as good as none; nothing is found where it begins on one.
+    """
+    return _day(since, "--since", now_ms), _day(until, "--until", now_ms, may_come=True)
+
+
+def _day(text: str, option: str, now_ms: int, *, may_come: bool = False) -> date | None:
     if not text:
         return None
     try:
-        return date.fromisoformat(text.strip())
-    except ValueError:
-        raise UsageError(f"{option} {text!r}: expected a day such as 2026-05-01") from None
+        return read_day(text, now_ms, may_come=may_come)
+    except ValueError as error:
+        raise UsageError(f"{option} {error}") from None

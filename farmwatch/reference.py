@@ -26,6 +26,7 @@ from farmwatch.generated import renewed
 from farmwatch.layers import allowed_values, encode, settings_of, shown_value
 from filters.rule_kinds import MOST, RuleKind
 from filters.rules import RULES
+from stream import ranges
 from stream.metrics import SPECS
 
 COMMAND = "python -m farmwatch.reference docs"
@@ -39,6 +40,7 @@ _CONDITIONS = {
     "in": "in the list",
     "not in": "not in the list",
 }
+_WIDEST = (ranges.TEN_YEARS_S, ranges.MOST, ranges.MOST_BYTES)  # bounds of all numbers, said once for the page
 _UNITS = {"s": "seconds", "ms": "milliseconds", "bytes": "bytes"}
 _EXITS = {
     Exit.OK: "done, nothing wrong",
@@ -57,8 +59,10 @@ def configuration_page() -> str:
         "One TOML file: `--config FILE`, else `./farmwatch.toml`, else `$XDG_CONFIG_HOME/farmwatch/farmwatch.toml`.",
         "Precedence: flag (`--set PATH=VALUE`) > environment > file > default; `farmwatch config show` prints each",
         "value with where it came from. An unknown key or a wrong type is an error that names the path; an unknown",
-        "`FARMWATCH_` variable is a warning. In variables and `--set`, a list is written `a,b`, and lists and",
-        "tables as JSON or TOML have them. A relative path, wherever it is set (`score.thresholds`, `score.weights`,",
+        "`FARMWATCH_` variable is a warning. A number has to be finite and in the range beside it; where that has no",
+        f"upper end, seconds end at {ranges.TEN_YEARS_S:,} (ten years), bytes at {ranges.MOST_BYTES:,}, counts at",
+        f"{ranges.MOST:,}. In variables and `--set`, a list is written `a,b`, and lists and tables as JSON or TOML",
+        "have them. A relative path, wherever it is set (`score.thresholds`, `score.weights`,",
         "`tally.deciles`, `canary.file`, models, the folders of the log), is taken from the folder in which farmwatch",
         "runs, not from that of the configuration file.\n",
     ]
@@ -192,7 +196,7 @@ def bounds_of(kind: Any) -> str:
         if not isinstance(meta, msgspec.Meta):
             continue
         words = (("at least", meta.ge), ("more than", meta.gt), ("at most", meta.le), ("less than", meta.lt))
-        said = " and ".join(f"{word} {bound:,}" for word, bound in words if bound is not None)
+        said = " and ".join(f"{word} {bound:,}" for word, bound in words if bound not in (None, *_WIDEST))
         if said:
             return said
     return ""

@@ -8,6 +8,7 @@ import msgspec
 
 from scoring.rate import HALF_WIDTH, ErrorCounts
 from scoring.site_rates import OTHER
+from stream.ranges import TEN_YEARS_S, PositiveCount, PositiveSeconds, Seconds
 from stream.topics import DEFAULT_PARTITIONS
 
 _RESERVED_GROUPS = (OTHER, "unknown")
@@ -35,15 +36,13 @@ class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How `farmwatch up` looks after its processes and the log."""
 
-    drain_s: Annotated[float, msgspec.Meta(ge=0)] = (
-        30.0  # seconds a process gets to finish its batch before it is killed
-    )
-    restart_min_s: Annotated[float, msgspec.Meta(gt=0)] = 0.5  # seconds before the first restart; doubles with each
-    restart_max_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0  # longest wait between restarts, seconds
-    heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = 60.0  # seconds between heartbeats through all stages
-    retention_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0  # seconds between rounds of retention
-    overview_s: Annotated[float, msgspec.Meta(gt=0)] = 15.0  # seconds between looks at the sites and the rate
-    status_s: Annotated[float, msgspec.Meta(gt=0)] = 30.0  # seconds between lines of status in the log
+    drain_s: Seconds = 30.0  # seconds a process gets to finish its batch before it is killed
+    restart_min_s: PositiveSeconds = 0.5  # seconds before the first restart; doubles with each
+    restart_max_s: PositiveSeconds = 60.0  # longest wait between restarts, seconds
+    heartbeat_s: PositiveSeconds = 60.0  # seconds between heartbeats through all stages
+    retention_s: PositiveSeconds = 300.0  # seconds between rounds of retention
+    overview_s: PositiveSeconds = 15.0  # seconds between looks at the sites and the rate
+    status_s: PositiveSeconds = 30.0  # seconds between lines of status in the log
 
 
 class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,13 +54,15 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # how the site verdict did on sites of known truth, as a table of llm_sites, llm_found, human_sites, human_cleared;
     # without it the canaries take its place, and without those the rate is not corrected, and says so
     errors: ErrorCounts | None = None
-    canary_days: Annotated[float, msgspec.Meta(gt=0)] = 30.0  # days after which a canary site counts no more
+    canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0  # days after which a canary site counts no more
     # classifiable canary sites of each truth (human, llm) from which on the rate is corrected by them
-    canary_least: Annotated[int, msgspec.Meta(ge=1)] = 20
+    canary_least: PositiveCount = 20
     # groups of queries, as a table of name -> patterns of query ids, such as health = ["health-*"]; the first group
     # that matches counts, and what matches none is in the group `other`
     groups: dict[str, list[str]] = {}
-    series_s: Annotated[int, msgspec.Meta(ge=60)] = 3600  # seconds between two points of the series that are kept
+    series_s: Annotated[int, msgspec.Meta(ge=60, le=TEN_YEARS_S)] = (
+        3600  # seconds between two points of the series that are kept
+    )
 
     def __post_init__(self) -> None:
         for name in self.groups:
@@ -77,5 +78,5 @@ class CanarySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # JSON lines (.zst allowed) of pages: truth (human or llm), site (a label), title, text or html, and made_at, the
     # day on which it was written; empty: no canaries
     file: str = ""
-    every_s: Annotated[int, msgspec.Meta(ge=600)] = 86_400  # seconds between two rounds
+    every_s: Annotated[int, msgspec.Meta(ge=600, le=TEN_YEARS_S)] = 86_400  # seconds between two rounds
     pages: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20  # of a site that are sent, at most

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
@@ -14,7 +13,7 @@ from filters.errors import BadRuleset
 from filters.quality_names import TEXTS
 from filters.rule_kinds import MOST, Rule, RuleKind, number_refusal
 from filters.rules import RULES
-from filters.toml_lines import line_of, line_of_error, line_of_item, too_deep
+from filters.toml_lines import BadToml, line_of, line_of_item, read_toml
 from filters.toml_values import as_toml
 from filters.url_patterns import OTHER, BadPattern, UrlPattern, any_of, compile_pattern
 
@@ -81,17 +80,11 @@ class _Reader:
         return content
 
     def _parsed(self) -> dict[str, Any]:
-        if len(self._source.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-            raise BadRuleset(self._at(0, TOO_LARGE))
-        if line := too_deep(self._source):
-            raise BadRuleset(self._at(line, "not a ruleset: lists, tables or the parts of a key are nested too deep"))
         try:
-            return tomllib.loads(self._source)
-        except tomllib.TOMLDecodeError as error:
-            said, line = f"not TOML: {error}", line_of_error(error, self._source)
-        except ValueError:  # of Python's integers
-            said, line = "not TOML: a number has thousands of digits", 0
-        raise BadRuleset(self._at(line, said)) from None
+            return read_toml(self._source, MOST_BYTES)
+        except BadToml as error:
+            said = str(error) if str(error).startswith("not TOML") else f"not a ruleset: {error}"
+            raise BadRuleset(self._at(error.line, said)) from None
 
     def _rules(self, tables: Any) -> tuple[Rule, ...]:
         if not isinstance(tables, dict):

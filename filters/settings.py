@@ -7,22 +7,22 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-Positive = Annotated[int, Meta(gt=0)]
+from stream.ranges import MOST_BYTES, PositiveBytes, PositiveCount, PositiveSeconds
 
 
 class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How pages are measured. A field marked (epoch) changes the meaning of features, see `filters.epoch`."""
 
-    workers: Annotated[int, Meta(ge=0)] = 0
+    workers: Annotated[int, Meta(ge=0, le=4096)] = 0
     """Extraction processes; 0 = one per core."""
 
-    time_limit_s: Annotated[float, Meta(gt=0)] = 10.0
+    time_limit_s: PositiveSeconds = 10.0
     """Seconds of wall clock a page may take before its worker is killed."""
 
-    recycle_pages: Positive = 5_000
+    recycle_pages: PositiveCount = 5_000
     """Pages after which a worker is replaced by a fresh one."""
 
-    memory_bytes: Annotated[int, Meta(ge=512 * 1024**2)] = 1024**3
+    memory_bytes: Annotated[int, Meta(ge=512 * 1024**2, le=MOST_BYTES)] = 1024**3
     """Address space of one worker, in bytes; the libraries alone take 350 MiB of it."""
 
     extractor: str = "trafilatura"
@@ -32,13 +32,13 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     retry_link_code_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
     """Share of characters in links or code above which a page is extracted again for precision (epoch)."""
 
-    max_html_bytes: Positive = 2 * 1024**2
+    max_html_bytes: PositiveBytes = 2 * 1024**2
     """Decoded bytes of a page beyond which it is not extracted (epoch)."""
 
-    max_elements: Positive = 50_000
+    max_elements: PositiveCount = 50_000
     """Elements of a page beyond which it is not extracted (epoch); the largest of 3,247 real pages has 15,793."""
 
-    max_text_bytes: Positive = 2 * 1024**2
+    max_text_bytes: PositiveBytes = 2 * 1024**2
     """UTF-8 bytes of main text beyond which it is given up, so that a record stays below the log's cap (epoch)."""
 
     tokenizer: Literal["whitespace", "words"] = "whitespace"
@@ -48,16 +48,16 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     chunk_mode: Literal["text", "block"] = "text"
     """`text` cuts the main text as a whole, `block` starts the chunker anew at each line (epoch)."""
 
-    chunk_ids_per_site: Positive = 5_000
+    chunk_ids_per_site: PositiveCount = 5_000
     """Chunk identities remembered of a site; the oldest pages lose theirs first (epoch)."""
 
-    shingles_per_site: Positive = 20_000
+    shingles_per_site: PositiveCount = 20_000
     """Shingles remembered of a site; of the oldest pages only a sketch of them is left (epoch)."""
 
-    pages_per_site: Positive = 500
+    pages_per_site: PositiveCount = 500
     """Pages remembered of a site; the oldest page goes first (epoch)."""
 
-    site_cache_bytes: Positive = 200_000_000
+    site_cache_bytes: PositiveBytes = 200_000_000
     """Bytes of what is remembered of all sites held in memory; beyond, the site not seen for longest is read again."""
 
 

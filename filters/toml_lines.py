@@ -1,4 +1,4 @@
-"""Where in a TOML text a value stands: the standard parser does not tell. And what must not be given to that parser.
+"""TOML of users: a guard before the standard parser, and where in a text a value stands, which that does not tell.
 
 The beginning of a TOML text, cut between two statements, is TOML too. So a path is brought by the statement at which
 the beginnings start to have it, and halving takes few parses. Tables, dotted keys, inline tables and quoted keys need
@@ -11,6 +11,7 @@ import re
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 DEEPEST = 32
 """Lists and tables within each other, and parts of a dotted key, of which the parser's memory is the square."""
@@ -27,7 +28,29 @@ _PIECE = re.compile(  # a string without an end goes to the end of its line, or 
 )
 
 
-def too_deep(source: str) -> int:
+class BadToml(ValueError):
+    """A text that is no TOML, or that would cost the parser too much. `line` is where (from 1); 0 = not known."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def read_toml(source: str, most_bytes: int) -> dict[str, Any]:
+    """The tables of a TOML text of at most so many bytes. Raises BadToml, whatever the text."""
+    if len(source.encode("utf-8", "surrogatepass")) > most_bytes:
+        raise BadToml(f"larger than {most_bytes // 1024} KiB")
+    if line := _too_deep(source):
+        raise BadToml("lists, tables or the parts of a key are nested too deep", line)
+    try:
+        return tomllib.loads(source)
+    except tomllib.TOMLDecodeError as error:
+        raise BadToml(f"not TOML: {error}", line_of_error(error, source)) from None
+    except ValueError:  # of Python's integers
+        raise BadToml("not TOML: a number has thousands of digits") from None
+
+
+def _too_deep(source: str) -> int:
     """First line (from 1) that nests lists, tables or a dotted key deeper than DEEPEST; 0 where none does."""
     depth, parts, line = 0, 1, 1
     for piece in _pieces(source):

@@ -31,6 +31,7 @@ from scoring.detector_family import BINOCULARS_FALCON, not_as_measured
 from scoring.errors import BadParameters, BadTrainingData, NoSiteTest, TooFewLabels
 from scoring.sequential import SequentialTest, check_errors, wald_bounds
 from scoring.site_method import MethodName, PageScore, SiteVerdict, method_digest
+from stream.ranges import MOST
 
 DESIGN_PAGES = 8  # m above: about as many as the test takes to decide
 
@@ -55,8 +56,8 @@ class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for name in ("mu0", "sd0", "mu1", "sd1", "low", "high", "clip"):
-            if not math.isfinite(number := getattr(self, name)):
-                raise BadParameters(f"gaussian needs finite numbers, not {name}={number}")
+            if not abs(number := getattr(self, name)) <= MOST:  # not a number, too
+                raise BadParameters(f"gaussian needs finite numbers, not {name}={number}: at most {MOST:,} from 0")
         if self.mu0 == self.mu1 or min(self.sd0, self.sd1) <= 0:
             raise BadParameters("gaussian needs mu0 other than mu1, and sd0 and sd1 above 0")
         if not self.low < self.high or not self.clip > 0:

@@ -7,7 +7,7 @@ identities on machines that never run the models.
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -36,15 +36,15 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the models run: cuda, cuda:1 … or cpu (small models only)."""
     dtype: Literal["", "bfloat16", "float32"] = ""
     """Number format of weights and activations; empty: bfloat16 on cuda, float32 on cpu. Part of the identity."""
-    max_tokens: int = 512
-    """Tokens read of a text, special ones included, 2 to 2,048; the rest is cut off. Part of the identity."""
-    min_tokens: int = 128
+    max_tokens: Annotated[int, msgspec.Meta(ge=2, le=2048)] = 512
+    """Tokens read of a text, special ones included; the rest is cut off. Part of the identity."""
+    min_tokens: Annotated[int, msgspec.Meta(ge=2, le=2048)] = 128
     """Texts of fewer tokens are not scored (`too_short`). Under about 100 words, 128 tokens, the published thresholds
     flagged 4% and 9% of 1,306 human pages, above it 0.4% and 2%."""
     english_only: bool = True
     """Texts in another script (`other_language`) or with few English function words (`few_function_words`) are not
     scored: the published thresholds are English."""
-    batch_tokens: int = 0
+    batch_tokens: Annotated[int, msgspec.Meta(ge=0, le=4_194_304)] = 0
     """Tokens of a batch, padding included; 0: 16,384 on cuda, 2,048 on cpu. Halved by itself while memory is short."""
     kernel: Literal["auto", "torch", "triton"] = "auto"
     """How the vocabulary is passed over: auto takes the Triton kernel on cuda, and torch elsewhere or where Triton

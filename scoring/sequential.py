@@ -36,6 +36,7 @@ import msgspec
 
 from scoring.errors import BadParameters
 from scoring.site_method import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED, MethodName, PageScore, SiteVerdict, afterthoughts
+from stream.ranges import MOST
 
 
 class Bounds(NamedTuple):
@@ -54,8 +55,8 @@ def check_errors(alpha: float, beta: float, min_pages: int, min_articles: int, m
     """What the parameters of every sequential test must be. Raises BadParameters."""
     if not (0 < alpha < 0.5 and 0 < beta < 0.5):
         raise BadParameters(f"{method} needs alpha and beta in (0, .5), not alpha={alpha} beta={beta}")
-    if min_pages < 1 or min_articles < 1:
-        raise BadParameters(f"{method} needs min_pages >= 1 and min_articles >= 1")
+    if not (1 <= min_pages <= MOST and 1 <= min_articles <= MOST):
+        raise BadParameters(f"{method} needs min_pages and min_articles from 1 to {MOST:,}")
 
 
 class SequentialTest:

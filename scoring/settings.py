@@ -12,8 +12,7 @@ from scoring.gaussian_test import GaussianParams
 from scoring.pair_settings import MEASURES, PairSettings
 from scoring.site_method import MethodName
 from scoring.site_verdict import SprtParams
-
-_TEN_YEARS_S = 315_360_000
+from stream.ranges import TEN_YEARS_S, Count, PositiveCount, Seconds
 
 
 class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,7 +27,7 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_texts: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
     """Texts of a batch; 0: 256, or 16 where a pair of models reads on a cpu. Two batches are in flight, and a live text
     waits for at most these when replays are scored."""
-    remembered_texts: Annotated[int, msgspec.Meta(ge=0)] = 20_000
+    remembered_texts: Count = 20_000
     """Texts whose scores are kept in memory and not computed again; 0 = none."""
     pair: PairSettings = PairSettings()
 
@@ -65,11 +64,11 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the detector, where there are any."""
     deciles: Path | None = None
     """File of `farmwatch train-sites` in place of the decile numbers that ship with farmwatch."""
-    enough_articles: Annotated[int, msgspec.Meta(ge=1)] = 20
+    enough_articles: PositiveCount = 20
     """Usable scores (articles of different text, not abstained) after which crawling stops without a verdict."""
-    mixed_articles: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    mixed_articles: PositiveCount | None = None
     """The same for a mixed site, decided or not; unset: twice enough_articles."""
-    close_after_s: Annotated[float, msgspec.Meta(ge=0, le=_TEN_YEARS_S)] = 86_400.0
+    close_after_s: Seconds = 86_400.0
     """Seconds after the page that decided a site in which later pages may still correct its verdict; 0 = none may."""
 
     def __post_init__(self) -> None:
@@ -79,7 +78,7 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"enough_articles must be at least {PAGES}: the method deciles judges no site by fewer")
         if self.mixed_articles is not None and self.mixed_articles < self.enough_articles:
             raise ValueError("mixed_articles must be at least enough_articles")
-        if not 0 <= self.close_after_s <= _TEN_YEARS_S:
+        if not 0 <= self.close_after_s <= TEN_YEARS_S:
             raise ValueError("close_after_s must be 0 to 315360000 seconds (ten years)")
 
     @property

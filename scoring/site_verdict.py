@@ -82,8 +82,8 @@ class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if not 0 < self.p0 < self.p1 < 1:
             raise BadParameters(f"sprt needs 0 < p0 < p1 < 1, not p0={self.p0} p1={self.p1}")
-        if not 0 < self.clip < math.inf:
-            raise BadParameters(f"sprt needs a finite clip > 0 (100 cuts nothing), not clip={self.clip}")
+        if not 0 < self.clip <= 1000:
+            raise BadParameters(f"sprt needs a finite clip > 0 and <= 1000 (100 cuts nothing), not clip={self.clip}")
         check_errors(self.alpha, self.beta, self.min_pages, self.min_articles, "sprt")
 
 

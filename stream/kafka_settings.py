@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from stream.errors import StreamError
 from stream.log import RECORD_CAP_BYTES
+from stream.ranges import TEN_YEARS_S
 
 # Room for keys, headers and batch framing around a record at the cap.
 BATCH_CAP_BYTES = RECORD_CAP_BYTES + 512 * 1024
@@ -17,25 +18,36 @@ _BATCH_BYTES = 1024 * 1024
 _NETWORK_BACKOFF_MS = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
 
 
+_MOST_S = 2_147_483  # Kafka has times in milliseconds of 32 bits
+_Positive = Annotated[float, msgspec.Meta(gt=0, le=_MOST_S)]
+_Wait = Annotated[float, msgspec.Meta(ge=0, le=_MOST_S)]
+
+
 class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Times and sizes of the Kafka log. The defaults suit one broker in the same data centre."""
 
-    session_timeout_s: float = 45.0  # a silent member's partitions go to others after this
-    heartbeat_s: float = 0.5  # also how soon a member learns that another one joins or leaves
-    max_poll_interval_s: float = 300.0  # a member that does not poll for this long loses its partitions
-    transaction_timeout_s: float = 30.0  # the broker aborts a transaction that is left open for this long
-    commit_timeout_s: float = 20.0  # a commit without an answer for this long is in doubt: LogUnavailable
-    request_timeout_s: float = 10.0  # of one request
-    connect_timeout_s: float = 3.0  # of the first contact with the broker
-    unavailable_after_s: float = 2.0  # without a group coordinator for this long, poll raises LogUnavailable
-    fetch_max_wait_s: float = 0.25  # the broker holds an empty fetch this long; a record ends the wait
+    session_timeout_s: _Positive = 45.0  # a silent member's partitions go to others after this
+    heartbeat_s: _Positive = 0.5  # also how soon a member learns that another one joins or leaves
+    max_poll_interval_s: _Positive = 300.0  # a member that does not poll for this long loses its partitions
+    transaction_timeout_s: _Positive = 30.0  # the broker aborts a transaction that is left open for this long
+    commit_timeout_s: _Positive = 20.0  # a commit without an answer for this long is in doubt: LogUnavailable
+    request_timeout_s: _Positive = 10.0  # of one request
+    connect_timeout_s: _Positive = 3.0  # of the first contact with the broker
+    unavailable_after_s: _Wait = 2.0  # without a group coordinator for this long, poll raises LogUnavailable
+    fetch_max_wait_s: _Wait = 0.25  # the broker holds an empty fetch this long; a record ends the wait
     # Page bodies are zstd already, and zstd gives up on such bytes at once; the small topics shrink to a third or less.
     # One producer writes all topics of a transaction, so the choice cannot differ by topic.
     compression: str | None = "zstd"
-    retry_backoff_s: float = 0.005  # producer: transactions a second depend on it (100 ms: 14/s, 5 ms: 100/s)
-    replication_factor: int = -1  # of topics that are created; -1 = the broker's default
-    tombstones_kept_s: int = 7 * 86_400  # delete.retention.ms of compacted topics
-    local_state_max_age_s: int = 3 * 86_400  # local state untouched for longer is rebuilt; below tombstones_kept_s
+    retry_backoff_s: _Wait = 0.005  # producer: transactions a second depend on it (100 ms: 14/s, 5 ms: 100/s)
+    replication_factor: Annotated[
+        int, msgspec.Meta(ge=-1, le=32_767)
+    ] = -1  # of topics that are created; -1 = the broker's default
+    tombstones_kept_s: Annotated[int, msgspec.Meta(ge=0, le=TEN_YEARS_S)] = (
+        7 * 86_400
+    )  # delete.retention.ms of compacted topics
+    local_state_max_age_s: Annotated[int, msgspec.Meta(ge=0, le=TEN_YEARS_S)] = (
+        3 * 86_400
+    )  # local state untouched for longer is rebuilt; below tombstones_kept_s
     client: dict[str, Any] = {}  # further options of kafka-python: security_protocol, ssl_cafile, sasl_mechanism, …
 
 

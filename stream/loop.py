@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import structlog
@@ -30,6 +30,7 @@ from stream.flight import Flight
 from stream.log import Member, Message, StateReader
 from stream.log_cpu import LogCpu
 from stream.metrics import Metrics
+from stream.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
 from stream.stage import Stage
 from stream.state_memory import StateMemory
 from stream.watching import Health, Watchdog
@@ -43,17 +44,19 @@ _LOOK_S, _HELD_LOOK_S, _AHEAD_LOOK_S = 0.25, 1.0, 0.02
 class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a loop batches, retries and gives up."""
 
-    max_records: int = 1000  # of a batch; a stage may want fewer
-    max_bytes: int = 16 * 1024 * 1024  # of a batch
-    linger_s: float = 0.02  # how long a batch waits to fill once it has a record
-    backoff_s: float = 0.1  # first wait after a transient error; doubles
-    backoff_cap_s: float = 30.0  # longest wait
-    drain_s: float = 20.0  # after SIGTERM, what is under way may take this long to be committed
-    watchdog_s: float = 120.0  # input, and neither a commit nor slow work that moves on for this long is unhealthy
-    breaker_window: int = 200  # records looked back on
-    breaker_share: float = 0.5  # of them in the dead letters opens the breaker
-    breaker_least: int = 20  # dead letters below which it stays closed
-    lag_every_s: float = 5.0  # how often the lag is measured
+    max_records: PositiveCount = 1000  # of a batch; a stage may want fewer
+    max_bytes: PositiveBytes = 16 * 1024 * 1024  # of a batch
+    linger_s: Seconds = 0.02  # how long a batch waits to fill once it has a record
+    backoff_s: PositiveSeconds = 0.1  # first wait after a transient error; doubles
+    backoff_cap_s: PositiveSeconds = 30.0  # longest wait
+    drain_s: Seconds = 20.0  # after SIGTERM, what is under way may take this long to be committed
+    watchdog_s: PositiveSeconds = (
+        120.0  # input, and neither a commit nor slow work that moves on for this long is unhealthy
+    )
+    breaker_window: PositiveCount = 200  # records looked back on
+    breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5  # of them in the dead letters opens the breaker
+    breaker_least: PositiveCount = 20  # dead letters below which it stays closed
+    lag_every_s: PositiveSeconds = 5.0  # how often the lag is measured
 
 
 class StageLoop:

@@ -11,6 +11,7 @@ import xxhash
 
 from crawler.hits_file import QUERY_ID_CAP, BadLine, read_records, wrong_header
 from crawler.sources.source import Query
+from stream.idents import ident_of
 
 _TEXT_CAP = 2000  # characters of a query
 _CODE = re.compile(r"[A-Za-z0-9-]{0,16}")  # of a language or a country
@@ -67,5 +68,8 @@ def _query(fields: dict[str, Any]) -> Query:
             raise ValueError(f"{name} is no code such as {'de' if name == 'language' else 'DE'}")
         codes[name] = code
     given = fields.get("query_id")
-    ident = str(given).strip() if given not in (None, "") else text
+    try:
+        ident = text if given in (None, "") else ident_of(given).strip()
+    except ValueError as error:
+        raise ValueError(f"query_id {error}") from None
     return Query(ident[:QUERY_ID_CAP], text, codes["language"], codes["country"])

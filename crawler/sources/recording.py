@@ -33,7 +33,7 @@ def result_output(
         "snippet": found.snippet,
         "fetched_at": started_ms,
     }
-    return hit_output(msgspec.structs.replace(make_hit(fields), fetched_at=now_ms), partitions)
+    return hit_output(msgspec.structs.replace(make_hit(fields, now_ms=now_ms), fetched_at=now_ms), partitions)
 
 
 def listed_page(query: Query, archived: ArchivedPage, partitions: int) -> list[Output]:

@@ -8,6 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from stream import ranges
+
 _VARIABLE = re.compile(r"(?=.{1,12}\Z|.*_)[A-Z_][A-Z0-9_]{0,63}")  # a long word without `_` might be a key
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -60,8 +62,8 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     key_file: str = ""  # file that holds the key and nothing else; taken before key_env
     pages: Hundred = 1  # result pages per query; each is a request
     rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 1.0  # requests per second, at most
-    quota_day: Annotated[int, msgspec.Meta(ge=0)] = 0  # requests per day (UTC), at most; 0: no such limit
-    quota_month: Annotated[int, msgspec.Meta(ge=0)] = 0  # requests per calendar month (UTC), at most; 0: no such limit
+    quota_day: ranges.Count = 0  # requests per day (UTC), at most; 0: no such limit
+    quota_month: ranges.Count = 0  # requests per calendar month (UTC), at most; 0: no such limit
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0  # seconds that an answer may take
     tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5  # attempts at a result page until its query is given up
 

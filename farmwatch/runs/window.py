@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from farmwatch.errors import FarmwatchError, UsageError
@@ -13,8 +12,10 @@ from farmwatch.runs.offsets import between, first_record, last_record
 from farmwatch.spans import moment
 from stream.log import Log
 from stream.runs import Gap, Run, State
+from stream.times import is_day, read_time
 
 EARLIEST, NOW, FOLLOW = "earliest", "now", "follow"
+_DAY_MS = 86_400_000
 
 
 class OutsideRetention(FarmwatchError):
@@ -82,7 +83,7 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
     of = runs.get(from_ or "")
     if of is not None and of.state == State.REMOVED:
         of = None
-    from_at = of.from_at if of is not None else _begin(from_ or EARLIEST, runs)
+    from_at = of.from_at if of is not None else _begin(from_ or EARLIEST, runs, now_ms)
     if of is not None and (to is None or (of.follows and to == FOLLOW)):
         return Window(from_at, of.to_at or now_ms, of, to_end=not of.to_at)
     asked = _end(to or NOW, now_ms)
@@ -187,39 +188,27 @@ def is_empty(start: list[int], stop: list[int]) -> bool:
     return between(start, stop) == 0
 
 
-def read_time(text: str, option: str, *, end: bool = False, also: str = "") -> int:
-    """`2026-05-01`, `2026-05-01T12:30` in ms, UTC unless it says otherwise; a day at its beginning, or its `end`.
-
-    Raises UsageError; `also` says what else may be given.
-    """
-    given = text.strip()
-    try:
-        day = date.fromisoformat(given) + timedelta(days=1 if end else 0)
-        return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        pass
-    try:
-        at = datetime.fromisoformat(given)
-        return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"{option} {one_line(text)[:60]!r}: expected a time (UTC) such as 2026-05-01 or 2026-05-01T12:30{also}"
-        ) from None
-
-
-def _begin(text: str, runs: Mapping[str, Run]) -> int:
+def _begin(text: str, runs: Mapping[str, Run], now_ms: int) -> int:
     if text == EARLIEST:
         return 0
     known = ", ".join(sorted(run.name for run in runs.values() if run.state != State.REMOVED)) or "none yet"
-    return read_time(text, "--from", also=f", {EARLIEST}, or the name of a run ({known})")
+    return _time(text, "--from", now_ms, also=f", {EARLIEST}, or the name of a run ({known})")
 
 
 def _end(text: str, now_ms: int) -> int:
+    """The end of a window, ms; the end of a day that is named, which may be the day that is not over yet."""
     if text == NOW:
         return now_ms
     if text == FOLLOW:
         return 0
-    at = read_time(text, "--to", end=True, also=f", {NOW}, or {FOLLOW}")
-    if at > now_ms and read_time(text, "--to") > now_ms:  # a day that is not over yet is taken as it stands
+    at = _time(text, "--to", now_ms, also=f", {NOW}, or {FOLLOW}")
+    if at > now_ms:
         raise UsageError(f"--to {one_line(text)}: that is still to come; take --to {NOW}, or --to {FOLLOW}")
-    return at
+    return at + _DAY_MS if is_day(text) else at
+
+
+def _time(text: str, option: str, now_ms: int, also: str) -> int:
+    try:
+        return read_time(text, now_ms, may_come=True)
+    except ValueError as error:
+        raise UsageError(f"{option} {error}{also}") from None

@@ -10,10 +10,12 @@ from crawler.hits_file import QUERY_ID_CAP, BadLine, read_hits
 from scoring.site_tally import SiteTally
 from stream.records import Hit
 
+NOW_MS = 1_795_341_600_000  # 2026-11-22T10:00:00Z
+
 
 def read(data: bytes) -> tuple[list[Hit], list[BadLine]]:
     """All hits and all broken lines of a file."""
-    found = list(read_hits(data.splitlines(keepends=True)))
+    found = list(read_hits(data.splitlines(keepends=True), now_ms=NOW_MS))
     return [f for f in found if isinstance(f, Hit)], [f for f in found if isinstance(f, BadLine)]
 
 
@@ -88,10 +90,64 @@ def test_a_hit_without_a_time_is_of_the_time_of_reading() -> None:
     of its own keeps that.
     """
     lines = [b"url,fetched_at\n", b"http://a.example/,\n", b"http://b.example/,1700000000\n"]
-    first, later = ([hit for hit in read_hits(lines, now_ms=now) if isinstance(hit, Hit)] for now in (5, 9))
-    assert [hit.fetched_at for hit in first] == [5, 1_700_000_000_000]
-    assert [hit.fetched_at for hit in later] == [9, 1_700_000_000_000]
+    first, later = (
+        [hit for hit in read_hits(lines, now_ms=now) if isinstance(hit, Hit)] for now in (NOW_MS, NOW_MS + 9)
+    )
+    assert [hit.fetched_at for hit in first] == [NOW_MS, 1_700_000_000_000]
+    assert [hit.fetched_at for hit in later] == [NOW_MS + 9, 1_700_000_000_000]
     assert [hit.id for hit in first] == [hit.id for hit in later] == [hit.id for hit in read(b"".join(lines))[0]]
+
+
+@pytest.mark.parametrize(
+    ("given", "at_ms"),
+    [
+        ("20261122", 1_795_305_600_000),
+        ('"20261122"', 1_795_305_600_000),
+        ('"2026-11-22"', 1_795_305_600_000),
+        ('"20261122T100000Z"', NOW_MS),
+        ("1795341600", NOW_MS),
+        ("1795341600000", NOW_MS),
+        ("1795341600.5", NOW_MS + 500),
+    ],
+)
+def test_a_time_of_a_hit_has_every_form(given: str, at_ms: int) -> None:
+    """ISO 8601 in both forms, seconds and milliseconds; eight digits are a day, and not seconds of 1970."""
+    hits, bad = read(f'{{"url": "http://a.example/", "fetched_at": {given}}}\n'.encode())
+    assert [hit.fetched_at for hit in hits] == [at_ms] and not bad
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["true", '"1_000"', '"1_795_341_600"', '"١٧٩٥٣٤١٦٠٠"', "1000", '"0001-01-01"', '"2100-01-01"', '"9999-12-31"'],
+)
+def test_a_time_that_is_none_or_out_of_range_is_a_bad_line(given: str) -> None:
+    """No such hit counts in a window of 1970, 2100 or 9999: its line is named, and so is what is wrong with it."""
+    hits, bad = read(
+        f'{{"url": "http://a.example/"}}\n{{"url": "http://a.example/", "fetched_at": {given}}}\n'.encode()
+    )
+    assert len(hits) == 1 and [line.number for line in bad] == [2]
+    assert bad[0].reason.startswith("fetched_at is ") and (
+        "not a time: write" in bad[0].reason or "1995" in bad[0].reason
+    )
+
+
+@pytest.mark.parametrize("rank", ["true", "2.5", '"1_0"', '"٣"', "-1", "2147483648", "[1]"])
+def test_a_rank_is_a_whole_number(rank: str) -> None:
+    """A rank that is rounded, or spelt otherwise than in digits, would put a hit into another band; 3.0 is 3."""
+    hits, bad = read(
+        f'{{"url": "http://a.example/", "rank": 3.0}}\n{{"url": "http://a.example/", "rank": {rank}}}\n'.encode()
+    )
+    assert [hit.rank for hit in hits] == [3]
+    assert [line.number for line in bad] == [2] and "not a whole number from 0" in bad[0].reason
+
+
+def test_ids_may_be_whole_numbers() -> None:
+    """A whole number is read as its digits; other values are no text, and JSON readers differ on larger numbers."""
+    rows = ["17", '"17"', "9007199254740991", "9007199254740992", "1.5", "true", '["a"]', "-1"]
+    hits, bad = read("".join(f'{{"url": "http://a.example/", "query_id": {row}}}\n' for row in rows).encode())
+    assert [hit.query_id for hit in hits] == ["17", "17", "9007199254740991"]
+    assert [line.number for line in bad] == [4, 5, 6, 7, 8]
+    assert all("neither a text nor a whole number" in line.reason for line in bad)
 
 
 def test_a_query_without_an_id_is_its_own_id() -> None:

@@ -74,6 +74,28 @@ def test_a_wrong_setting_is_exit_2_in_one_line(farmwatch: Runner) -> None:
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("loop.watchdog_s=nan", "loop.watchdog_s: expected float > 0.0 (from flag, the value is 'nan')"),
+        ("up.status_s=1e308", "up.status_s: expected float <= 315360000.0 (from flag, the value is '1e308')"),
+        ("crawl.nameservers=" + "[" * 20_000, "crawl.nameservers: neither JSON nor TOML: "),
+        ("crawl.robots_ttl_s=60", "crawl.robots_ttl_s is 60.0: it must be above crawl.park_cap_s"),
+        ("crawl.contact=me", "crawl.contact is 'me': write an http(s) URL"),
+        ("up.drain_s=1", "up.drain_s (1.0) is shorter than loop.drain_s"),
+    ],
+)
+@pytest.mark.parametrize("command", [("config", "show"), ("up",)])
+def test_config_show_refuses_what_up_refuses(
+    farmwatch: Runner, command: tuple[str, ...], setting: str, said: str
+) -> None:
+    """A number out of range, a text that no parser should get, settings at odds: exit 2, one line, the same of both."""
+    contact = () if setting.startswith("crawl.contact") else ("--set", "crawl.contact=owner@a.example")
+    ran = farmwatch(*command, "--set", setting, *contact)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
+    assert said in ran.err
+
+
 @pytest.mark.parametrize("command", ["rate", "frontier", "up"])
 @pytest.mark.parametrize("url", ["postgres:x", "foo", "memory:", "sqlite:", "sqlite:file"])
 def test_what_cannot_be_a_log_is_exit_2(farmwatch: Runner, tmp_path: Path, command: str, url: str) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 import pytest
@@ -80,7 +83,7 @@ def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
         ("[tally]\ngaussian = {high = inf}\n", r"tally\.gaussian: gaussian needs finite numbers, not high=inf"),
         ("[rate.errors]\nllm_sites = 1\n", r"rate\.errors: .*llm_found"),
         ("[up]\ndrain_s = 1\n", r"up\.drain_s \(1\.0\) is shorter than loop\.drain_s"),
-        ("[crawl\n", r"not valid TOML"),
+        ("[crawl\n", r"not a configuration: not TOML: .*line 1"),
     ],
 )
 def test_what_a_file_may_not_say_is_refused_by_path(tmp_path: Path, text: str, message: str) -> None:
@@ -245,3 +248,102 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
     """No two settings share an environment name, so that none shadows another."""
     names = [setting.env for setting in settings_of(Config).values()]
     assert len(names) == len(set(names))
+
+
+NUMBERS = ("nan", "inf", "-inf", "-1e308", "1e308", "-1000000000000000", "1000000000000000")
+
+
+def _numeric(kind: Any) -> bool:
+    """Whether a setting of this type may be a number."""
+    if get_origin(kind) in (Annotated, Union, UnionType):
+        return any(_numeric(part) for part in get_args(kind) if not isinstance(part, msgspec.Meta))
+    return kind in (int, float)
+
+
+def _written(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
+    """(setting, how a file gives it a number `{}`), keys within tables included; what is required stands beside it."""
+    for path, setting in settings_of(kind).items():
+        if _numeric(setting.type):
+            yield path, f"{path} = {{}}"
+        for part in (setting.type, *get_args(setting.type)):
+            if not (isinstance(part, type) and issubclass(part, msgspec.Struct)):
+                continue
+            fields = [field for field in msgspec.structs.fields(part) if _numeric(field.type)]
+            in_table = get_origin(setting.type) is dict
+            for field in fields:
+                rest = "".join(f", {other.name} = 50" for other in fields if other.required and other != field)
+                table = f"{{{{{field.name} = {{}}{rest}}}}}"
+                yield f"{path}.{field.name}", f"{path} = {{{{mine = {table}}}}}" if in_table else f"{path} = {table}"
+
+
+SETTINGS = dict(_written(Config))
+
+
+@pytest.mark.parametrize("path", SETTINGS)
+def test_every_number_has_a_range(tmp_path: Path, path: str) -> None:
+    """Whatever setting it is: no number that is none, infinite or absurd is taken, and the error names the setting."""
+    (settings_path,) = {name for name in settings_of(Config) if path == name or path.startswith(f"{name}.")}
+    for number in NUMBERS:
+        with pytest.raises(ConfigError, match=rf"^{settings_path}: "):
+            load(_file(tmp_path, SETTINGS[path].format(number) + "\n"), (), {})
+        name, _, value = SETTINGS[path].format(number).partition(" = ")
+        with pytest.raises(ConfigError, match=rf"^{settings_path}: "):
+            load(None, [f"{name}={value}"], {})
+
+
+def test_the_settings_that_are_walked_are_all_of_them() -> None:
+    """Numbers within optional tables and within named ones are among them, and every [loop] and [up]."""
+    assert {
+        "tally.sprt.clip",
+        "rate.errors.llm_sites",
+        "search.json_http.count",
+        "score.pair.max_tokens",
+    } <= SETTINGS.keys()
+    assert sum(path.startswith(("loop.", "up.")) for path in SETTINGS) >= 18
+
+
+def test_a_number_in_a_free_table_is_finite() -> None:
+    """Options of kafka-python are nobody's types here; a number among them that is none is refused all the same."""
+    with pytest.raises(ConfigError, match=r"kafka\.client: expected a finite number, got nan"):
+        load(None, ['kafka.client={"a" = [nan]}'], {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("[" * 50_000, "[" * 50_000 + "]" * 50_000, "{a=" * 50_000, "a." * 50_000 + "b = 1"),
+        *("1" * 4_400, "0x" + "f" * 50_000, "x" * (1024 * 1024)),
+    ],
+)
+def test_no_text_breaks_the_reading(tmp_path: Path, value: str) -> None:
+    """Nested or long beyond reason, in a file, a flag or a variable: one line that says what, and no traceback."""
+    texts = [f"[crawl]\ndelay_s = {value}\n", f"[crawl]\nnameservers = {value}\n", f"{value}\n"]
+    for text in texts:
+        with pytest.raises(ConfigError) as caught:
+            load(_file(tmp_path, text), (), {})
+        assert len(str(caught.value)) < 1000
+    for path in ("crawl.delay_s", "crawl.nameservers", "crawl.resolve_to"):
+        variable = {f"FARMWATCH_{path.replace('.', '_').upper()}": value}
+        for flags, variables in (([f"{path}={value}"], {}), ([], variable)):
+            try:
+                assert load(None, flags, variables).config.crawl.nameservers == [value]  # a word as another
+            except ConfigError as error:
+                assert len(str(error)) < 1000
+
+
+def test_a_file_is_read_whatever_editor_wrote_it(tmp_path: Path) -> None:
+    """The mark with which editors of Windows begin a file is passed over; a file in another encoding is named."""
+    file = tmp_path / "some.toml"
+    file.write_bytes(b"\xef\xbb\xbf[crawl]\r\nname = 'x'\r\n")
+    assert load(file, (), {}).config.crawl.name == "x"
+    file.write_bytes(b"[crawl]\nname = '\xff'\n")
+    with pytest.raises(ConfigError, match="not UTF-8, from its byte 17 on"):
+        load(file, (), {})
+
+
+def test_defaults_are_within_their_ranges() -> None:
+    """Each default could be set."""
+    for path, setting in settings_of(Config).items():
+        if setting.default is not None and _numeric(setting.type):
+            assert not isinstance(setting.default, float) or math.isfinite(setting.default)
+            assert msgspec.convert(setting.default, setting.type) == setting.default, path

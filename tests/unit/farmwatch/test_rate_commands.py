@@ -87,7 +87,10 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     ("options", "said"),
     [
         (["--rank", "ten"], "such as 1-10"),
-        (["--since", "yesterday"], "expected a day such as"),
+        (["--since", "yesterday"], "--since is 'yesterday', not a day: write it as 2026-11-22"),
+        (["--since", "0001-01-01"], "--since is '0001-01-01', out of range: times from 1995-01-01"),
+        (["--since", "9999-12-31"], "--since is '9999-12-31', out of range"),
+        (["--until", "1970-08-23"], "--until is '1970-08-23', out of range"),
         (["--source", "nope"], "--source 'nope': the sources of the sites are file"),
         (["--since", "2026-05-02", "--until", "2026-05-01"], "--since 2026-05-02 is after --until 2026-05-01"),
         (["--history", "--since", "2026-05-02", "--until", "2026-05-01"], "is after --until"),

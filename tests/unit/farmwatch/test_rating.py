@@ -10,7 +10,7 @@ import pytest
 
 from farmwatch.errors import UsageError
 from farmwatch.rate_command import By
-from farmwatch.rate_cuts import Cut, read_day, read_ranks
+from farmwatch.rate_cuts import Cut, read_days, read_ranks
 from farmwatch.rating import SPLITS, rate_lines
 from farmwatch.settings import RateSettings
 from scoring.pipes import EstimateLine
@@ -170,11 +170,14 @@ def test_what_is_no_range_of_ranks_is_refused(text: str) -> None:
 
 
 def test_ranks_and_days_are_read() -> None:
-    """A range, one rank, a day, and nothing at all; what is no day is refused with an example."""
+    """A range, one rank, a day, and nothing at all; a cut may end on a day to come, and not begin on one."""
     assert (read_ranks("1-10"), read_ranks("7"), read_ranks("")) == ((1, 10), (7, 7), None)
-    assert (read_day("2026-01-05", "--since"), read_day("", "--since")) == (date(2026, 1, 5), None)
-    with pytest.raises(UsageError, match="--since 'May': expected a day such as"):
-        read_day("May", "--since")
+    now_ms = 1_767_571_200_000
+    assert read_days("2026-01-05", "", now_ms) == (date(2026, 1, 5), None)
+    assert read_days("", "2026-12-31", now_ms) == (None, date(2026, 12, 31))
+    for since, said in (("May", "not a day: write it as"), ("2026-12-31", "out of range")):
+        with pytest.raises(UsageError, match=f"--since is '{since}', {said}"):
+            read_days(since, "", now_ms)
 
 
 def _canaries(llm_found: int, human_cleared: int, of_each: int = 20, **more: Any) -> list[SiteState]:

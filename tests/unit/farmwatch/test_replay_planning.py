@@ -199,7 +199,7 @@ def test_an_empty_window_is_refused(desk: Desk) -> None:
         (None, "2027-01-01T00:00", "still to come"),
         (None, "2026-05-12", "still to come"),
         (None, "2999-01-01", "--to 2999-01-01: that is still to come"),
-        ("2026-13-01", None, "expected a time"),
+        ("2026-13-01", None, "not a time: write"),
     ],
 )
 def test_windows_that_make_no_sense_are_refused(desk: Desk, begin: str | None, end: str | None, said: str) -> None:

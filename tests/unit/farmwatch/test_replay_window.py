@@ -16,7 +16,7 @@ from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
 from farmwatch.runs.engine import Ending
 from farmwatch.runs.missing import lacking
 from farmwatch.runs.summary import lines_of, lost_text, summary_of
-from farmwatch.runs.window import Cut, OutsideRetention, Window, before_the_first, offsets_of, read_time, read_window
+from farmwatch.runs.window import Cut, OutsideRetention, Window, before_the_first, offsets_of, read_window
 from stream.control import Control
 from stream.embedded_log import EmbeddedLog
 from stream.heartbeat import HEADER
@@ -110,11 +110,11 @@ def test_a_sparse_partition_refuses_nothing(log: Log, clock: Clock, beat: bool) 
 
 @pytest.fixture
 def world(log: Log, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LiveWorld:
-    """A log on which live judged 60 pages of 6 sites in the first hour, again as many in the second, and the third."""
+    """A log on which live judged 60 pages of 6 sites in an hour of May, again as many in the second, and the third."""
     monkeypatch.setattr("farmwatch.runs.engine._LOOK_S", 0.02)
     made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
     for hour in (1, 2, 3):
-        clock.now_ms = hour * HOUR_MS
+        clock.now_ms = MAY + hour * HOUR_MS
         pages = features_of_pages(6, 10, made.epoch, seed=hour)
         made.feed(
             [msgspec.structs.replace(page, id=f"{hour}{page.id}", page_id=f"{hour}{page.page_id}") for page in pages]
@@ -126,7 +126,7 @@ def world(log: Log, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatc
 def test_a_window_of_time_is_judged_as_live_did(world: LiveWorld, tmp_path: Path) -> None:
     """From a time up to another one: the verdicts of the records between, each as that of live, and no other."""
     rules = write_rules(tmp_path, 20)
-    assert world.replay(ruleset=rules, name="hour", begin="1970-01-01T02:00", end="1970-01-01T03:00") is Ending.DONE
+    assert world.replay(ruleset=rules, name="hour", begin="2026-05-01T02:00", end="2026-05-01T03:00") is Ending.DONE
     verdicts = world.outcome("hour")[0]
     assert len(verdicts) == 60
     assert verdicts == [verdict for verdict in world.outcome()[0] if verdict.id.startswith("2")]
@@ -136,9 +136,9 @@ def test_a_run_whose_window_lacks_some_says_so(world: LiveWorld, tmp_path: Path)
     """At its begin and its end, and to a cutover; and so does a run that takes its window over. Going on adds none."""
     kept = {topic: [0] * partitions for topic, partitions in world.log.topics().items()}
     world.log.expire(2**44, {**kept, FEATURES: [5, 0, 0]})
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), begin="1970-01-01T00:30", name="first")
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), begin="2026-05-01T00:30", name="first")
     assert before_the_first(world.log, run) == ""
-    said = "up to 5 records of its window were deleted before it began (features, partition 0 whole from 1970-01-01T01:"
+    said = "up to 5 records of its window were deleted before it began (features, partition 0 whole from 2026-05-01T01:"
     assert lost_text(run.gaps).startswith(said)
     assert world.carry_out(run, ruleset) is Ending.DONE
     assert len(world.outcome("first")[0]) == 175
@@ -164,21 +164,28 @@ def test_many_partitions_are_counted() -> None:
     assert lost_text([]) == ""
 
 
-@given(st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2100, 1, 1)))
+@given(st.datetimes(min_value=datetime(1995, 1, 1), max_value=datetime(2026, 5, 1)))
 def test_times_are_read_in_utc(at: datetime) -> None:
     """A time without a zone is UTC; with one it is what it says."""
-    expected = int(at.replace(tzinfo=UTC).timestamp() * 1000)
-    assert read_time(at.isoformat(), "--from") == expected
-    assert read_time(at.replace(tzinfo=UTC).isoformat(), "--from") == expected
+    expected = int(at.replace(microsecond=0, tzinfo=UTC).timestamp() * 1000) + at.microsecond // 1000
+    for text in (at.isoformat(), at.replace(tzinfo=UTC).isoformat()):
+        assert read_window(text, "follow", {}, MAY).from_at == expected
 
 
 @given(st.text(max_size=30))
 def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
-    """Whatever is given: a number, or an error without control characters."""
+    """Whatever is given: a window, or an error without control characters."""
     try:
-        assert isinstance(read_time(text, "--from"), int)
+        assert isinstance(read_window(text, "follow", {}, MAY).from_at, int)
     except UsageError as error:
         assert str(error).isprintable()
+
+
+@pytest.mark.parametrize("end", ["2026-05-01", "20260501", "1777593600", "2026-05-01T00:00Z"])
+def test_the_end_of_a_window_has_every_form_of_a_time(end: str) -> None:
+    """A day in either form is taken to its end, a moment as it is."""
+    window = read_window("2026-04-01", end, {}, MAY + 2 * DAY_MS)
+    assert window.to_at == MAY + (DAY_MS if len(end) <= 10 and not end.startswith("177") else 0)
 
 
 def test_a_run_named_like_a_day_is_the_run() -> None:

@@ -1,0 +1,19 @@
+"""Ids that users give: texts, or whole numbers, which are read as texts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+Ident = str | Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+"""The type of an id in a JSON line; `str` makes the text of it. Beyond 2**53 JSON readers differ on the number."""
+
+
+def ident_of(value: object) -> str:
+    """An id as text. Raises ValueError, which says what is wrong as the end of a sentence, for any other value."""
+    try:
+        return str(msgspec.convert(value, Ident))
+    except msgspec.ValidationError:
+        shown = str(value)[:40]
+        raise ValueError(f"is {shown!r}, neither a text nor a whole number from 0 below 2**53") from None

@@ -1,0 +1,21 @@
+"""Ranges of settings: the types by which settings bound their numbers, so that none is absurd or not finite.
+
+msgspec checks them where a configuration is read, and docs/configuration.md shows them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+TEN_YEARS_S = 315_360_000
+MOST = 1_000_000_000  # of whatever is counted
+MOST_BYTES = 2**40
+
+Seconds = Annotated[float, Meta(ge=0, le=TEN_YEARS_S)]
+PositiveSeconds = Annotated[float, Meta(gt=0, le=TEN_YEARS_S)]
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+PositiveCount = Annotated[int, Meta(ge=1, le=MOST)]
+SizeBytes = Annotated[int, Meta(ge=0, le=MOST_BYTES)]
+PositiveBytes = Annotated[int, Meta(ge=1, le=MOST_BYTES)]

@@ -1,0 +1,66 @@
+"""Times that users write: one parser and one range for every input. docs/sources.md shows the forms.
+
+A time is ISO 8601, extended (2026-11-22T10:00:00+01:00) or basic (20261122T100000Z), or digits since 1970: 9 or 10 are
+seconds, 12 or 13 milliseconds. No text is both within the range: 8 digits are a day. Without an offset it is UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+EARLIEST_MS = 788_918_400_000  # 1995-01-01: no search engine returned anything before
+AHEAD_MS = 86_400_000  # how far clocks may differ, and days begin earlier in the east
+FORMS = "write 2026-11-22, 2026-11-22T10:00:00Z, or the seconds or milliseconds since 1970"
+
+_DAY = r"(?:\d{4}-\d\d-\d\d|\d{8})"
+_IS_DAY = re.compile(_DAY, re.ASCII)
+_ISO = re.compile(rf"{_DAY}(?:[Tt ]\d[\d:.,]*(?:[Zz]|[+-]\d[\d:]*)?)?", re.ASCII)
+_SINCE_1970 = re.compile(r"(\d{9,10}|\d{12,13})(?:\.(\d+))?", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_SHOWN = 40  # characters of a value that an error repeats
+
+
+def read_time(value: object, now_ms: int, *, may_come: bool = False) -> int:
+    """Milliseconds since 1970 of a text or a number; a day is its beginning.
+
+    Raises ValueError, which says what is wrong as the end of a sentence, for what is no time, lies before 1995, or
+    lies more than a day after `now_ms`; `may_come` takes any time to come.
+    """
+    at_ms = _read(value)
+    latest_ms = now_ms + AHEAD_MS
+    if at_ms < EARLIEST_MS or (at_ms > latest_ms and not may_come):
+        end = "" if may_come else f" to {_text(latest_ms)}"
+        raise ValueError(f"is {str(value)[:_SHOWN]!r}, out of range: times from {_text(EARLIEST_MS)}{end} are taken")
+    return at_ms
+
+
+def read_day(text: str, now_ms: int, *, may_come: bool = False) -> date:
+    """A day such as 2026-11-22 or 20261122. Raises ValueError as `read_time`, and for a time of a day."""
+    if not is_day(text):
+        raise ValueError(f"is {text[:_SHOWN]!r}, not a day: write it as 2026-11-22")
+    return (_EPOCH + read_time(text, now_ms, may_come=may_come) * _MILLISECOND).date()
+
+
+def is_day(text: str) -> bool:
+    """Whether the text has the form of a whole day."""
+    return _IS_DAY.fullmatch(text.strip()) is not None
+
+
+def _read(value: object) -> int:
+    text = str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    if since := _SINCE_1970.fullmatch(text):
+        whole, fraction = int(since[1]), int(f"{since[2] or ''}000"[:3])
+        return whole if len(since[1]) > 10 else 1000 * whole + fraction
+    if _ISO.fullmatch(text):
+        try:
+            at = datetime.fromisoformat(text.upper())
+            return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+        except ValueError:
+            pass
+    raise ValueError(f"is {str(value)[:_SHOWN]!r}, not a time: {FORMS}")
+
+
+def _text(at_ms: int) -> str:
+    return (_EPOCH + at_ms * _MILLISECOND).strftime("%Y-%m-%dT%H:%M:%SZ")
