@@ -254,7 +254,7 @@ class StageLoop:
         for started_ms in batch.heartbeats:
             self._metrics.set("heartbeat_timestamp_seconds", started_ms / 1000, stage=name)
             if self._stage.forward is None:
-                self._metrics.observe("page_to_verdict_seconds", (self._clock() - started_ms) / 1000, run="live")
+                self._metrics.observe("heartbeat_duration_seconds", (self._clock() - started_ms) / 1000)
         if batch.last_error is not None:
             buried = {"run": self._stage.run or None, "count": sum(batch.died)}
             log.error("dead_letters", stage=name, **buried, last_error=_line(batch.last_error))
