@@ -4,9 +4,6 @@ c-ares does the asking (both families at once, /etc/hosts first, no search domai
 time to live among its records, CNAMEs included, but no shorter than `least_s`, so that a name that changes with every
 question costs no question per request, and no longer than `most_s`, so that a site that moves is found again. A failure
 is kept for FAILURE_S at most. One look-up of a host is under way at a time, however many ask.
-
-c-ares keeps answers of its own for their time to live. Where `most_s` cuts that short, the next question would be
-answered by what c-ares still holds, so it goes through a fresh channel.
 """
 
 from __future__ import annotations
@@ -19,17 +16,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import aiodns
 import pycares
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from crawler.dns_lookup import Nameservers
 from crawler.errors import BadCrawlSettings, UnresolvedHost
 
 FAILURE_S = 15.0  # most seconds that a failed look-up is kept
 HOSTS = 20_000  # answers held, about 10 MB; the one used longest ago goes first
 ADDRESSES = 8  # kept of one answer
-_TRY_S, _TRIES = 2.0, 3  # the first try of a nameserver, seconds; each further one takes longer
-_FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
 _NO_NAME = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_EBADNAME, pycares.errno.ARES_ENONAME})
 
 
@@ -40,20 +35,6 @@ class _Known(NamedTuple):
     addresses: tuple[str, ...]
     failure: str = ""
     reason: str = ""
-    asked: float = 0.0
-    capped: bool = False  # kept for a shorter time than its records allow
-
-
-class _Channel:
-    """A c-ares channel, how many look-ups run on it, and since when it is there."""
-
-    def __init__(self, nameservers: Sequence[str], timeout_s: float, born: float) -> None:
-        self.resolver = aiodns.DNSResolver(
-            nameservers or None, timeout=min(_TRY_S, timeout_s / 2), tries=_TRIES, flags=_FLAGS
-        )
-        self.born = born
-        self.under_way = 0
-        self.retired = False
 
 
 class DnsCache(AbstractResolver):
@@ -75,14 +56,13 @@ class DnsCache(AbstractResolver):
         `least_s` and `most_s` bound how long an answer is kept, `timeout_s` a look-up with all its tries, `hosts` the
         answers that are held. A failure is kept for `failure_s`: shorter than what asks again waits.
         """
-        self._nameservers = [_nameserver(text) for text in nameservers]
+        self._nameservers = Nameservers([_nameserver(text) for text in nameservers])
         self._least_s, self._most_s, self._timeout_s = least_s, max(least_s, most_s), timeout_s
         self._failure_s = min(failure_s, FAILURE_S)
         self._clock = clock
         self._room = hosts
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[_Known]] = {}
-        self._channel: _Channel | None = None
 
     async def addresses(self, host: str) -> tuple[str, ...]:
         """Addresses of a host in the order in which they should be tried. Raises UnresolvedHost."""
@@ -90,8 +70,7 @@ class DnsCache(AbstractResolver):
         if known is None or known.until <= self._clock():
             task = self._under_way.get(host)
             if task is None:
-                fresh_after = known.asked if known is not None and known.capped else None
-                task = self._under_way[host] = asyncio.get_running_loop().create_task(self._look_up(host, fresh_after))
+                task = self._under_way[host] = asyncio.get_running_loop().create_task(self._look_up(host))
             known = await asyncio.shield(task)  # others may wait for it, too
         else:
             self._known.move_to_end(host)
@@ -113,19 +92,16 @@ class DnsCache(AbstractResolver):
         return found
 
     async def close(self) -> None:
-        """Break off what is under way and end c-ares."""
+        """Break off what is under way."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._channel is not None:
-            await self._channel.resolver.close()
-            self._channel = None
 
-    async def _look_up(self, host: str, fresh_after: float | None) -> _Known:
-        """Ask for a host and hold what came. `fresh_after`: what c-ares held at that time is not wanted."""
+    async def _look_up(self, host: str) -> _Known:
+        """Ask for a host and hold what came."""
         try:
-            known = await self._ask(host, fresh_after)
+            known = await self._ask(host)
             self._known[host] = known
             self._known.move_to_end(host)
             if len(self._known) > self._room:
@@ -134,39 +110,19 @@ class DnsCache(AbstractResolver):
         finally:
             del self._under_way[host]
 
-    async def _ask(self, host: str, fresh_after: float | None) -> _Known:
-        asked = self._clock()
-        channel = await self._channel_for(fresh_after, asked)
-        channel.under_way += 1
+    async def _ask(self, host: str) -> _Known:
         try:
-            async with asyncio.timeout(self._timeout_s):
-                found = await channel.resolver.getaddrinfo(host, family=socket.AF_UNSPEC, type=socket.SOCK_STREAM)
+            found = await self._nameservers.look_up(host, self._timeout_s)
         except TimeoutError:
             return self._failed(f"no nameserver answered for {host} within {self._timeout_s} s", "dns")
-        except (aiodns.error.DNSError, OSError, UnicodeError, RuntimeError) as error:
+        except (pycares.AresError, UnicodeError) as error:
             return self._failed(*_failure(host, error))
-        finally:
-            channel.under_way -= 1
-            if channel.retired and not channel.under_way:
-                await channel.resolver.close()
         ttl_s = min([node.ttl for node in found.nodes] + [alias.ttl for alias in found.cnames], default=0)
         kept_s = min(max(ttl_s, self._least_s), self._most_s)
         addresses = tuple(dict.fromkeys(node.addr[0].decode("ascii") for node in found.nodes))[:ADDRESSES]
         if not addresses:
             return self._failed(f"{host} has no address", "dns_no_address")
-        return _Known(self._clock() + kept_s, addresses, asked=asked, capped=ttl_s > kept_s)
-
-    async def _channel_for(self, fresh_after: float | None, now: float) -> _Channel:
-        """The channel at hand, or a new one where it may still hold what it was told before `fresh_after`."""
-        channel = self._channel
-        if channel is not None and (fresh_after is None or channel.born > fresh_after):
-            return channel
-        self._channel = _Channel(self._nameservers, self._timeout_s, now)
-        if channel is not None:
-            channel.retired = True  # its last look-up closes it
-            if not channel.under_way:
-                await channel.resolver.close()
-        return self._channel
+        return _Known(self._clock() + kept_s, addresses)
 
     def _failed(self, failure: str, reason: str) -> _Known:
         return _Known(self._clock() + self._failure_s, (), failure, reason)
@@ -174,7 +130,7 @@ class DnsCache(AbstractResolver):
 
 def _failure(host: str, error: Exception) -> tuple[str, str]:
     """What to say of an error of c-ares, and the reason of the outcome."""
-    code = error.args[0] if isinstance(error, aiodns.error.DNSError) and error.args else None
+    code = error.args[0] if isinstance(error, pycares.AresError) and error.args else None
     if code in _NO_NAME or isinstance(error, UnicodeError):
         return f"there is no host {host}", "dns_no_name"
     if code == pycares.errno.ARES_ENODATA:

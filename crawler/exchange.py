@@ -35,7 +35,7 @@ _TAPE_S = 2.0  # seconds that such a body may take
 _SENT_SLACK = 64 * 1024  # a body takes no more bytes on the wire than inflated, but for its headers and framing
 
 # What the machine lacks, not the host: file descriptors, buffers, memory, ports
-_STARVED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
+STARVED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
 # OpenSSL's X509_V_ERR_ numbers (x509_vfy.h) in our words
 _TLS_REASONS = {9: "tls_expired", 10: "tls_expired", 62: "tls_name", 64: "tls_name"}
 _TLS_UNTRUSTED = frozenset({2, 18, 19, 20, 21, 24, 26, 27, 28})
@@ -114,7 +114,7 @@ class Exchange:
         except aiohttp.ClientResponseError:  # no HTTP, or headers beyond the limits
             raise Ends(Outcome.FAILED, "bad_response") from None
         except (aiohttp.ClientError, OSError) as error:
-            if isinstance(error, OSError) and error.errno in _STARVED:
+            if isinstance(error, OSError) and error.errno in STARVED:
                 raise Starved from None
             if is_guard_error(error):
                 raise Ends(Outcome.REFUSED, "private_address") from None

@@ -24,7 +24,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from crawler import content
 from crawler.connections import Connections
 from crawler.errors import UnresolvedHost, UnusableUrl
-from crawler.exchange import REDIRECTS, Exchange, Tap
+from crawler.exchange import REDIRECTS, STARVED, Exchange, Tap
 from crawler.gate import HostGate, Turn
 from crawler.heavy_work import done
 from crawler.jobs import REDIRECTED, Answer, Job, Kind, Outcome, Request
@@ -269,6 +269,8 @@ class Fetcher:
             return await self._connections.find(host, port)
         except OSError as error:
             trip.requests.append(request)
+            if error.errno in STARVED:
+                raise self._starved(trip) from None
             reason = error.reason if isinstance(error, UnresolvedHost) else "dns"
             raise Ends(Outcome.FAILED, reason, transient=True, unreachable=True) from None
 

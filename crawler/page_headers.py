@@ -6,5 +6,5 @@ from stream.records import Page
 
 
 def page_headers(page: Page) -> dict[str, str]:
-    """Its trace (W3C Trace Context), which begins with the fetch, and the run."""
-    return {"traceparent": f"00-{page.id}-{page.page_id[:16]}-01", "run": "live"}
+    """Its trace (W3C Trace Context), which begins with the fetch. A page belongs to no run."""
+    return {"traceparent": f"00-{page.id}-{page.page_id[:16]}-01"}

@@ -23,8 +23,9 @@ _log = structlog.get_logger()
 class SeriesKeeper:
     """Appends points to the topic of series. Two processes that do so write the same keys; neither does harm."""
 
-    def __init__(self, log: Log, settings: RateSettings) -> None:
-        """Nothing is written before `keep`."""
+    def __init__(self, log: Log, settings: RateSettings, run: str = "") -> None:
+        """Keep the series of `run`. Nothing is written before `keep`."""
+        self._run = run
         self._log = log
         self._settings = settings
         self._thinned = ""  # the day on which it was done last
@@ -47,7 +48,7 @@ class SeriesKeeper:
             self._thinned = today.isoformat()
 
     def _points(self, rows: Sequence[SiteState], by: str, at: int, now_ms: int) -> Iterator[RatePoint]:
-        lines: list[RateLine] = rate_lines(rows, by, self._settings, now_ms=now_ms)
+        lines: list[RateLine] = rate_lines(rows, by, self._settings, now_ms=now_ms, run=self._run)
         groups = set(largest({line.group: line.sites for line in lines}))
         if len(groups) < len({line.group for line in lines}):
             left_out = len({line.group for line in lines} - groups)

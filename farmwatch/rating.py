@@ -68,17 +68,18 @@ def rate_lines(
     now_ms: int = 0,
     open_sites: int | None = None,
     cut: Cut | None = None,
+    run: str = "",
 ) -> list[RateLine]:
     """Rates of site rows: one for all sites, or one per group of `by`; each of them per ruleset, detector, method.
 
     A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
-    `now_ms`. Without rows there is one line, which says so.
+    `now_ms`. Without rows there is one line, which says so, and is of `run`.
     """
     settings = settings or RateSettings()
     cut = cut or Cut()
     lines = []
-    for versions, found_rows in comparable(rows):
+    for versions, found_rows in comparable(rows, run):
         correction = errors_in_force(settings, found_rows, now_ms)
         wanted = [row for row in cut.of(found_rows, settings) if not is_canary(row.site)]
         estimating = (correction.errors, settings.confidence, settings.half_width)
@@ -113,14 +114,17 @@ def _mixed(rows: Iterable[SiteState], key: GroupKey) -> dict[str, int]:
     return found
 
 
-def comparable(rows: Sequence[SiteState]) -> Iterator[tuple[Versions, list[SiteState]]]:
-    """Rows that may be counted together. A site of which no page was judged yet counts with each of its detector."""
+def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versions, list[SiteState]]]:
+    """Rows that may be counted together; without rows there is one set of versions, of `run`.
+
+    A site of which no page was judged yet counts with each of its detector.
+    """
     found: dict[Versions, list[SiteState]] = {}
     for row in rows:
         method = (row.method, row.method_digest) if has_verdict(row) else ("", "")
         found.setdefault(Versions(row.run, row.ruleset, row.digest, row.detector, *method), []).append(row)
     judged = {versions for versions in found if versions.ruleset}
-    for versions in sorted(judged or set(found) or {Versions("live", "", "", "", "", "")}):
+    for versions in sorted(judged or set(found) or {Versions(run, "", "", "", "", "")}):
         unjudged = Versions(versions.run, "", "", versions.detector, "", "")
         extra = found.get(unjudged, []) if versions in judged else []
         yield versions, [*found.get(versions, []), *extra]

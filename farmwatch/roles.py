@@ -21,6 +21,7 @@ from farmwatch.role_names import Role, metrics_port
 from farmwatch.upkeep import Upkeep
 from farmwatch.zeros import export_zeros
 from filters.epoch import feature_epoch
+from stream.control import Control
 from stream.log import Kept, Log, Member, Topic
 from stream.loop import StageLoop
 from stream.metrics import Metrics
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from scoring.detector import Detector
     from scoring.site_method import SiteMethod
     from scoring.site_verdict import SprtParams
-    from stream.control import Control
     from stream.runs import Run
 
 _log = structlog.get_logger()
@@ -291,7 +291,7 @@ class _Process:
         role, metrics = self._role, self._metrics
         if role not in (Role.MEASURE, Role.JUDGE, Role.TALLY):
             stage = build_stage(role, self._config, metrics, log=log)
-            self._begin(log, stage, stage.name).run(stop)
+            self._begin(log, stage, stage.name, Control(log).alias.run).run(stop)
             return
         from farmwatch.runs.fitness import require_live
         from farmwatch.runs.following import follow
@@ -309,19 +309,20 @@ class _Process:
         for lag in ("log_lag_records", "log_lag_seconds"):
             self._metrics.clear(lag)  # nobody here reads the topics of the run before any more
         stage, names = build_stage(self._role, self._config, self._metrics, live, log), live.names
+        run = live.run.name
         if self._role is Role.JUDGE:
             self._metrics.clear("ruleset_info")
             self._metrics.set("ruleset_info", 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
-            self._begin(log, stage, names.judge_group).run(ended)
+            self._begin(log, stage, names.judge_group, run).run(ended)
         elif self._role is Role.TALLY:
-            self._run_with_upkeep(self._begin(log, stage, names.tally_group), log, live, ended)
+            self._run_with_upkeep(self._begin(log, stage, names.tally_group, run), log, live, ended)
         else:
             if stage.store is not None:  # of another epoch than the run began with, it may not be there
                 log.create([Topic(f"state.{stage.store}", self._config.log.partitions, Kept.COMPACT)])
-            self._begin(log, stage, names.measure_group).run(ended)
+            self._begin(log, stage, names.measure_group, run).run(ended)
 
-    def _begin(self, log: Log, stage: Stage, group: str) -> StageLoop:
-        export_zeros(stage, self._metrics)
+    def _begin(self, log: Log, stage: Stage, group: str, live: str) -> StageLoop:
+        export_zeros(stage, self._metrics, live)
         inputs = list(stage.inputs)
         joined = log.join(group, inputs, member=self._member, store=stage.store, background=stage.background)
         self._loop = StageLoop(stage, self._watched(joined), metrics=self._metrics, settings=self._config.loop)

@@ -66,7 +66,7 @@ class Upkeep:
         self._reads = reads_of_live(live.names)
         self._rate = "none yet"
         self._renew_at = monotonic()
-        self._series = SeriesKeeper(log, config.rate)
+        self._series = SeriesKeeper(log, config.rate, live.run.name)
         up = config.up
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
             ("heartbeat", up.heartbeat_s, self.beat),
@@ -163,12 +163,12 @@ class Upkeep:
         two digests would overwrite each other. Sites without a verdict count with the ruleset in force, which has its
         series also before it has judged any. Raises BadRuleset.
         """
-        ruleset = self._live.ruleset
-        rows = self._rows()
+        ruleset, run = self._live.ruleset, self._live.run.name
+        rows, now_ms = self._rows(), int(self._clock() * 1000)
         self._metrics.clear("sites")
         self._metrics.clear("farm_rate")
         for split in ("", "source"):
-            for line in rate_lines(rows, split, self._config.rate, now_ms=int(self._clock() * 1000)):
+            for line in rate_lines(rows, split, self._config.rate, now_ms=now_ms, run=run):
                 if not split:
                     self._rate = "none yet" if line.rate is None else f"{line.rate:.1%} {line.method}"
                     for verdict in VERDICTS:

@@ -10,22 +10,22 @@ from stream.stage import Stage
 Series = tuple[str, Mapping[str, str]]
 
 
-def export_zeros(stage: Stage, metrics: Metrics) -> None:
-    """Export every series of this stage whose labels are known in advance."""
-    for name, labels in known_series(stage):
+def export_zeros(stage: Stage, metrics: Metrics, live: str) -> None:
+    """Export every series of this stage whose labels are known in advance. `live` names the run that is live."""
+    for name, labels in known_series(stage, live):
         metrics.touch(name, **labels)
 
 
-def known_series(stage: Stage) -> Iterator[Series]:
-    """(metric, labels) that this stage will count under."""
+def known_series(stage: Stage, live: str) -> Iterator[Series]:
+    """(metric, labels) that this stage will count under. One that works for no run counts under `live` first."""
     yield "stage_duration_seconds", {"stage": stage.name}
     for topic in stage.inputs:
         yield "log_records", {"topic": topic, "direction": "in"}
         yield "log_expired_unread_records", {"topic": topic}
-    yield from _of_role(stage)
+    yield from _of_role(stage, stage.run or live)
 
 
-def _of_role(stage: Stage) -> Iterator[Series]:
+def _of_role(stage: Stage, run: str) -> Iterator[Series]:
     if stage.name == "crawl":
         from crawler.jobs import ABSENT, REDIRECTED, Kind, Outcome
         from crawler.warc_exchange import RECORD_TYPES
@@ -44,13 +44,13 @@ def _of_role(stage: Stage) -> Iterator[Series]:
         for mode in ("recall", "precision"):
             yield "extract_attempts", {"mode": mode, "outcome": "ok"}
         for result in ("measured", "skipped", "extract_error"):
-            yield "stage_records", {"run": "live", "ruleset": "", "stage": "measure", "result": result}
+            yield "stage_records", {"run": run, "ruleset": "", "stage": "measure", "result": result}
     elif stage.name == "judge":
         from filters.judge_stage import JudgeStage
         from filters.judging import ARTICLE, DROPPED
 
         assert isinstance(stage, JudgeStage)
-        labels = {"run": stage.run, "ruleset": stage.ruleset.name}
+        labels = {"run": run, "ruleset": stage.ruleset.name}
         for verdict in (ARTICLE, DROPPED):
             yield "page_verdicts", {**labels, "verdict": verdict}
             yield "stage_records", {**labels, "stage": "judge", "result": verdict}
@@ -68,6 +68,4 @@ def _of_role(stage: Stage) -> Iterator[Series]:
         for result in ("hit", "miss"):
             yield "score_cache_lookups", {"result": result}
         for result in ("scored", "abstained"):
-            yield "stage_records", {"run": "live", "ruleset": "", "stage": "score", "result": result}
-    else:
-        yield "page_to_verdict_seconds", {"run": "live"}
+            yield "stage_records", {"run": run, "ruleset": "", "stage": "score", "result": result}

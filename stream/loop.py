@@ -257,7 +257,7 @@ class StageLoop:
         for started_ms in batch.heartbeats:
             self._metrics.set("heartbeat_timestamp_seconds", started_ms / 1000, stage=name)
             if self._stage.forward is None:
-                self._metrics.observe("page_to_verdict_seconds", (self._clock() - started_ms) / 1000, run="live")
+                self._metrics.observe("heartbeat_duration_seconds", (self._clock() - started_ms) / 1000)
         for lost in batch.expired:
             place = {"topic": lost.topic, "partition": lost.partition}
             place |= {"from": lost.offset + 1 - lost.expired, "to": lost.offset}

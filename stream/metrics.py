@@ -140,7 +140,13 @@ SPECS: tuple[Spec, ...] = (
     Spec("gauge", "replay_records_expected", "Records that a phase of a replay has in all.", ("run", "phase")),
     Spec("gauge", "replay_eta_seconds", "Time that a replay still takes at its present pace.", ("run",)),
     Spec("counter", "replay_yield_seconds", "Time that a replay waited because live was behind.", ("run",)),
-    Spec("histogram", "page_to_verdict_seconds", "Time from a heartbeat's start to TALLY.", ("run",), _SECONDS),
+    Spec(
+        "histogram",
+        "heartbeat_duration_seconds",
+        "Time of a heartbeat through all stages to TALLY: what records wait on their way, without the crawl.",
+        (),
+        _SECONDS,
+    ),
     Spec("gauge", "heartbeat_timestamp_seconds", "Start of the last heartbeat that passed a stage.", ("stage",)),
 )
 

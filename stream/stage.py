@@ -60,11 +60,6 @@ class Context:
         return Whole(self)
 
     @property
-    def run(self) -> str:
-        """The run that the record at hand belongs to by its headers; "" where they do not say."""
-        return self._headers.get("run", "")
-
-    @property
     def headers(self) -> Headers:
         """What the record at hand passes on to its outputs; empty in a tick."""
         return self._headers

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 import zstandard
 
+from crawler.page_headers import page_headers
 from crawler.urls import page_id
 from farmwatch.config import Config, load
 from farmwatch.role_names import Role
@@ -84,7 +85,7 @@ class CutoverWorld:
             partition, key = partition_of(name, PARTITIONS), name.encode()
             page = Page(id=f"f{place}", site=name, page_id=page_id(url), url=url, body=body)
             outputs.append(Output(HITS, partition, key, encode(Hit(id=f"h{place}", site=name, url=url))))
-            outputs.append(Output(PAGES, partition, key, encode(page)))
+            outputs.append(Output(PAGES, partition, key, encode(page), page_headers(page)))
             self.put.append(page.id)
         self.log.append(outputs)
 

@@ -1,4 +1,4 @@
-"""A DNS server on loopback for tests: UDP, a table of names, and a log of what was asked (RFC 1035, RFC 3596).
+"""A DNS server on loopback for tests: UDP and TCP, a table of names, and a log of what was asked (RFC 1035, RFC 3596).
 
 A name outside of the table does not exist (NXDOMAIN). Each name has answers that are given in turn, the last one for
 good: so an address can change between the check of it and its use.
@@ -6,42 +6,58 @@ good: so an address can change between the check of it and its use.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
+import socketserver
 import struct
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
 A, CNAME, AAAA = 1, 5, 28
 NXDOMAIN, SERVFAIL, REFUSED = 3, 2, 5
 
+Spoil = Callable[[bytes], bytes | None]  # a good answer to what is sent; None: nothing, and a TCP connection stays open
+
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """What a name answers: its addresses of both families, or `cname`, another name of the table. `silent`: nothing."""
+    """What a name answers: its addresses of both families, or `cname`, another name of the table. `silent`: nothing.
+
+    `udp` and `tcp` spoil the good answer on its way. What is sent over TCP has its length before it.
+    """
 
     addresses: tuple[str, ...] = ()
     ttl: int = 300
     cname: str = ""
     rcode: int = 0
     silent: bool = False
+    udp: Spoil | None = None
+    tcp: Spoil | None = None
 
 
 class LoopbackDns:
-    """`names` maps a name (or "*") to its zones, given in turn per type of question. Use as a context manager."""
+    """`names` maps a name (or "*") to its zones, given in turn per type of question. Use as a context manager.
 
-    def __init__(self) -> None:
+    TCP connections are refused unless `tcp`.
+    """
+
+    def __init__(self, *, tcp: bool = False) -> None:
         self.names: dict[str, list[Zone]] = {}
         self.asked: list[tuple[str, int]] = []  # name and type of each question, in order
         self._turns: Counter[tuple[str, int]] = Counter()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", 0))
+        self._tcp = _TcpServer(self._reply) if tcp else None
+        self._socket.bind(("127.0.0.1", self._tcp.server_address[1] if self._tcp else 0))
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def __enter__(self) -> LoopbackDns:
         self._thread.start()
+        if self._tcp is not None:
+            threading.Thread(target=self._tcp.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
     def __exit__(
@@ -50,6 +66,9 @@ class LoopbackDns:
         self._socket.sendto(b"", self._socket.getsockname())  # wakes the thread, which takes it for the end
         self._thread.join(5)
         self._socket.close()
+        if self._tcp is not None:
+            self._tcp.shutdown()
+            self._tcp.server_close()
 
     @property
     def nameserver(self) -> str:
@@ -69,17 +88,20 @@ class LoopbackDns:
             packet, peer = self._socket.recvfrom(4096)
             if not packet:
                 return
-            reply = self._reply(packet)
+            reply, zone = self._reply(packet)
+            if zone.udp is not None:
+                reply = zone.udp(reply) or b""
             if reply:
                 self._socket.sendto(reply, peer)
 
-    def _reply(self, packet: bytes) -> bytes:
+    def _reply(self, packet: bytes) -> tuple[bytes, Zone]:
+        """A good answer, empty from a silent zone, and the zone of the name."""
         end = packet.index(b"\0", 12) + 5
         name, kind = _name_at(packet, 12), struct.unpack_from("!H", packet, end - 4)[0]
         self.asked.append((name, kind))
-        zone = self._zone(name, kind)
+        zone = asked = self._zone(name, kind)
         if zone.silent:
-            return b""
+            return b"", zone
         records = []
         owner, seen = name, 0
         while zone.cname and seen < 8:
@@ -91,13 +113,36 @@ class LoopbackDns:
             if kind == (A if address.version == 4 else AAAA):
                 records.append(_record(owner, kind, zone.ttl, address.packed))
         head = packet[:2] + struct.pack("!HHHHH", 0x8180 | zone.rcode, 1, len(records), 0, 0)
-        return head + packet[12:end] + b"".join(records)
+        return head + packet[12:end] + b"".join(records), asked
 
     def _zone(self, name: str, kind: int) -> Zone:
         zones = self.names.get(name) or self.names.get("*") or [Zone(rcode=NXDOMAIN)]
         turn = self._turns[name, kind]
         self._turns[name, kind] += 1
         return zones[min(turn, len(zones) - 1)]
+
+
+class _TcpServer(socketserver.ThreadingTCPServer):
+    """Answers over TCP."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, reply: Callable[[bytes], tuple[bytes, Zone]]) -> None:
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                with contextlib.suppress(OSError):
+                    while len(length := self.rfile.read(2)) == 2:
+                        answer, zone = reply(self.rfile.read(int.from_bytes(length)))
+                        sent = len(answer).to_bytes(2) + answer
+                        if zone.tcp is None:
+                            self.wfile.write(sent)
+                        elif (spoilt := zone.tcp(sent)) is not None:
+                            self.wfile.write(spoilt)
+                            return
+
+        super().__init__(("127.0.0.1", 0), Handler)
 
 
 def _name_at(packet: bytes, at: int) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import resource
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -10,6 +13,7 @@ import pytest
 
 from crawler.dns_cache import FAILURE_S, DnsCache
 from crawler.errors import BadCrawlSettings, UnresolvedHost
+from tests.dns_faults import FAULTS, truncated
 from tests.loopback_dns import SERVFAIL, A, LoopbackDns, Zone
 
 
@@ -193,6 +197,86 @@ def test_the_hosts_file_counts_and_search_domains_do_not(dns: LoopbackDns) -> No
 
     ask(dns, steps)
     assert {name for name, _ in dns.asked} <= {"nobody", "nobody.test"}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_one_names_trouble_stays_its_own(kind: str) -> None:
+    """While twenty names get bad answers, whatever their kind, fifty others are found, over UDP and over TCP."""
+    with LoopbackDns(tcp=kind != "truncated, no tcp") as dns:
+        dns.names |= {f"bad{number}.test": [FAULTS[kind]] for number in range(20)}
+        good = [f"good{number}.test" for number in range(50)]
+        over_tcp = Zone(("192.0.2.1",), udp=truncated if kind != "truncated, no tcp" else None)
+        for number, name in enumerate(good):
+            dns.names[name] = [over_tcp if number % 2 else Zone(("192.0.2.1",))]
+
+        async def steps(cache: DnsCache, _: Clock) -> None:
+            async def again_and_again(name: str) -> None:
+                for _ in range(3):
+                    with contextlib.suppress(UnresolvedHost):
+                        await cache.addresses(name)
+
+            bad = [asyncio.ensure_future(again_and_again(name)) for name in dns.names if name.startswith("bad")]
+            await asyncio.sleep(0)  # they ask first
+            found = await asyncio.gather(*map(cache.addresses, good), return_exceptions=True)
+            for task in bad:
+                task.cancel()
+            await asyncio.gather(*bad, return_exceptions=True)
+            assert found == [("192.0.2.1",)] * 50
+
+        ask(dns, steps, timeout_s=30, failure_s=0)
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_bad_answers_end_a_look_up(kind: str) -> None:
+    """Whatever a nameserver sends, the look-up ends with a reason, after a bounded number of questions."""
+    with LoopbackDns(tcp=kind != "truncated, no tcp") as dns:
+        dns.names["bad.test"] = [FAULTS[kind]]
+
+        async def steps(cache: DnsCache, _: Clock) -> None:
+            assert await reason_of(cache, "bad.test") in {"dns", "dns_no_address", "dns_no_name"}
+
+        ask(dns, steps, timeout_s=0.4)
+        assert dns.count("bad.test") <= 12  # both families, three tries, UDP and TCP
+
+
+def test_a_silent_nameserver_comes_last(dns: LoopbackDns) -> None:
+    """One that did not answer in time is asked after the others from then on."""
+    dns.names["*"] = [Zone(("192.0.2.1",))]
+    with LoopbackDns() as silent:
+        silent.names["*"] = [Zone(silent=True)]
+
+        async def main() -> None:
+            cache = DnsCache(nameservers=[silent.nameserver, dns.nameserver], timeout_s=2)
+            try:
+                await cache.addresses("first.test")
+                assert silent.count("first.test") > 0
+                for number in range(5):
+                    assert await cache.addresses(f"later{number}.test") == ("192.0.2.1",)
+            finally:
+                await cache.close()
+
+        asyncio.run(main())
+        assert {name for name, _ in silent.asked} == {"first.test"}
+
+
+def test_no_socket_left_is_no_answer_of_dns(dns: LoopbackDns) -> None:
+    """Where this machine has no socket for the question the error says so, and the name has not failed."""
+    dns.put("a.test", "192.0.2.1")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def steps(cache: DnsCache, _: Clock) -> None:
+        await cache.addresses("localhost")  # what a first look-up opens is open
+        os.close(lowest_free := os.dup(0))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+        try:
+            with pytest.raises(OSError, match="open files") as raised:
+                await cache.addresses("a.test")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert not isinstance(raised.value, UnresolvedHost)
+        assert await cache.addresses("a.test") == ("192.0.2.1",)
+
+    ask(dns, steps)
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "127.0.0.1:5353", "::1", "[::1]", "[2620:fe::fe]:53"])

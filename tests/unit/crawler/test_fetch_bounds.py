@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.capture import Capture
 from crawler.fetch_thread import FetchThread
@@ -16,6 +17,7 @@ from crawler.fetching import Fetcher
 from crawler.gate import HostGate
 from crawler.jobs import Answer, Job, Kind, Outcome
 from crawler.robots import RobotsRules
+from crawler.settings import CrawlSettings
 from tests.crawl_driver import settings_for
 from tests.loopback import Reply, Web, page, raw, redirect
 
@@ -257,6 +259,24 @@ def test_no_socket_left_is_not_the_sites_fault(loopback: Web, monkeypatch: pytes
     answer = asyncio.run(main())
     assert answer.outcome is Outcome.DEFERRED and answer.requests == [] and not answer.unreachable
     assert answer.not_before_ms > time.time() * 1000
+
+
+def test_no_socket_left_for_dns_is_not_the_sites_fault() -> None:
+    """Without a file descriptor for the look-up the job comes again as well."""
+
+    class NoneLeft(AbstractResolver):
+        async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        async def close(self) -> None:
+            return
+
+    async def main() -> Answer:
+        async with Fetcher(CrawlSettings(contact="https://example.org"), resolver=NoneLeft()) as fetcher:
+            return await fetcher.fetch(job_for("http://a.test/"))
+
+    answer = asyncio.run(main())
+    assert answer.outcome is Outcome.DEFERRED and answer.requests == [] and not answer.unreachable
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "302 Found"])

@@ -46,6 +46,12 @@ def _deals_with_all(world: CutoverWorld, names: RunNames) -> None:
     patiently(lambda: world.at_end(names.tally_group, ["hits", names.verdicts, "scores"]), f"{names.sites} has all")
 
 
+def _configure_other_epoch(world: CutoverWorld) -> None:
+    """As after a restart with other settings."""
+    measure = msgspec.structs.replace(world.config.measure, max_elements=world.config.measure.max_elements - 1)
+    world.config = msgspec.structs.replace(world.config, measure=measure)
+
+
 def _replayed(world: CutoverWorld) -> Run:
     """A run that measures all pages anew, as the configuration does now."""
     planned = plan(world.log, world.control(), world.config, Asked(ruleset=OTHER, name="anew"))
@@ -75,8 +81,7 @@ def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorl
     world.pages(_BATCH)
     with world.live(*ROLES):
         _deals_with_all(world, first.names())
-    measure = msgspec.structs.replace(world.config.measure, max_elements=world.config.measure.max_elements - 1)
-    world.config = msgspec.structs.replace(world.config, measure=measure)  # as after a restart with other settings
+    _configure_other_epoch(world)
     anew = _replayed(world)
     assert anew.epoch != first.epoch
     assert world.judged(anew.names()) == dict.fromkeys(world.put, 1)
@@ -102,6 +107,30 @@ def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorl
         assert Counter(features.epoch for features in measured) == epochs
         assert world.judged(run.names()) == Counter(world.put)
         assert audit(world.log, f"run/{run.name}").broken == []
+
+
+def test_series_and_headers_name_the_run_that_is_live(world: CutoverWorld) -> None:
+    """Roles that start after a cutover count under the new run's name alone; pages and features name no run."""
+    world.begin_live()
+    world.pages(_BATCH)
+    _configure_other_epoch(world)
+    anew = _replayed(world)
+    cut_over(world.log, Wanted("anew", "me@here", partial=True, max_lag=100_000))
+    roles = (*ROLES, Role.SCORE)
+    with world.live(*roles) as metrics:
+        patiently(lambda: all(_runs_shown(metrics[role]) for role in roles), "all have begun")
+        world.pages(_BATCH)
+        _deals_with_all(world, anew.names())
+    assert {role: _runs_shown(metrics[role]) for role in roles} == {role: {"anew"} for role in roles}
+    for topic, runs in (("pages", {None}), (anew.features, {None}), (anew.names().verdicts, {"anew"})):
+        messages = (message for partition in range(PARTITIONS) for message in world.log.read(topic, partition))
+        assert {message.headers.get("run") for message in messages if message.value} == runs
+
+
+def _runs_shown(metrics: Metrics) -> set[str]:
+    """Runs that any series names."""
+    samples = (sample for family in metrics.registry.collect() for sample in family.samples)
+    return {sample.labels["run"] for sample in samples if "run" in sample.labels}
 
 
 def _live_runs(metrics: dict[Role, Metrics]) -> list[str]:

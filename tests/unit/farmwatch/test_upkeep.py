@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
 import pytest
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
@@ -16,7 +17,7 @@ from filters.ruleset import load_ruleset
 from scoring.canary import CanaryName
 from stream.errors import LogUnavailable
 from stream.heartbeat import is_heartbeat
-from stream.log import NONE_NEEDED, Output
+from stream.log import NONE_NEEDED, Kept, Output, Topic
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
 from stream.records import SiteState, encode
@@ -253,6 +254,19 @@ def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) ->
     assert _value(metrics, rate % "all") == pytest.approx(2 / 3)
     assert _value(metrics, rate % "file") == 0.5
     assert _value(metrics, rate % "other") == 1.0
+
+
+def test_the_overview_of_a_run_without_rows_names_that_run(log: _Log) -> None:
+    """After a cutover to a run that has no row yet, its gauges stand at 0 under its own name."""
+    metrics = Metrics()
+    moved = RunRules(msgspec.structs.replace(LIVE.run, name="mine"), LIVE.text)
+    log.create([Topic("sites.mine", 2, Kept.COMPACT)])
+    Upkeep(log, CONFIG, metrics, moved, METHOD, _Clock()).look()
+    shown = [sample for family in metrics.registry.collect() for sample in family.samples if "run" in sample.labels]
+    assert {(sample.labels["run"], sample.value) for sample in shown if sample.name == "farmwatch_sites"} == {
+        ("mine", 0)
+    }
+    assert {sample.labels["run"] for sample in shown} == {"mine"}
 
 
 @pytest.mark.parametrize("old", ["0" * 16, "f" * 16])

@@ -42,15 +42,22 @@ def test_labels_are_those_of_the_metric() -> None:
     """Each series has exactly the labels that its metric is documented with."""
     labels = {spec.name: set(spec.labels) for spec in SPECS}
     for stage in _stages():
-        for name, given in known_series(stage):
+        for name, given in known_series(stage, "live"):
             assert set(given) == labels[name], name
+
+
+def test_zeros_are_of_the_run_that_is_counted_for() -> None:
+    """A stage's own run, and the live one for a stage that works for none: after a cutover no series says "live"."""
+    judge = JudgeStage(load_ruleset("default"), run="mine")
+    for stage in (_Named("measure"), judge, ScoreStage(lambda: [_Detector()]), TallyStage("x/1", run="mine")):
+        assert {labels.get("run", "mine") for _, labels in known_series(stage, "mine")} == {"mine"}
 
 
 def test_zeros_are_exposed_before_anything_happened() -> None:
     """The rules of the ruleset, the verdicts and the outcomes stand on the page as 0."""
     metrics = Metrics()
     for stage in _stages():
-        export_zeros(stage, metrics)
+        export_zeros(stage, metrics, "live")
     page = generate_latest(metrics.registry).decode()
     assert 'farmwatch_rule_drops_total{rule="min_tokens",ruleset="default",run="live"} 0.0' in page
     assert 'farmwatch_fetch_requests_total{kind="robots",outcome="refused"} 0.0' in page

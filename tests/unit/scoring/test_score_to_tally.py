@@ -103,12 +103,12 @@ def test_a_heartbeat_is_through_when_it_comes_with_the_scores(log: MemoryLog) ->
     log.append([heartbeat.travelling(SCORES, 0, {heartbeat.HEADER: str(NOW_MS - 5000)})])
     metrics = work(log, TallyStage(DETECTOR))
     assert through(metrics) == 1
-    assert metrics.registry.get_sample_value("farmwatch_page_to_verdict_seconds_sum", {"run": "live"}) == 5
+    assert metrics.registry.get_sample_value("farmwatch_heartbeat_duration_seconds_sum") == 5
 
 
 def through(metrics: Metrics) -> float:
     """Heartbeats that TALLY counted as through."""
-    return metrics.registry.get_sample_value("farmwatch_page_to_verdict_seconds_count", {"run": "live"}) or 0
+    return metrics.registry.get_sample_value("farmwatch_heartbeat_duration_seconds_count") or 0
 
 
 class Card(FakeDetector):
