@@ -4,7 +4,7 @@ A record that cannot be read is counted in the step that it goes into, and named
 
 - `dead` where a stage that reads the topic has buried it;
 - `waiting` where such a stage has not come to it yet;
-- `expired` where it is older than the oldest dead letter that is kept, so that its own may be gone;
+- `expired` where it is older than dead letters are kept, and some have left, so that its own may be gone;
 - `superseded` (a site's row) where a newer row of its site can be read;
 - broken otherwise: the stages passed it, and nothing says what became of it.
 
@@ -29,13 +29,14 @@ from stream.stage import BY_REPLAY
 from stream.topics import DEAD_LETTERS, all_topics
 
 NEVER_MS = 2**63 - 1
+_LETTERS_KEPT_MS = next(topic.retention_ms or 0 for topic in all_topics(1, "") if topic.name == DEAD_LETTERS)
 _COMPACTED = frozenset(topic.name for topic in all_topics(1, "") if topic.kept is Policy.COMPACT)
 
 
 class PartitionReader:
     """Reads a partition's records, and counts in the report what it meets on the way."""
 
-    def __init__(self, log: Log, partition: int, report: AuditReport, audited: Audited) -> None:
+    def __init__(self, log: Log, partition: int, report: AuditReport, audited: Audited, now_ms: int) -> None:
         """Take the offsets of the stages, before any record is read: what they had passed by then left its traces."""
         self.partition = partition
         self._log = log
@@ -54,6 +55,7 @@ class PartitionReader:
         self.given_up = {site_of(letter.key) for letter in buried if letter.stage == "tally"}  # sites
         self._damaged: dict[str, Counter[str]] = {}  # topic -> site -> its records that cannot be read
         self._since: dict[str, int] = {}
+        self._letters_since = now_ms - _LETTERS_KEPT_MS if self.beginning(DEAD_LETTERS) else 0
         for letter in letters:
             if letter.expired and letter.stage in audited.own_reads:
                 self._lost(letter.stage, letter.topic, letter.offset, letter.expired)
@@ -167,7 +169,7 @@ class PartitionReader:
             state = "dead"
         elif any(self.unread(stage, topic, offset) for stage in readers):
             state = "waiting"
-        elif readers and message.timestamp_ms < self.kept_since(DEAD_LETTERS):
+        elif readers and message.timestamp_ms < self._letters_since:
             state = "expired"
         else:
             state = "broken"
