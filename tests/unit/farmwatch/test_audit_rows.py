@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from farmwatch.audit import audit
 from farmwatch.audit_report import AuditReport
@@ -19,8 +21,9 @@ from scoring.canary import CanaryName
 from scoring.site_tally import SPARE_TEXTS
 from stream.control import exclusive
 from stream.log import Output, partition_of
-from stream.records import Hit, SiteState, Verdict, encode
+from stream.records import Hit, Record, Score, SiteState, Verdict, encode
 from stream.topics import HITS, SCORES, SITES, VERDICTS
+from tests.audit_world import World
 from tests.cutover_world import CutoverWorld, cutover_world
 from tests.front_door import PARTITIONS, Runner
 from tests.tallied_log import (
@@ -35,6 +38,7 @@ from tests.tallied_log import (
     tallied,
     tally,
 )
+from tests.tally_desk import Desk, hit, page, score
 
 EMBEDDED = ["embedded"]
 ALL = ["memory", "embedded", pytest.param("kafka", marks=pytest.mark.kafka)]
@@ -100,6 +104,36 @@ def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: 
     (rate,) = told["rates"]
     assert (ran.code, told["ok"], rate["ok"]) == (Exit.PROBLEM, False, False)
     assert (rate["rows"]["llm"], rate["recomputed"]["llm"]) == (LLM_SITES + 1, LLM_SITES)
+
+
+@st.composite
+def a_site(draw: st.DrawFn) -> list[Record]:
+    """Pages fetched and judged again, by two rulesets, texts that are shared, late scores, hits that are repeated."""
+    found: list[Record] = []
+    for _ in range(draw(st.integers(1, 40))):
+        number, text, kind = draw(st.integers(0, 6)), f"t{draw(st.integers(0, 8))}", draw(st.sampled_from("hpppsss"))
+        if kind == "h":
+            found.append(hit(number, number, draw(st.sampled_from("ab")), f"q{number}", at=number * DAY_MS))
+        elif kind == "p":
+            rules = draw(st.sampled_from(("d1", "d1", "d1", "d2")))
+            article, visit = draw(st.integers(0, 4)) > 0, draw(st.integers(1, 3))
+            found.append(page(number, article=article, text=text, visit=visit, rules=rules))
+        else:
+            found.append(score(text, draw(st.none() | st.booleans()), draw(st.sampled_from(["d/1", "d/1", "d/2"]))))
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(a_site())
+def test_a_row_is_proved_however_tally_came_upon_the_records(records: list[Record]) -> None:
+    """The log keeps the order within each topic only: the row that TALLY made on arrival follows from it."""
+    world = World()
+    for record in records:
+        topic = HITS if isinstance(record, Hit) else SCORES if isinstance(record, Score) else VERDICTS
+        world.put(topic, record, f"{record.site} {record.id}" if topic == SCORES else "")
+    world.put(SITES, Desk("d/1").feed(*records).row)
+    step = world.report().steps[TALLIED]
+    assert (step.records, step.done, step.unprovable) == (1, 1, 0)
 
 
 def other(value: Any) -> Any:
