@@ -27,6 +27,7 @@ from stream.log import Log, Message
 from stream.records import SiteState, read
 from stream.stage import BY_REPLAY
 from stream.topics import DEAD_LETTERS, all_topics
+from stream.unread import next_offset
 
 NEVER_MS = 2**63 - 1
 _LETTERS_KEPT_MS = next(topic.retention_ms or 0 for topic in all_topics(1, "") if topic.name == DEAD_LETTERS)
@@ -43,8 +44,9 @@ class PartitionReader:
         self._report = report
         self._audited = audited
         self._committed = {
-            (stage, topic): log.committed(audited.groups.get(stage, stage), topic)[partition]
+            (stage, topic): next_offset(log.committed(group, topic)[partition], log.end(topic)[partition])
             for stage, topics in audited.reads.items()
+            for group in (audited.groups.get(stage, stage),)
             for topic in topics
         }
         read = (DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition))
@@ -97,12 +99,12 @@ class PartitionReader:
 
     def count_unread(self, stage: str, topic: str) -> None:
         """Count what a stage has still to read of a topic that the audit reads for nothing else."""
-        start = self._committed[stage, topic] or 0
+        start = self._committed[stage, topic]
         self._report.waiting[stage] += sum(map(is_record, self._log.read(topic, self.partition, start)))
 
     def unread(self, stage: str, topic: str, offset: int) -> bool:
         """True where the committed offset of the stage's group has not passed this record."""
-        return offset >= (self._committed[stage, topic] or 0)
+        return offset >= self._committed[stage, topic]
 
     def dead(self, stage: str, topic: str, offset: int) -> bool:
         """Whether the stage has buried this record."""
@@ -117,7 +119,7 @@ class PartitionReader:
         begin = 0 if first is None else first[self.partition]
         if last is None or self._audited.is_live:
             return begin, NEVER_MS
-        return begin, max(last[self.partition], self._committed[stage, topic] or 0)
+        return begin, max(last[self.partition], self._committed[stage, topic])
 
     def beginning(self, topic: str) -> int:
         """First offset that is kept."""
@@ -149,7 +151,7 @@ class PartitionReader:
         for stage, topics in self._audited.own_reads.items():
             if topic in topics:
                 begin, end = self.window(stage, topic)
-                unread.append((stage, max(begin, self._committed[stage, topic] or 0), end))
+                unread.append((stage, max(begin, self._committed[stage, topic]), end))
         for message in self._log.read(topic, self.partition):
             if is_heartbeat(message) or (message.value is None and not tombstones):
                 continue
@@ -198,7 +200,7 @@ class PartitionReader:
         markers = 1 if self._log.forgets_offsets else 0  # on Kafka the last offset may be a transaction's, no record's
         for (stage, topic), committed in self._committed.items():
             told = [gap.last for gap in self._audited.run.gaps if (gap.topic, gap.partition) == (topic, self.partition)]
-            first = max([committed or 0, *told])
+            first = max([committed, *told])
             gone = self.beginning(topic) - first
             if topic not in _COMPACTED and gone > markers:
                 self._lost(stage, topic, first, gone)

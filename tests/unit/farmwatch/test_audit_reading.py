@@ -12,6 +12,8 @@ import pytest
 from farmwatch.audit import audit
 from farmwatch.audit_scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED
 from farmwatch.errors import Exit
+from filters.judge_stage import JudgeStage
+from filters.ruleset import load_ruleset
 from stream import heartbeat
 from stream.control import exclusive
 from stream.dead_letters import dead_letter
@@ -253,3 +255,23 @@ def test_a_gap_of_a_run_that_is_not_live_is_no_loss(at_rest: CutoverWorld) -> No
     assert audit(at_rest.log, "r1", at_rest.config).lost == []
     at_rest.log.reset("tally", HITS, [0] * PARTITIONS)
     assert "tally" in {lost.stage for lost in audit(at_rest.log, "", at_rest.config).lost}
+
+
+def test_what_a_stage_finds_removed_is_told_until_its_letter_goes(at_rest: CutoverWorld) -> None:
+    """The stage goes on behind the gap and leaves a letter: the audit knows the loss before and after."""
+    at_rest.features(30)
+    at_rest.log.expire(max(message.timestamp_ms for message in at_rest.log.read(FEATURES, 0)) + 181 * DAY_MS)
+    before = audit(at_rest.log, "", at_rest.config).lost
+    assert {lost.stage for lost in before} == {"crawl", "judge", "tally"}
+    at_rest.work("judge", JudgeStage(load_ruleset("default")))
+    after = audit(at_rest.log, "", at_rest.config)
+    assert sorted(after.lost, key=str) == sorted(before, key=str) and not after.ok
+
+
+def test_a_group_beyond_the_end_has_read_nothing(world: World) -> None:
+    """A topic that was made anew is read from its beginning, so all of it waits."""
+    world.judged("1")
+    world.row(pages=1, articles=1)
+    world.read_all()
+    world.log.reset("tally", HITS, [7])
+    assert audit(world.log).text == "nothing broken; 1 record waits (tally: 1)"
