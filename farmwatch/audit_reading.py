@@ -49,9 +49,7 @@ class PartitionReader:
             for group in (audited.groups.get(stage, stage),)
             for topic in topics
         }
-        read = (DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition))
-        # a record that another run could not process may be fit for this one
-        letters = [letter for letter in read if letter.run in ("", audited.works_for.get(letter.stage, letter.run))]
+        letters = self._letters()
         buried = [letter for letter in letters if not letter.expired]
         self._dead = {(letter.stage, letter.topic, letter.offset) for letter in buried}
         self.given_up = {site_of(letter.key) for letter in buried if letter.stage == "tally"}  # sites
@@ -144,6 +142,21 @@ class PartitionReader:
             return False
         left[site] -= 1
         return True
+
+    def _letters(self) -> list[DeadLetter]:
+        """Dead letters of the run; a record that another run could not process may be fit for this one."""
+        found = []
+        for message in self._log.read(DEAD_LETTERS, self.partition):
+            try:
+                letter = DeadLetter.read(message)
+            except (KeyError, ValueError) as error:  # what it stood for is missing then
+                why = message.damage or f"no dead letter: {type(error).__name__} {error}"
+                place = (DEAD_LETTERS, self.partition, message.offset)
+                self._report.unreadable.append(Unreadable(DEAD_LETTERS, *place, why, "excuses nothing"))
+                continue
+            if letter.run in ("", self._audited.works_for.get(letter.stage, letter.run)):
+                found.append(letter)
+        return found
 
     def _messages(self, topic: str, *, tombstones: bool = False) -> Iterator[Message]:
         """Records of a topic, heartbeats left out; those that a stage has still to read are counted."""

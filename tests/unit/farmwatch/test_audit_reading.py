@@ -21,7 +21,7 @@ from stream.log import Message, Output, partition_of
 from stream.memory_log import MemoryLog
 from stream.records import Hit, Page, encode
 from stream.runs import LIVE, Gap, Run
-from stream.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
+from stream.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.audit_world import OTHER, SITE, World
 from tests.cutover_world import CutoverWorld, cutover_world
 from tests.front_door import PARTITIONS, Runner
@@ -205,7 +205,7 @@ def test_records_that_were_removed_unread_are_told(world: World, run: str, ok: b
     if not ok:
         (lost,) = report.lost
         assert lost.text == "pages/0: 212 records from offset 40 on were removed by retention before MEASURE read them"
-        assert report.text == "212 records are removed before they were read"
+        assert report.text == "212 records removed by retention before being read"
 
 
 def test_such_a_letter_excuses_no_record_of_its_offset(world: World) -> None:
@@ -275,3 +275,13 @@ def test_a_group_beyond_the_end_has_read_nothing(world: World) -> None:
     world.read_all()
     world.log.reset("tally", HITS, [7])
     assert audit(world.log).text == "nothing broken; 1 record waits (tally: 1)"
+
+
+def test_a_dead_letter_that_cannot_be_read_excuses_nothing(world: World) -> None:
+    """It is named, and the audit goes on: what it stood for is broken."""
+    world.page("1")
+    world.row(pages=0, articles=0)
+    world.log.append([Output(DEAD_LETTERS, 0, SITE.encode(), b"x", {"stage": "measure"})])
+    report = world.report()
+    assert [broken.step for broken in report.broken] == [MEASURED]
+    assert [(bad.topic, bad.offset) for bad in report.unreadable] == [(DEAD_LETTERS, 0)]
