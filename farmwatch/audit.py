@@ -63,7 +63,8 @@ def audit(log: Log, run: str = "", config: Config | None = None, clock: Clock = 
     report = AuditReport({name: Step(name) for name in audited.steps})
     methods, rates = Methods(audited, config), RateRows()
     for partition in range(log.topics()[HITS]):
-        _Partition(log, partition, report, audited, methods, rates).audit()
+        reader = PartitionReader(log, partition, report, audited, clock())
+        _Partition(log, reader, report, audited, methods, rates).audit()
     if not audited.is_live:  # SCORE works for other runs, too
         report.waiting["score"] = report.steps[SCORED].waiting
     report.rates = rates.checks(config.rate, clock())
@@ -74,7 +75,13 @@ class _Partition:
     """All of some sites: their hits, pages, features, verdicts, scores and rows share a partition number."""
 
     def __init__(
-        self, log: Log, partition: int, report: AuditReport, audited: Audited, methods: Methods, rates: RateRows
+        self,
+        log: Log,
+        reader: PartitionReader,
+        report: AuditReport,
+        audited: Audited,
+        methods: Methods,
+        rates: RateRows,
     ) -> None:
         self._log = log
         self._report = report
@@ -82,7 +89,7 @@ class _Partition:
         self._names = audited.names
         self._methods = methods
         self._rates = rates
-        self._reader = PartitionReader(log, partition, report, audited)
+        self._reader = reader
 
     def audit(self) -> None:
         """Account for the partition while stages work on it: what is made of a record is read before the record."""

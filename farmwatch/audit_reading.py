@@ -4,7 +4,7 @@ A record that cannot be read is counted in the step that it goes into, and named
 
 - `dead` where a stage that reads the topic has buried it;
 - `waiting` where such a stage has not come to it yet;
-- `expired` where it is older than the oldest dead letter that is kept, so that its own may be gone;
+- `expired` where it is older than dead letters are kept, and some have left, so that its own may be gone;
 - `superseded` (a site's row) where a newer row of its site can be read;
 - broken otherwise: the stages passed it, and nothing says what became of it.
 
@@ -27,33 +27,35 @@ from stream.log import Log, Message
 from stream.records import SiteState, read
 from stream.stage import BY_REPLAY
 from stream.topics import DEAD_LETTERS, all_topics
+from stream.unread import next_offset
 
 NEVER_MS = 2**63 - 1
+_LETTERS_KEPT_MS = next(topic.retention_ms or 0 for topic in all_topics(1, "") if topic.name == DEAD_LETTERS)
 _COMPACTED = frozenset(topic.name for topic in all_topics(1, "") if topic.kept is Policy.COMPACT)
 
 
 class PartitionReader:
     """Reads a partition's records, and counts in the report what it meets on the way."""
 
-    def __init__(self, log: Log, partition: int, report: AuditReport, audited: Audited) -> None:
+    def __init__(self, log: Log, partition: int, report: AuditReport, audited: Audited, now_ms: int) -> None:
         """Take the offsets of the stages, before any record is read: what they had passed by then left its traces."""
         self.partition = partition
         self._log = log
         self._report = report
         self._audited = audited
         self._committed = {
-            (stage, topic): log.committed(audited.groups.get(stage, stage), topic)[partition]
+            (stage, topic): next_offset(log.committed(group, topic)[partition], log.end(topic)[partition])
             for stage, topics in audited.reads.items()
+            for group in (audited.groups.get(stage, stage),)
             for topic in topics
         }
-        read = (DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition))
-        # a record that another run could not process may be fit for this one
-        letters = [letter for letter in read if letter.run in ("", audited.works_for.get(letter.stage, letter.run))]
+        letters = self._letters()
         buried = [letter for letter in letters if not letter.expired]
         self._dead = {(letter.stage, letter.topic, letter.offset) for letter in buried}
         self.given_up = {site_of(letter.key) for letter in buried if letter.stage == "tally"}  # sites
         self._damaged: dict[str, Counter[str]] = {}  # topic -> site -> its records that cannot be read
         self._since: dict[str, int] = {}
+        self._letters_since = now_ms - _LETTERS_KEPT_MS if self.beginning(DEAD_LETTERS) else 0
         for letter in letters:
             if letter.expired and letter.stage in audited.own_reads:
                 self._lost(letter.stage, letter.topic, letter.offset, letter.expired)
@@ -95,12 +97,12 @@ class PartitionReader:
 
     def count_unread(self, stage: str, topic: str) -> None:
         """Count what a stage has still to read of a topic that the audit reads for nothing else."""
-        start = self._committed[stage, topic] or 0
+        start = self._committed[stage, topic]
         self._report.waiting[stage] += sum(map(is_record, self._log.read(topic, self.partition, start)))
 
     def unread(self, stage: str, topic: str, offset: int) -> bool:
         """True where the committed offset of the stage's group has not passed this record."""
-        return offset >= (self._committed[stage, topic] or 0)
+        return offset >= self._committed[stage, topic]
 
     def dead(self, stage: str, topic: str, offset: int) -> bool:
         """Whether the stage has buried this record."""
@@ -115,7 +117,7 @@ class PartitionReader:
         begin = 0 if first is None else first[self.partition]
         if last is None or self._audited.is_live:
             return begin, NEVER_MS
-        return begin, max(last[self.partition], self._committed[stage, topic] or 0)
+        return begin, max(last[self.partition], self._committed[stage, topic])
 
     def beginning(self, topic: str) -> int:
         """First offset that is kept."""
@@ -141,13 +143,28 @@ class PartitionReader:
         left[site] -= 1
         return True
 
+    def _letters(self) -> list[DeadLetter]:
+        """Dead letters of the run; a record that another run could not process may be fit for this one."""
+        found = []
+        for message in self._log.read(DEAD_LETTERS, self.partition):
+            try:
+                letter = DeadLetter.read(message)
+            except (KeyError, ValueError) as error:  # what it stood for is missing then
+                why = message.damage or f"no dead letter: {type(error).__name__} {error}"
+                place = (DEAD_LETTERS, self.partition, message.offset)
+                self._report.unreadable.append(Unreadable(DEAD_LETTERS, *place, why, "excuses nothing"))
+                continue
+            if letter.run in ("", self._audited.works_for.get(letter.stage, letter.run)):
+                found.append(letter)
+        return found
+
     def _messages(self, topic: str, *, tombstones: bool = False) -> Iterator[Message]:
         """Records of a topic, heartbeats left out; those that a stage has still to read are counted."""
         unread = []
         for stage, topics in self._audited.own_reads.items():
             if topic in topics:
                 begin, end = self.window(stage, topic)
-                unread.append((stage, max(begin, self._committed[stage, topic] or 0), end))
+                unread.append((stage, max(begin, self._committed[stage, topic]), end))
         for message in self._log.read(topic, self.partition):
             if is_heartbeat(message) or (message.value is None and not tombstones):
                 continue
@@ -167,7 +184,7 @@ class PartitionReader:
             state = "dead"
         elif any(self.unread(stage, topic, offset) for stage in readers):
             state = "waiting"
-        elif readers and message.timestamp_ms < self.kept_since(DEAD_LETTERS):
+        elif readers and message.timestamp_ms < self._letters_since:
             state = "expired"
         else:
             state = "broken"
@@ -196,7 +213,7 @@ class PartitionReader:
         markers = 1 if self._log.forgets_offsets else 0  # on Kafka the last offset may be a transaction's, no record's
         for (stage, topic), committed in self._committed.items():
             told = [gap.last for gap in self._audited.run.gaps if (gap.topic, gap.partition) == (topic, self.partition)]
-            first = max([committed or 0, *told])
+            first = max([committed, *told])
             gone = self.beginning(topic) - first
             if topic not in _COMPACTED and gone > markers:
                 self._lost(stage, topic, first, gone)

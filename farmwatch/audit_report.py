@@ -121,13 +121,10 @@ class AuditReport:
     def text(self) -> str:
         """The whole in one line."""
         if not self.ok:
-            found = (
-                (len(self.broken), "record", "unaccounted for"),
-                (sum(lost.records for lost in self.lost), "record", "removed before they were read"),
-                (sum(not rate.ok for rate in self.rates), "rate", "not as the rows say"),
-            )
-            told = (f"{counted(n, noun)} {'is' if n == 1 else 'are'} {what}" for n, noun, what in found if n)
-            return ", ".join(told)
+            broken, lost = len(self.broken), sum(lost.records for lost in self.lost)
+            told = [f"{counted(broken, 'record')} {'is' if broken == 1 else 'are'} unaccounted for"] if broken else []
+            told += [f"{counted(lost, 'record')} removed by retention before being read"] if lost else []
+            return ", ".join([*told, *([] if all(rate.ok for rate in self.rates) else ["the rate is another one"])])
         if self.settled:
             return "clean"
         stages = ", ".join(f"{stage}: {count}" for stage, count in self.waiting.items() if count)

@@ -122,8 +122,7 @@ def recomputed(
 def folded(evidence: Evidence, detector: str) -> SiteTally:
     """The tally of a site's records, with the scores of one detector."""
     tally = SiteTally.load(None, detector)
-    for hit in {kept.record.id: kept.record for kept in reversed(evidence.hits)}.values():  # the first of each id
-        tally.add_hit(hit)
+    tally.add_hits([*{kept.record.id: kept.record for kept in reversed(evidence.hits)}.values()])  # one of each id
     for judged in evidence.verdicts:
         tally.add_verdict(judged.record)
     for score in evidence.scores:

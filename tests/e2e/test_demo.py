@@ -103,6 +103,9 @@ def test_the_kept_log_answers_as_the_demo_did(folder: Path, result: dict[str, An
     assert "indicative only" in printed.stderr
     audited = _on_kept(folder, "audit")
     assert (audited.returncode, "audit: clean" in audited.stderr) == (0, True)
+    assert f"rate recomputed from the log: {rate['rate']:.1%} (as the rows say)" in audited.stderr
+    rows = json.loads(_on_kept(folder, "audit", "--json").stdout)["steps"]["sites -> rows"]
+    assert rows["done"] == rows["records"] == rate["sites"]
 
 
 def test_a_replay_of_the_kept_log_shows_another_rate(folder: Path, result: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from scoring.settings import TallySettings
-from scoring.site_tally import SiteTally
+from scoring.site_tally import MAX_QUERIES, SiteTally
 from scoring.tally_stage import TallyStage
 from stream.state import KeyedState
 from tests.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score
@@ -21,6 +21,19 @@ def test_a_site_of_every_query_keeps_a_small_row() -> None:
     first, second = Desk().feed(*hits), Desk().feed(*shuffled, *hits[:100])
     assert first.row == second.row
     assert (first.row.hits, len(first.row.queries)) == (1500, 1000)
+
+
+def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
+    """Also beyond the caps of queries and days: which are kept does not depend on how many came together."""
+    number = MAX_QUERIES + 200
+    hits = [hit(n, n % 7, "ab"[n % 2], f"q{n % (number - 50)}", at=n * DAY_MS) for n in range(number)]
+    one_by_one, at_once = SiteTally.load(None, DETECTOR), SiteTally.load(None, DETECTOR)
+    for each in hits:
+        one_by_one.add_hit(each)
+    at_once.add_hits(hits[:300])
+    at_once.add_hits(hits[300:])
+    assert at_once == one_by_one
+    assert len(at_once.queries) == MAX_QUERIES
 
 
 def test_a_tally_stored_before_versions_were_kept_is_read() -> None:
