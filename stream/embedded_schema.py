@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stream.errors import LogUnavailable, SchemaTooNew, StreamError
+from stream.folders import make_private
 from stream.segments import LogDamaged
 
 SCHEMA_VERSION = 1
@@ -81,9 +82,7 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
     newer farmwatch made them.
     """
     with told(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        for made in (folder, folder / SEGMENTS):  # one that is there keeps the rights that its owner gave it
-            made.mkdir(mode=0o700, exist_ok=True)
+        make_private(folder / SEGMENTS)
         # In this order: another process may make the database, and then its first segment, meanwhile.
         if _holds_segments(folder) and not _size(folder / DATABASE):
             raise _without_database(folder)
