@@ -70,6 +70,7 @@ def examine(config: Config) -> Iterator[Finding]:
         ("canaries", _canaries),
         ("ruleset", _ruleset),
         ("live run", doctor_runs.live_run),
+        ("groups", doctor_runs.groups),
         ("runs", doctor_runs.runs),
         ("gpu", _gpu),
         ("pair", _pair),

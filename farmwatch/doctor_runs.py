@@ -1,4 +1,4 @@
-"""What the doctor says of runs: what the live stages go on by, and what stopped in the midst."""
+"""What the doctor says of runs: what the live stages go on by, from where, and what stopped in the midst."""
 
 from __future__ import annotations
 
@@ -61,6 +61,18 @@ def runs(config: Config) -> list[Finding]:
         if findings or not others:
             return findings
         return [Finding("runs", State.OK, f"{counted(len(others), 'run')} beside the live one, and none is stopped")]
+    return []
+
+
+def groups(config: Config) -> list[Finding]:
+    """Live groups that would read a topic again; nothing where there is none."""
+    from farmwatch.starting_over import remedy, starting_over
+
+    with suppress(StreamError, FarmwatchError), _opened(config) as log:
+        if log is None:
+            return []
+        prefix = config.log.prefix
+        return [Finding("groups", State.WARN, found.said, remedy(log, prefix, found)) for found in starting_over(log)]
     return []
 
 

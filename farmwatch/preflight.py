@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from farmwatch.roles import (
 from farmwatch.runs.fitness import require_live
 from farmwatch.runs.live import differences, live_or_begun
 from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
+from farmwatch.starting_over import remedy, starting_over
 from filters.errors import BadRuleset
 from scoring.canary import is_canary
 from stream.control import Control
@@ -138,6 +139,7 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
     """Open the log and lay it out, as each role does; begin the live run where JUDGE or TALLY will be the first ever.
 
     Where they will run, say what is configured otherwise than the live run has it, and what other rulesets have judged.
+    Say which topics were gone, and which groups would read a topic again from its beginning.
 
     Raises StreamError (a URL of no form, TopicMismatch, no Kafka client), and FarmwatchError for a folder that cannot
     be written, or a live run that cannot go on. A broker that is away is no fault of the configuration: the roles wait
@@ -146,7 +148,10 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
     _require_writable(config)
     try:
         with closing(open_configured(config)) as log:
+            known = log.topics()
             create_topics(log, config)
+            if known:
+                _tell_missing(log.topics().keys() - known)
             if Role.JUDGE in roles or Role.TALLY in roles:
                 live = live_or_begun(log, config)
                 control = Control(log)
@@ -156,10 +161,25 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
                         message(one_line(difference))
                 with suppress(StreamError):  # it is there to be told, and stops nothing
                     _tell_other_rulesets(read_sites(log), live.ruleset)
+            with suppress(StreamError):  # the same
+                for found in starting_over(log, roles):
+                    _log.warning("group_starts_over", group=found.group, **found.records)
+                    message(f"warning: {found.said}; {remedy(log, config.log.prefix, found)}")
     except StreamError as error:
         if not (error.retriable and config.log.url.startswith("kafka:")):
             raise
         _log.warning("broker_away", url=config.log.url, error=str(error)[:300])
+
+
+def _tell_missing(created: Collection[str]) -> None:
+    """One line of topics that a log with topics had not; changelogs left out, since each feature epoch has its own."""
+    missing = sorted(topic for topic in created if not topic.startswith("state."))
+    if missing:
+        _log.warning("topics_were_missing", topics=missing)
+        message(
+            f"warning: the log had no {', '.join(missing)}: made anew, empty. Where it was deleted, the records that"
+            " nobody had read are lost; a log of an earlier version may not have had it yet"
+        )
 
 
 def _tell_other_rulesets(rows: Sequence[SiteState], in_force: Ruleset) -> None:

@@ -16,7 +16,7 @@ from farmwatch.role_names import Role
 from stream.errors import LogUnavailable
 from stream.log import Output
 from stream.opening import open_log
-from stream.topics import HITS, SITES, all_topics
+from stream.topics import HITS, PAGES, SITES, VERDICTS, all_topics
 from tests.front_door import PARTITIONS, Runner
 
 
@@ -197,3 +197,31 @@ def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pyt
     monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
     ran = farmwatch("up", "--log", "kafka:broker.example:9092")
     assert (ran.code, "broker_away" in ran.err) == (Exit.OK, True)
+
+
+def test_groups_that_start_over_are_told_before_a_role_starts(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line for each group that has worked and has no offsets; `up` starts all the same. The doctor warns of them."""
+    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    ran = farmwatch("up", "--log", finished)
+    assert ran.code == Exit.OK
+    told = [line for line in ran.err.splitlines() if line.startswith("warning: the group ")]
+    assert [line.split()[3] for line in told] == ["measure", "judge", "tally"]
+    assert "judge has no offsets, though verdicts holds what it made, so it reads features (2 records) again" in told[1]
+    assert "; to prevent that, stop farmwatch now" in told[1]
+    assert ran.err.count("group_starts_over") == 3
+    assert "warning: the group" not in farmwatch("up", "--log", finished, "--role", "crawl").err
+    assert farmwatch("doctor", "--log", finished).out.count("the group judge has no offsets") == 1
+
+
+def test_topics_that_were_deleted_are_told(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`up` makes them anew, empty, and says which; on a log that is made just now there is nothing to say."""
+    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    with closing(open_log(finished)) as log:
+        log.remove(topics=[VERDICTS, PAGES])
+    ran = farmwatch("up", "--log", finished)
+    assert ran.code == Exit.OK
+    assert "warning: the log had no pages, verdicts: made anew, empty." in ran.err
+    assert "the log had no" not in farmwatch("up", "--log", finished).err
+    assert "the log had no" not in farmwatch("up", "--log", f"{finished}-other").err
