@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from farmwatch.audit_report import AuditReport, Broken, Lost, Unreadable
 from farmwatch.audit_scope import Audited, Kept, R, slim
 from farmwatch.runs.offsets import is_record
-from stream.dead_letters import DeadLetter
 from stream.errors import BadRecord
 from stream.heartbeat import is_heartbeat
 from stream.log import Kept as Policy
 from stream.log import Log, Message
+from stream.reading import dead_letters_of
 from stream.records import SiteState, read
 from stream.stage import BY_REPLAY
 from stream.topics import DEAD_LETTERS, all_topics
@@ -46,7 +46,7 @@ class PartitionReader:
             for stage, topics in audited.reads.items()
             for topic in topics
         }
-        read = (DeadLetter.read(message) for message in log.read(DEAD_LETTERS, partition))
+        read = (letter for _, letter in dead_letters_of(log.read(DEAD_LETTERS, partition)))
         # a record that another run could not process may be fit for this one
         letters = [letter for letter in read if letter.run in ("", audited.works_for.get(letter.stage, letter.run))]
         buried = [letter for letter in letters if not letter.expired]
