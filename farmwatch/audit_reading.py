@@ -24,6 +24,7 @@ from stream.errors import BadRecord
 from stream.heartbeat import is_heartbeat
 from stream.log import Kept as Policy
 from stream.log import Log, Message
+from stream.reading import dead_letters_of
 from stream.records import SiteState, read
 from stream.stage import BY_REPLAY
 from stream.topics import DEAD_LETTERS, all_topics
@@ -145,18 +146,14 @@ class PartitionReader:
 
     def _letters(self) -> list[DeadLetter]:
         """Dead letters of the run; a record that another run could not process may be fit for this one."""
-        found = []
-        for message in self._log.read(DEAD_LETTERS, self.partition):
-            try:
-                letter = DeadLetter.read(message)
-            except (KeyError, ValueError) as error:  # what it stood for is missing then
-                why = message.damage or f"no dead letter: {type(error).__name__} {error}"
-                place = (DEAD_LETTERS, self.partition, message.offset)
-                self._report.unreadable.append(Unreadable(DEAD_LETTERS, *place, why, "excuses nothing"))
-                continue
-            if letter.run in ("", self._audited.works_for.get(letter.stage, letter.run)):
-                found.append(letter)
-        return found
+
+        def unreadable(message: Message, error: BadRecord) -> None:  # what it stood for is missing then
+            place = (DEAD_LETTERS, self.partition, message.offset)
+            self._report.unreadable.append(Unreadable(DEAD_LETTERS, *place, str(error), "excuses nothing"))
+
+        letters = dead_letters_of(self._log.read(DEAD_LETTERS, self.partition), unreadable)
+        works_for = self._audited.works_for
+        return [letter for _, letter in letters if letter.run in ("", works_for.get(letter.stage, letter.run))]
 
     def _messages(self, topic: str, *, tombstones: bool = False) -> Iterator[Message]:
         """Records of a topic, heartbeats left out; those that a stage has still to read are counted."""

@@ -21,11 +21,10 @@ from farmwatch.messages import counted, message, one_line, put, put_json, put_ta
 from farmwatch.options import opened
 from farmwatch.roles import log_exists
 from farmwatch.spans import lasting, moment, queue_in_words, when
-from stream.errors import BadRecord
-from stream.heartbeat import is_heartbeat
 from stream.log import Log, StateReader, partition_of
 from stream.memory_state import MemoryState
-from stream.records import Decision, Hit, Record, decode
+from stream.reading import records_of
+from stream.records import Decision, Hit, Record
 from stream.topics import DECISIONS, FRONTIER_STORE, HITS
 
 R = TypeVar("R", bound=Record)
@@ -97,16 +96,11 @@ class _World:
         yield from self._unread(DECISIONS, Decision, partition)
 
     def _unread(self, topic: str, kind: type[R], partition: int) -> Iterator[R]:
-        """Records that CRAWL has not passed; those that it would bury are left out."""
+        """Records that CRAWL has not passed; those that it would bury are told, and left out."""
         if self._log is None or topic not in self._topics:
             return
         start = max(self._log.committed("crawl", topic)[partition] or 0, self._log.beginning(topic)[partition])
-        for found in self._log.read(topic, partition, start):
-            if found.value and not is_heartbeat(found):
-                try:
-                    yield decode(kind, found.value)
-                except BadRecord:
-                    continue
+        yield from (record for _, record in records_of(kind, self._log.read(topic, partition, start)))
 
 
 def _plan_of(world: _World, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:

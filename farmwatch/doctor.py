@@ -14,7 +14,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from farmwatch import doctor_crawl, doctor_runs
+from farmwatch import doctor_crawl, doctor_runs, doctor_values
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
 from farmwatch.errors import BadCanaries, FarmwatchError
@@ -63,6 +63,8 @@ def examine(config: Config) -> Iterator[Finding]:
         ("extractor", _extractor),
         ("log", _log),
         ("broker", _broker),
+        ("segments", doctor_values.segments),
+        ("dead letters", doctor_values.dead_letters),
         ("clock", _clock),
         ("disk", _disk),
         ("detector", _detectors),

@@ -22,7 +22,7 @@ def live_run(config: Config) -> list[Finding]:
     from farmwatch.runs.live import differences
     from farmwatch.runs.run_rules import live_now, method_name
 
-    with suppress(StreamError, FarmwatchError), _opened(config) as log:
+    with suppress(StreamError, FarmwatchError), opened_or_none(config) as log:
         if log is None:
             return []
         control = Control(log)
@@ -46,7 +46,7 @@ def runs(config: Config) -> list[Finding]:
     """Runs that nobody is at work on, though they are not through; nothing where there is but the live one."""
     from farmwatch.runs.run_state import STOPPED, state_of
 
-    with suppress(StreamError, FarmwatchError), _opened(config) as log:
+    with suppress(StreamError, FarmwatchError), opened_or_none(config) as log:
         if log is None:
             return []
         control = Control(log)
@@ -68,7 +68,7 @@ def groups(config: Config) -> list[Finding]:
     """Live groups that would read a topic again; nothing where there is none."""
     from farmwatch.starting_over import remedy, starting_over
 
-    with suppress(StreamError, FarmwatchError), _opened(config) as log:
+    with suppress(StreamError, FarmwatchError), opened_or_none(config) as log:
         if log is None:
             return []
         prefix = config.log.prefix
@@ -77,7 +77,7 @@ def groups(config: Config) -> list[Finding]:
 
 
 @contextmanager
-def _opened(config: Config) -> Iterator[Log | None]:
+def opened_or_none(config: Config) -> Iterator[Log | None]:
     """The log, where there is one; why it cannot be opened the line of the log has said."""
     from farmwatch.roles import log_exists, open_configured
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import NoLog, UsageError
-from farmwatch.messages import message
+from farmwatch.messages import message, one_line
 
 if TYPE_CHECKING:
     from farmwatch.config import Config, Loaded
@@ -81,11 +81,12 @@ def host_of(named: str) -> str:
 def opened(config: Config, *, write: bool = False, create: bool = False) -> Iterator[Log]:
     """The configured log, closed at the end: to be read; or written, which `create` includes, making what is not there.
 
-    Raises LogUnavailable, BrokerAway, and NoLog: a command that only looks must not answer from an empty log in the
-    wrong folder.
+    Records that could not be read by then are told on stderr, in a line a topic. Raises LogUnavailable, BrokerAway, and
+    NoLog: a command that only looks must not answer from an empty log in the wrong folder.
     """
     from farmwatch.brokers import require_broker
     from farmwatch.roles import log_exists, open_configured
+    from stream.reading import Unreadable, reporting_to
 
     if not create and not log_exists(config):
         raise NoLog(
@@ -94,7 +95,11 @@ def opened(config: Config, *, write: bool = False, create: bool = False) -> Iter
         )
     require_broker(config)  # a command says at once that it is away; only roles wait for it
     log = open_configured(config, read_only=not (write or create))
+    unreadable = Unreadable()
     try:
-        yield log
+        with reporting_to(unreadable):
+            yield log
     finally:
         log.close()
+        for line in unreadable.lines():
+            message(one_line(line))

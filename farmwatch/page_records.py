@@ -13,8 +13,9 @@ from crawler.urls import normalise, page_id, site_of
 from farmwatch.errors import NotFound
 from farmwatch.messages import one_line
 from filters.extraction import UNFINISHED
-from stream.log import Log, partition_of
-from stream.records import Features, Page, R, Record, Score, Verdict, decode
+from stream.log import Log, Message, partition_of
+from stream.reading import records_of
+from stream.records import Features, Page, R, Record, Score, Verdict
 from stream.topics import FEATURES, PAGES, SCORES, VERDICTS
 
 
@@ -64,22 +65,22 @@ def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) ->
         raise NotFound("the log has no topics yet: run `farmwatch up`")
     partition = partition_of(site, topics[topic])
     spellings = _spellings(url)
-    newest: dict[str, tuple[int, bytes]] = {}
+    newest: dict[str, tuple[int, Features]] = {}
     urls: dict[str, str] = {}
     visits: list[_Visit] = []
-    for offset, value in _values(log, topic, partition, site):
-        head = decode(_Head, value)
+    for found, head in records_of(_Head, _of_site(log, topic, partition, site)):
+        offset = found.offset
         urls[head.page_id] = head.url
         if head.page_id in spellings:
-            newest[head.page_id] = offset, value
+            for _, features in records_of(Features, [found]):
+                newest[head.page_id] = offset, features
         if head.extract_error not in UNFINISHED:  # such a visit changes nothing of what is known of the page
             visits.append(_Visit(head.page_id, offset, head.epoch, not head.extract_error))
     wanted = next((page for page in spellings if page in newest), None)
     if wanted is None:
         near = get_close_matches(normalise(url), sorted(urls.values()), 3)
         raise NotFound(_why_not(log, partition, site, spellings, normalise(url)) + _near(near))
-    offset, value = newest[wanted]
-    features = decode(Features, value)
+    offset, features = newest[wanted]
     return Found(features, partition, offset, _earlier(visits, features, offset, pages_per_site), topic)
 
 
@@ -88,23 +89,20 @@ def earlier_pages(log: Log, found: Found) -> Iterator[Features]:
     if not found.earlier:
         return
     wanted = set(found.earlier)
-    for message in log.read(found.topic, found.partition, found.earlier[0], found.earlier[-1] + 1):
-        if message.offset in wanted and message.value:
-            yield decode(Features, message.value)
+    kept = log.read(found.topic, found.partition, found.earlier[0], found.earlier[-1] + 1)
+    yield from (page for _, page in records_of(Features, (message for message in kept if message.offset in wanted)))
 
 
 def verdicts_of(log: Log, found: Found, topic: str = VERDICTS) -> list[Verdict]:
     """All verdicts of a run on the page, on every fetch of it and by every ruleset, in the order of the log."""
-    values = _values(log, topic, found.partition, found.features.site)
-    verdicts = (decode(Verdict, value) for _, value in values)
-    return [verdict for verdict in verdicts if verdict.page_id == found.features.page_id]
+    verdicts = records_of(Verdict, _of_site(log, topic, found.partition, found.features.site))
+    return [verdict for _, verdict in verdicts if verdict.page_id == found.features.page_id]
 
 
 def scores_of(log: Log, found: Found, text_digests: Collection[str]) -> dict[str, list[Score]]:
     """Text -> scores that the page's site has of it, the newest of each detector, the newest last; "" is no text."""
     newest: dict[tuple[str, str], Score] = {}
-    for _, value in _values(log, SCORES, found.partition, found.features.site):
-        score = decode(Score, value)
+    for _, score in records_of(Score, _of_site(log, SCORES, found.partition, found.features.site)):
         if score.text_digest and score.text_digest in text_digests and score.site == found.features.site:
             newest.pop((score.text_digest, score.detector), None)
             newest[score.text_digest, score.detector] = score
@@ -137,12 +135,10 @@ def _earlier(visits: Sequence[_Visit], features: Features, offset: int, pages_pe
     return sorted(text for page in before if (text := places[page]) is not None)
 
 
-def _values(log: Log, topic: str, partition: int, site: str) -> Iterator[tuple[int, bytes]]:
-    """(offset, value) of a site's records: their key is the site, or the site, a space and more."""
+def _of_site(log: Log, topic: str, partition: int, site: str) -> Iterator[Message]:
+    """A site's records: their key is the site, or the site, a space and more."""
     key = site.encode()
-    for message in log.read(topic, partition):
-        if message.value and message.key.partition(b" ")[0] == key:  # neither a tombstone nor a heartbeat
-            yield message.offset, message.value
+    return (message for message in log.read(topic, partition) if message.key.partition(b" ")[0] == key)
 
 
 def _last(records: Iterator[R]) -> R | None:
@@ -164,8 +160,8 @@ def _near(urls: Sequence[str]) -> str:
 
 
 def _why_not(log: Log, partition: int, site: str, wanted: Mapping[str, str], url: str) -> str:
-    pages = (decode(Page, value) for _, value in _values(log, PAGES, partition, site))
-    page = _last(page for page in pages if page.page_id in wanted)
+    pages = records_of(Page, _of_site(log, PAGES, partition, site))
+    page = _last(page for _, page in pages if page.page_id in wanted)
     if page is None:
         return f"{url}: not in the log: no hit asked for it, or it was not fetched yet, or retention took it"
     if page.outcome == "fetched":

@@ -19,6 +19,7 @@ from scoring.rate_series import SERIES, series_of
 from scoring.site_rates import group_order
 from stream.control import Control
 from stream.log import Log
+from stream.reading import rows_of
 from stream.records import RatePoint, decode
 from stream.topics import RATES
 
@@ -106,13 +107,11 @@ def read_points(log: Log, since: date | None = None, until: date | None = None) 
         end = log.offset_at(RATES, _ms(until + 2 * _EARLY))[0]
         last = _ms(until + timedelta(days=1))
     newest: dict[bytes, bytes] = {}
-    for kept in log.read(RATES, 0, start):
-        if kept.value is None:
+    for kept, point in rows_of(RatePoint, log.read(RATES, 0, start)):
+        if point is None or kept.value is None:
             newest.pop(kept.key, None)
-        elif kept.value and (end is None or kept.offset < end):
-            at = decode(RatePoint, kept.value).at
-            if first <= at and (last is None or at < last):
-                newest[kept.key] = kept.value
+        elif (end is None or kept.offset < end) and first <= point.at and (last is None or point.at < last):
+            newest[kept.key] = kept.value
     for value in newest.values():
         yield decode(RatePoint, value)
 

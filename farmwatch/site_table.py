@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from farmwatch.runs.named import names_to_read
-from stream import records
 from stream.log import At, Log
+from stream.reading import rows_of
 from stream.records import SiteState
 from stream.topics import SITES
 
@@ -26,15 +26,15 @@ class SiteTable:
         self._rows: dict[str, SiteState] = {}
 
     def refresh(self) -> None:
-        """Read up to the end of the topic. Raises UnknownTopic, LogUnavailable, SchemaTooNew."""
+        """Read up to the end of the topic; a row that cannot be read stays as it was. Raises as `Log.read_all`."""
         ends = self._log.end(self._topic)
         spans = enumerate(zip(self._log.beginning(self._topic), ends, strict=True))
         unread = {At(self._topic, place): (max(first, self._next.get(place, 0)), end) for place, (first, end) in spans}
-        for message in self._log.read_all({at: (start, end) for at, (start, end) in unread.items() if start < end}):
-            if message.value is None:
-                self._rows.pop(message.key.decode(), None)
-            elif message.value:
-                row = records.decode(SiteState, message.value)
+        found = self._log.read_all({at: (start, end) for at, (start, end) in unread.items() if start < end})
+        for message, row in rows_of(SiteState, found):
+            if row is None:
+                self._rows.pop(message.key.decode(errors="replace"), None)
+            else:
                 self._rows[row.site] = row
         self._next = dict(enumerate(ends))  # behind the last record a transaction's marker may stand
 

@@ -16,8 +16,8 @@ from typing import TypeVar
 import msgspec
 
 from stream.clock import Clock, wall_ms
-from stream.errors import Fenced, LogUnavailable, SchemaTooNew, StreamError
-from stream.log import Commit, Log, Member, Output
+from stream.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
+from stream.log import Commit, Log, Member, Message, Output
 from stream.runs import Alias, Cutover, Run
 from stream.topics import CONTROL
 
@@ -25,6 +25,7 @@ _GROUP = "control"
 _WRITER = "writer"
 _READ = 1  # newest schema that this code reads
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
+_OF_OTHERS = ("search", "writer")  # rows that say nothing of runs
 _TOLD = (
     "another process began to change the runs of this log: nothing of this change was written; "
     "look at them, and try again"
@@ -47,7 +48,7 @@ class Control:
     """Runs, rulesets, the alias `live` and its moves, as they stood at the last `refresh`."""
 
     def __init__(self, log: Log) -> None:
-        """Read what is there; nothing where the topic was not created yet. Raises as `Log.read`, and SchemaTooNew."""
+        """Read what is there; nothing where the topic was not created yet. Raises as `refresh`."""
         self._log = log
         self._next = 0
         self._exists = False
@@ -61,7 +62,8 @@ class Control:
     def refresh(self) -> bool:
         """Take in what was appended since; whether anything of this was.
 
-        It asks for the end of the topic and no more while nothing is new. Raises as `Log.read`, and SchemaTooNew.
+        It asks for the end of the topic and no more while nothing is new. Raises as `Log.read`, SchemaTooNew, and
+        BadRecord: without one of its rows it would take a run for another.
         """
         if not self._exists and CONTROL not in self._log.topics():
             return False
@@ -69,7 +71,7 @@ class Control:
         end = self._log.end(CONTROL)[0]
         changed = False
         for message in self._log.read(CONTROL, 0, self._next, end) if end > self._next else ():
-            changed |= self._take(message.key, message.value)
+            changed |= self._take(message)
         self._next = max(self._next, end)  # the last offsets may be those of transaction markers
         return changed
 
@@ -82,21 +84,24 @@ class Control:
         """TOML text of a run's ruleset; "" where it is not there."""
         return self.rulesets.get(run.digest, "")
 
-    def _take(self, key: bytes, value: bytes | None) -> bool:
+    def _take(self, message: Message) -> bool:
+        key, value = message.key, message.value
         kind, _, name = key.decode(errors="replace").partition("/")
+        if message.damage and kind not in _OF_OTHERS:  # a damaged key may be that of any row
+            raise BadRecord(_unreadable(message, message.damage))
         if kind == "run":
             if value is None:
                 self.runs.pop(name, None)
             else:
-                self.runs[name] = _read(value, Run)
+                self.runs[name] = _read(message, value, Run)
         elif kind == "ruleset" and value is not None:
-            self.rulesets[name] = value.decode()
+            self.rulesets[name] = _text(message, value)
         elif key == _ALIAS_KEY and value is not None:
-            self.alias = _read(value, Alias)
+            self.alias = _read(message, value, Alias)
         elif key == _SCORERS_KEY and value is not None:
-            self.scorers = _read(value, Scorers)
+            self.scorers = _read(message, value, Scorers)
         elif kind == "cutover" and value is not None:
-            cutover = _read(value, Cutover)
+            cutover = _read(message, value, Cutover)
             self.cutovers = [other for other in self.cutovers if other.number != cutover.number] + [cutover]
         else:
             return False
@@ -193,11 +198,25 @@ def _key(row: Run | Alias | Cutover) -> bytes:
     return _ALIAS_KEY if isinstance(row, Alias) else f"cutover/{row.number:08}".encode()
 
 
-def _read(value: bytes, kind: type[Row]) -> Row:
+def _read(message: Message, value: bytes, kind: type[Row]) -> Row:
     try:
         row = msgspec.msgpack.decode(value, type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise SchemaTooNew(f"control: a {kind.__name__} that this farmwatch cannot read: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SchemaTooNew(_unreadable(message, f"not a {kind.__name__}: {error}")) from error
     if row.v > _READ:
         raise SchemaTooNew(f"control: a {kind.__name__} of schema {row.v}, this farmwatch reads up to {_READ}")
     return row
+
+
+def _text(message: Message, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise BadRecord(_unreadable(message, f"not a ruleset: {error}")) from error
+
+
+def _unreadable(message: Message, why: str) -> str:
+    return (
+        f"topic control, partition {message.partition} offset {message.offset}: {why}; the runs of this log are not"
+        " known without it: restore the log from a backup, or, where a newer farmwatch wrote it, upgrade this process"
+    )

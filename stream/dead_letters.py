@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from stream.errors import StreamError
-from stream.log import Message, Output
+from stream.errors import BadRecord, StreamError
+from stream.log import Headers, Message, Output
 from stream.topics import DEAD_LETTERS
 
 _ERROR_CHARS = 500  # of an error's text; it may quote crawled content
@@ -38,8 +38,17 @@ class DeadLetter:
 
     @classmethod
     def read(cls, message: Message) -> DeadLetter:
-        """Read a record of the dead-letters topic."""
+        """Read a record of the dead-letters topic. Raises BadRecord."""
         headers = message.headers
+        if message.damage:
+            raise BadRecord(message.damage)
+        try:
+            return cls._of(message, headers)
+        except (KeyError, ValueError) as error:
+            raise BadRecord(f"not a dead letter: {error!r}") from error
+
+    @classmethod
+    def _of(cls, message: Message, headers: Headers) -> DeadLetter:
         return cls(
             headers["origin-topic"],
             int(headers["origin-partition"]),

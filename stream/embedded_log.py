@@ -28,7 +28,7 @@ from stream.embedded_member import EmbeddedMember
 from stream.embedded_reader import RecordReader
 from stream.embedded_removal import clear, size_of, take_out
 from stream.embedded_retention import Retention
-from stream.embedded_schema import at_rest, how_to_read, prepare, require_readable, told
+from stream.embedded_schema import SEGMENTS, at_rest, how_to_read, prepare, require_readable, told
 from stream.embedded_state import EmbeddedState
 from stream.embedded_times import Times
 from stream.embedded_topics import Stored, Topics
@@ -275,6 +275,13 @@ class EmbeddedLog:
             freed = taken.bytes + clear(reader.database, self._writer)
             self._retention.remove_segments(reader.database, self._clock())
         return freed
+
+    def missing_segments(self) -> dict[Path, int]:
+        """Segment files that records refer to and that are gone, with the number of those records."""
+        with self._reader() as reader:
+            rows = reader.database.execute("SELECT file, live FROM segments WHERE live > 0 ORDER BY id").fetchall()
+        kept = {self._folder / SEGMENTS / file: live for file, live in rows}
+        return {path: live for path, live in kept.items() if not path.exists()}
 
     def close(self) -> None:
         """Release files and connections. Members that were not closed stay until their lease expires."""

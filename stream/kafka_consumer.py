@@ -15,6 +15,7 @@ from kafka import errors as kafka_errors
 from kafka.structs import MemberState
 
 from stream.kafka_assignor import MirroringAssignor
+from stream.kafka_damage import tolerate_damage
 from stream.kafka_errors import translated
 from stream.kafka_reader import learn_topics
 
@@ -27,6 +28,7 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         self._assignor = MirroringAssignor(topics)
         self._astray: dict[TopicPartition, int] = {}
         super().__init__(**options, partition_assignment_strategy=[self._assignor])
+        tolerate_damage(self)
         self._notes = _Notes(self)
         self.subscribe(topics=list(topics), listener=self._notes)
         learn_topics(self)  # or the first join would run into a second one, when the topics' metadata comes in

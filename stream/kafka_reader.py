@@ -9,6 +9,7 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 
 from stream.errors import LogUnavailable
+from stream.kafka_damage import tolerate_damage
 from stream.kafka_errors import translated
 
 _POLL_MS = 200
@@ -28,6 +29,7 @@ class KafkaReader:
             with translated("reader"):
                 self._consumer = KafkaConsumer(**options)
                 try:
+                    tolerate_damage(self._consumer)
                     self._consumer.assign(list(self._stops))
                     for at in self._stops:
                         self._consumer.seek(at, ranges[at][0])

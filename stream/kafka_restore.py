@@ -10,8 +10,9 @@ import structlog
 from kafka import TopicPartition
 
 from stream.clock import Clock
-from stream.errors import LogUnavailable
+from stream.errors import LogUnavailable, StreamError
 from stream.kafka_admin import KafkaAdmin
+from stream.kafka_damage import damage_of
 from stream.kafka_reader import KafkaReader
 from stream.kafka_state import LocalState, decode_change
 
@@ -45,9 +46,14 @@ class Restore:
         return self._reader.finished
 
     def step(self, timeout_s: float) -> None:
-        """Apply what comes within `timeout_s`. Raises LogUnavailable."""
+        """Apply what comes within `timeout_s`. Raises LogUnavailable, and StreamError for a damaged changelog."""
         for at, (records, next_offset) in self._reader.step(timeout_s).items():
             state = self._states[at]
+            if damage := next(filter(None, map(damage_of, records)), ""):
+                raise StreamError(
+                    f"{damage}: keyed state cannot be read back without it; bring the broker's file back from a replica"
+                    " or a backup, or remove the store's topic and read the input of its stage again"
+                )
             changes = [decode_change(record.key or b"", record.value) for record in records]
             before = state.next_offset
             state.apply(changes, max(before, next_offset), self._clock())

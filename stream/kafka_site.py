@@ -14,6 +14,7 @@ from stream import kafka_settings
 from stream.clock import Clock
 from stream.errors import UnknownTopic
 from stream.kafka_admin import KafkaAdmin
+from stream.kafka_damage import damage_of
 from stream.kafka_producer import Record
 from stream.kafka_settings import KafkaSettings
 from stream.kafka_state import LocalState
@@ -89,15 +90,21 @@ class KafkaSite:
 
     def message(self, record: Any) -> Message:
         """A record as it was read; what other writers may leave out (key, header values) is empty."""
-        headers = {name: (value or b"").decode(errors="replace") for name, value in record.headers or ()}
+        damage = damage_of(record)
+        try:
+            headers = {name: (value or b"").decode() for name, value in record.headers or ()}
+        except UnicodeDecodeError as error:
+            headers = {}
+            damage = f"a header of {record.topic}, partition {record.partition} offset {record.offset}: {error}"
         return Message(
             topic=self.short(record.topic),
             partition=record.partition,
             offset=record.offset,
             key=record.key or b"",
-            value=record.value,
+            value=b"" if damage else record.value,
             headers=headers or NO_HEADERS,
             timestamp_ms=record.timestamp,
+            damage=damage,
         )
 
     def local_state(self, owner: Iterable[str], changelog: TopicPartition, changelog_id: str) -> LocalState:

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 
 import structlog
 
+from stream.dead_letters import DeadLetter
 from stream.errors import BadRecord
 from stream.heartbeat import is_heartbeat
 from stream.log import Message
@@ -47,6 +48,17 @@ def rows_of(
             report(message, error, on_bad)
             continue
         yield message, record
+
+
+def dead_letters_of(messages: Iterable[Message], on_bad: OnBad | None = None) -> Iterator[tuple[Message, DeadLetter]]:
+    """As `records_of`, of the topic of dead letters."""
+    for message in messages:
+        try:
+            letter = DeadLetter.read(message)
+        except BadRecord as error:
+            report(message, error, on_bad)
+            continue
+        yield message, letter
 
 
 def report(message: Message, error: BadRecord, on_bad: OnBad | None = None) -> None:

@@ -224,7 +224,7 @@ def decode(kind: type[R], value: bytes) -> R:
         version = _version_of(value)
         if version is not None and version > kind.VERSION:
             raise _too_new(kind, version) from error
-        raise BadRecord(f"not a {kind.__name__} record: {error}") from error
+        raise BadRecord(f"not a {kind.__name__.lstrip('_')} record: {error}") from error
     if record.v > kind.VERSION:
         raise _too_new(kind, record.v)
     return record  # type: ignore[return-value]  # the decoder was built for kind

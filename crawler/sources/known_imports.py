@@ -9,7 +9,8 @@ from pathlib import Path
 
 from crawler.sources.exclusion import marked_lock
 from stream.log import Log
-from stream.records import Hit, decode
+from stream.reading import records_of
+from stream.records import Hit
 from stream.topics import HITS
 
 
@@ -47,7 +48,6 @@ class KnownImports:
         self._next = self._next or self._log.beginning(HITS)
         for partition, end in enumerate(self._log.end(HITS)):
             if self._next[partition] < end:
-                for message in self._log.read(HITS, partition, self._next[partition], end):
-                    if message.value and (hit := decode(Hit, message.value)).imported:
-                        self.ids.add(hit.id)
+                hits = records_of(Hit, self._log.read(HITS, partition, self._next[partition], end))
+                self.ids.update(hit.id for _, hit in hits if hit.imported)
                 self._next[partition] = end

@@ -14,7 +14,9 @@ import msgspec
 
 from crawler.sources.exclusion import Exclusion
 from crawler.sources.usage import Usage
-from stream.log import Log, Output
+from stream.errors import BadRecord
+from stream.log import Log, Message, Output
+from stream.reading import report
 from stream.topics import CONTROL
 
 T = TypeVar("T")
@@ -56,9 +58,9 @@ class Ledger:
             return
         for kept in self._log.read(CONTROL, 0, self._next, end):
             if kept.key == self._usage_key:
-                self.usage = _read(kept.value, Usage) or Usage()
+                self.usage = _read(kept, Usage) or Usage()
             elif kept.key == self._round_key:
-                self.round = _read(kept.value, Round)
+                self.round = _read(kept, Round)
         self._next = end
 
     def change(self, change: Callable[[Usage], Usage]) -> None:
@@ -80,9 +82,12 @@ class Ledger:
         self.round = round_ or self.round
 
 
-def _read(value: bytes | None, kind: type[T]) -> T | None:
-    """A record, or None where it was removed, or is of another version than this one reads."""
+def _read(message: Message, kind: type[T]) -> T | None:
+    """A record, or None where it was removed; one that cannot be read, as of another version, is reported."""
+    if message.value is None:
+        return None
     try:
-        return None if value is None else msgspec.msgpack.decode(value, type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+        return msgspec.msgpack.decode(message.value, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        report(message, BadRecord(message.damage or f"not a {kind.__name__}: {error}"))
         return None

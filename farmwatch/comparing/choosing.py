@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
 from dataclasses import dataclass
 
 from farmwatch.errors import NotFound
@@ -12,8 +12,9 @@ from farmwatch.runs.offsets import last_record
 from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from farmwatch.runs.run_state import state_of
 from stream.control import Control
-from stream.log import Log, Message
-from stream.records import RuleOutcome, Verdict, decode
+from stream.log import Log
+from stream.reading import records_of
+from stream.records import RuleOutcome, Verdict
 from stream.runs import LIVE, Run, RunNames, State
 
 _LITTLE = 0.01  # of its records: how far behind a run that follows may be before it is told
@@ -64,17 +65,11 @@ def _newest(log: Log, topic: str) -> Verdict | None:
         return None
     spans = list(enumerate(zip(log.beginning(topic), log.end(topic), strict=True)))
     last = [last_record(log, topic, partition, first, end) for partition, (first, end) in spans]
-    if not any(last):  # a live topic may end with hours of heartbeats
-        last = [_last_of(log.read(topic, partition)) for partition, _ in spans]
-    verdicts = (decode(Verdict, message.value) for message in last if message is not None and message.value)
-    return max(verdicts, key=lambda verdict: verdict.judged_at, default=None)
-
-
-def _last_of(messages: Iterator[Message]) -> Message | None:
-    last = None
-    for message in messages:
-        last = message if message.value else last
-    return last
+    found = list(records_of(Verdict, (message for message in last if message is not None)))
+    if not found:  # a live topic may end with hours of heartbeats
+        for partition, _ in spans:
+            found += deque(records_of(Verdict, log.read(topic, partition)), maxlen=1)
+    return max((verdict for _, verdict in found), key=lambda verdict: verdict.judged_at, default=None)
 
 
 def _progress(log: Log, control: Control, run: Run) -> str:

@@ -17,7 +17,8 @@ from farmwatch.comparing.comparison import FailedRule, Flip, Stratum
 from farmwatch.comparing.joining import Joined, Place
 from farmwatch.comparing.joining import Stratum as Key
 from stream.log import Log, Message, partition_of
-from stream.records import Features, Record, Verdict, decode
+from stream.reading import records_of
+from stream.records import Features, Record, Verdict
 
 LARGEST = 1000  # flips in a sample: each is held with its text
 TEXT_CAP_CHARACTERS = 200_000  # of a flip's text: what `farmwatch label` shows of one; hostile pages have megabytes
@@ -79,10 +80,11 @@ def _in_turn(order: list[Key], joined: Joined, size: int) -> Iterator[tuple[Key,
 def _verdicts(log: Log, topic: str, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], Verdict]:
     """(partition, offset) -> verdict, of those that are in the log still."""
     return {
-        (partition, message.offset): decode(Verdict, message.value)
+        (partition, message.offset): verdict
         for partition in sorted({partition for partition, _ in places})
-        for message in _records(log, topic, partition, sorted(offset for at, offset in places if at == partition))
-        if message.value
+        for message, verdict in records_of(
+            Verdict, _records(log, topic, partition, sorted(offset for at, offset in places if at == partition))
+        )
     }
 
 
@@ -148,14 +150,14 @@ def _texts(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, _Text]:
         at = 0
         while wanted:
             at = max(at, min(wanted.values()))
-            for message in log.read(topic, partition, at):
+            for message, head in records_of(_Id, log.read(topic, partition, at)):
                 at = message.offset + 1
-                if not message.value or (fetch := decode(_Id, message.value).id) not in wanted:
+                if head.id not in wanted:
                     continue
-                features = decode(Features, message.value)
-                text = features.text[:TEXT_CAP_CHARACTERS]
-                found[fetch] = _Text(text, len(features.text) - len(text), features.text_digest)
-                del wanted[fetch]
+                for _, features in records_of(Features, [message]):
+                    text = features.text[:TEXT_CAP_CHARACTERS]
+                    found[head.id] = _Text(text, len(features.text) - len(text), features.text_digest)
+                del wanted[head.id]
                 if not wanted or min(wanted.values()) > at:
                     break
             else:

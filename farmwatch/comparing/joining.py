@@ -26,7 +26,8 @@ from farmwatch.comparing.comparison import IN, OUT, PageTable
 from filters.judging import ARTICLE
 from scoring.canary import is_canary
 from stream.log import Log
-from stream.records import Record, decode
+from stream.reading import records_of
+from stream.records import Record
 
 _Raw = msgspec.Raw  # skipped over, not read
 _OTHER = -1  # code of a verdict by another ruleset
@@ -189,10 +190,9 @@ def fetch_key(fetch_id: str, seed: int) -> int:
 
 def _column(log: Log, topic: str, partition: int, digest: str, seed: int, outcomes: _Outcomes) -> _Column:
     keys, codes, offsets = array("Q"), array("i"), array("q")
-    for message in log.read(topic, partition):
-        if not message.value or _of_canary(message.key):
+    for message, verdict in records_of(_Verdict, log.read(topic, partition)):
+        if _of_canary(message.key):
             continue
-        verdict = decode(_Verdict, message.value)
         article = verdict.verdict == ARTICLE
         failed = () if article else verdict.failed or (verdict.first_failed,)
         keys.append(fetch_key(verdict.id, seed))
@@ -206,7 +206,7 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, outcom
 
 
 def _of_canary(key: bytes) -> bool:
-    return key.endswith(b".invalid") and is_canary(key.decode())
+    return key.endswith(b".invalid") and is_canary(key.decode(errors="replace"))
 
 
 def _pairs(a: NDArray[np.int32], b: NDArray[np.int32]) -> Iterator[tuple[int, int, int]]:

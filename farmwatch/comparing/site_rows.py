@@ -12,7 +12,8 @@ import msgspec
 from scoring.canary import is_canary
 from scoring.site_verdict import UNCLASSIFIABLE
 from stream.log import Log
-from stream.records import Record, SiteState, decode
+from stream.reading import records_of, rows_of
+from stream.records import Record, SiteState
 
 _Raw = msgspec.Raw  # skipped over, not read
 
@@ -95,17 +96,16 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
     canaries: dict[str, SiteState] = {}
     others: set[str] = set()
     for partition in range(log.topics().get(topic, 0)):
-        for message in log.read(topic, partition):
-            site = message.key.decode()
+        for message, row in rows_of(_Row, log.read(topic, partition)):
+            site = message.key.decode(errors="replace")
             if is_canary(site):
-                if message.value:
-                    canaries[site] = decode(SiteState, message.value)
+                for _, state in records_of(SiteState, [message]):
+                    canaries[site] = state
                 continue
             rows.pop(site, None)
             others.discard(site)
-            if not message.value:
+            if row is None:
                 continue
-            row = decode(_Row, message.value)
             if row.has_verdict and row.digest != digest:
                 others.add(site)
                 continue

@@ -14,7 +14,8 @@ from farmwatch.labelling.judgements import standing
 from farmwatch.messages import counted, message, one_line
 from stream.control import Control
 from stream.log import Log, partition_of
-from stream.records import Features, Record, decode
+from stream.reading import records_of
+from stream.records import Features, Record
 from stream.topics import FEATURES
 
 _TOLD = 20  # pages without features that are named one by one
@@ -83,9 +84,10 @@ class LabelledFetches:
 
     def _features(self, log: Log, topic: str, partition: int, labels: dict[str, Label]) -> Iterator[Features]:
         sites = {self._sites[fetch_id].encode() for fetch_id in labels}
-        for found in log.read(topic, partition):
-            if found.key in sites and found.value and decode(_Head, found.value).id in labels:
-                yield decode(Features, found.value)
+        of_sites = (found for found in log.read(topic, partition) if found.key in sites)
+        for found, head in records_of(_Head, of_sites):
+            if head.id in labels:
+                yield from (features for _, features in records_of(Features, [found]))
                 if not labels:
                     return
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from farmwatch.runs.phases import Phase, phases_of
-from stream.dead_letters import DeadLetter
 from stream.log import At, Log
+from stream.reading import dead_letters_of
 from stream.runs import Gap, Run
 from stream.topics import DEAD_LETTERS, PAGES, SCORES
 
@@ -32,8 +32,8 @@ def buried(log: Log, run: Run) -> int:
         At(DEAD_LETTERS, partition): span
         for partition, span in enumerate(zip(begun, log.end(DEAD_LETTERS), strict=True))
     }
-    letters = map(DeadLetter.read, log.read_all(spans))
-    return sum(letter.run == run.name and letter.stage in _JUDGED_BY for letter in letters)
+    letters = dead_letters_of(log.read_all(spans))
+    return sum(letter.run == run.name and letter.stage in _JUDGED_BY for _, letter in letters)
 
 
 def merged(gaps: Iterable[Gap]) -> list[Gap]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import islice
 
 from farmwatch.role_names import Role
@@ -12,10 +11,9 @@ from filters.judging import ARTICLE
 from filters.known_scores import KnownScores, ScoreKeys
 from filters.unasked import Article, Unasked
 from scoring.judged_page import JudgedPage
-from stream.errors import BadRecord
-from stream.heartbeat import is_heartbeat
 from stream.log import At, Log
-from stream.records import Features, ScoreRequest, decode
+from stream.reading import records_of
+from stream.records import Features, ScoreRequest
 from stream.runs import Run
 from stream.topics import REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
@@ -87,19 +85,14 @@ def _unread_requests(log: Log, topics: Iterable[str]) -> dict[At, tuple[int, int
 
 def _waiting(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[tuple[int, ScoreRequest]]:
     """(partition, request) of these offsets. One that cannot be read waits for nothing."""
-    for message in log.read_all(spans):
-        if not is_heartbeat(message):
-            with suppress(BadRecord):
-                yield message.partition, decode(ScoreRequest, message.value or b"")
+    return ((message.partition, request) for message, request in records_of(ScoreRequest, log.read_all(spans)))
 
 
 def _articles(log: Log, run: Run, partition: int) -> Iterator[Article]:
     topic = run.names().verdicts
-    for message in log.read(topic, partition, _first_to_ask(log, run, partition)):
-        if message.value and not is_heartbeat(message):
-            verdict = decode(JudgedPage, message.value)
-            if verdict.verdict == ARTICLE:
-                yield Article(verdict.site, verdict.text_digest, verdict.id)
+    for _, verdict in records_of(JudgedPage, log.read(topic, partition, _first_to_ask(log, run, partition))):
+        if verdict.verdict == ARTICLE:
+            yield Article(verdict.site, verdict.text_digest, verdict.id)
 
 
 def _first_to_ask(log: Log, run: Run, partition: int) -> int:
@@ -113,15 +106,11 @@ def _first_to_ask(log: Log, run: Run, partition: int) -> int:
     if kept <= (run.start[topic][partition] if topic in run.start else 0):
         return first
     judged = done_by(log, names.judge_group, topic)[partition]
-    ids = set()
-    any_kept = False
-    for message in islice(filter(is_record, log.read(topic, partition, kept, judged)), _FIRST_KEPT):
-        any_kept = True
-        with suppress(BadRecord):  # it has no verdict
-            ids.add(decode(Features, message.value or b"").id)
-    if not any_kept:
+    features = list(islice(filter(is_record, log.read(topic, partition, kept, judged)), _FIRST_KEPT))
+    if not features:
         return log.end(names.verdicts)[partition]
-    for message in log.read(names.verdicts, partition, first):
-        if is_record(message) and decode(JudgedPage, message.value or b"").id in ids:
+    ids = {measured.id for _, measured in records_of(Features, features)}  # one that cannot be read has no verdict
+    for message, verdict in records_of(JudgedPage, log.read(names.verdicts, partition, first)):
+        if verdict.id in ids:
             return message.offset
     return first

@@ -6,7 +6,7 @@ something else than this configuration measures, so nothing that is judged by th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from farmwatch.errors import NotFound
@@ -14,7 +14,8 @@ from farmwatch.runs.offsets import between, first_record, last_record
 from farmwatch.runs.window import Cut, Window, is_empty, kept, offsets_of, refuse_deleted, stops_of
 from farmwatch.spans import moment
 from stream.log import Log, Message
-from stream.records import Features, decode
+from stream.reading import records_of
+from stream.records import Features
 from stream.runs import LIVE, Gap, Run, State
 from stream.topics import FEATURES, PAGES
 
@@ -58,7 +59,7 @@ def choose_source(
             said.append(f"{topic} was measured anew up to {moment(measured_by.ended_at)}: no time before can cut it")
             continue
         start, stop, gaps = _cut(log, topic, window, measured_by)
-        epochs = {_epoch(message) for message in samples(log, topic, start, stop)}
+        epochs = set(_epochs(samples(log, topic, start, stop)))
         if not epochs:
             said.append(f"{topic} has none in the window")
         elif epochs == {epoch}:
@@ -126,7 +127,11 @@ def samples(log: Log, topic: str, start: Sequence[int], stop: Sequence[int]) -> 
             place -= max(0, last - first)
 
 
-def _epoch(message: Message) -> str:
-    """Of a features record: its header says it, and else the record itself."""
-    said = message.headers.get("feature_epoch")
-    return said if said is not None else decode(Features, message.value or b"").epoch
+def _epochs(messages: Iterable[Message]) -> Iterator[str]:
+    """Of features records: a header says it, and else the record itself. One that cannot be read says none."""
+    for message in messages:
+        said = message.headers.get("feature_epoch")
+        if said is not None and not message.damage:
+            yield said
+        else:
+            yield from (features.epoch for _, features in records_of(Features, [message]))

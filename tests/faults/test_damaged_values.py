@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import zstandard
 
@@ -178,3 +179,54 @@ def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, opened: list[Em
     assert f"{folder / 'log.sqlite'} is damaged in row " in letter.error
     row = [decode(SiteState, message.value or b"") for message in log.read(SITES, 0)][-1]
     assert (row.pages, row.articles) == (2, 2)
+
+
+@pytest.mark.parametrize("garbage", [b"\xc1", b"", b"\x93\x01\xa2\xff\xfe"])
+def test_state_that_cannot_be_decoded_buries_the_records_of_its_site(
+    folder: Path, opened: list[EmbeddedLog], garbage: bytes
+) -> None:
+    """TALLY's row of one site is damaged: the records of that site are buried, and the other sites go on."""
+    sites = [SITE, "lake.test", "sea.test"]
+
+    def hits(source: str) -> list[tuple[str, Record]]:
+        return [
+            (HITS, Hit(id=f"{site}{source}", site=site, url=f"https://{site}/", query_id="q", source=source))
+            for site in sites
+        ]
+
+    append(folder, hits("first"))
+    log = EmbeddedLog(folder)
+    work(log, TallyStage(DETECTOR))
+    log.close()
+    database = sqlite3.connect(folder / "log.sqlite")
+    assert database.execute("UPDATE state SET value = ? WHERE key = ?", (garbage, SITE.encode())).rowcount == 1
+    database.commit()
+    database.close()
+    append(folder, hits("second"))
+    log = EmbeddedLog(folder)
+    opened.append(log)
+    work(log, TallyStage(DETECTOR))
+    (letter,) = letters(log)
+    assert (letter.topic, letter.offset, letter.key, letter.stage) == (HITS, 3, SITE.encode(), "tally")
+    rows = {row.site: row.hits for m in log.read(SITES, 0) for row in [decode(SiteState, m.value or b"")]}
+    assert rows == {SITE: 1, "lake.test": 2, "sea.test": 2}
+
+
+def test_a_damaged_site_memory_buries_the_pages_of_its_site(folder: Path, opened: list[EmbeddedLog]) -> None:
+    """MEASURE's memory of one site is damaged: its later pages are buried, and those of another site measured."""
+    append(folder, [(PAGES, page(1))])
+    log = EmbeddedLog(folder)
+    work(log, MeasureStage(MEASURE))
+    log.close()
+    database = sqlite3.connect(folder / "log.sqlite")
+    assert database.execute("UPDATE state SET value = x'c1'").rowcount >= 1
+    database.commit()
+    database.close()
+    other = msgspec.structs.replace(page(3), site="lake.test", url="https://lake.test/3")
+    append(folder, [(PAGES, page(2)), (PAGES, other)])
+    log = EmbeddedLog(folder)
+    opened.append(log)
+    work(log, MeasureStage(MEASURE))
+    (letter,) = letters(log)
+    assert (letter.topic, letter.offset, letter.stage) == (PAGES, 1, "measure")
+    assert measured(log) == ["p1", "p3"]

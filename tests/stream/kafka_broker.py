@@ -113,6 +113,11 @@ class Broker:
         return f"127.0.0.1:{self._port}"
 
     @property
+    def data(self) -> Path:
+        """Where its topics lie: a folder for each partition."""
+        return self._home / "data"
+
+    @property
     def running(self) -> bool:
         """True while its process lives."""
         return self._process is not None and self._process.poll() is None

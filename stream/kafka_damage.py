@@ -1,0 +1,122 @@
+"""Batches of a topic that are not what was written: their offsets become records with damage, and reading goes on.
+
+kafka-python raises CorruptRecordError where the CRC of a batch fails or a record of it cannot be parsed, and never gets
+past that batch. What it iterates over is wrapped here. The CRC covers all of a batch but its first offset, its size and
+its format. Where one of these is damaged, neither the broker nor kafka-python finds the next batch: the error stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.consumer.fetcher import Fetcher
+
+_FORMAT = 2
+_LARGEST = 1 << 20  # records of a batch: one of 4.5 MiB cannot have more
+
+
+class _Damaged(NamedTuple):
+    """A record as kafka-python hands it on; `checksum`, which its own records have not, tells the damage."""
+
+    offset: int
+    timestamp: int
+    timestamp_type: int
+    checksum: str
+    key: bytes = b""
+    value: bytes = b""
+    headers: tuple[()] = ()
+    size_in_bytes: int = 0
+
+
+def tolerate_damage(consumer: KafkaConsumer) -> None:
+    """Let this consumer return what cannot be read as records with damage, see `damage_of`."""
+    consumer._fetcher.PartitionRecords = _PartitionRecords
+
+
+def damage_of(record: Any) -> str:
+    """What is wrong with a record that was read; "" = nothing."""
+    return record.checksum if isinstance(record.checksum, str) else ""
+
+
+class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python has no types
+    def __init__(self, fetch_offset: int, tp: TopicPartition, records: Any, **options: Any) -> None:
+        options["check_crcs"] = False  # the batches do it
+        super().__init__(fetch_offset, tp, _Batches(tp, records), **options)
+
+    def _contains_abort_marker(self, batch: Any) -> bool:
+        # a marker that cannot be read ends a transaction all the same, and only aborted ones are waited for
+        return bool(batch.is_marker if batch.fault else super()._contains_abort_marker(batch))
+
+
+class _Batches:
+    """The batches of a fetch, checked."""
+
+    def __init__(self, tp: TopicPartition, records: Any) -> None:
+        self._tp = tp
+        self._records = records
+        self._held: Any = None  # was looked at already
+        self._next = 0  # the least offset that can come
+
+    def next_batch(self) -> Any:
+        batch, self._held = self._held if self._held is not None else self._records.next_batch(), None
+        if batch is None or batch.magic < _FORMAT:
+            return batch
+        fault = "" if batch.validate_crc() else "its checksum (CRC) differs"
+        if fault and (batch.magic > _FORMAT or batch.base_offset < self._next):
+            raise kafka_errors.CorruptRecordError(f"a batch of {self._tp} behind offset {self._next} cannot be found")
+        last = batch.last_offset
+        if fault:
+            self._held = self._records.next_batch()
+            last = _last_offset(batch, self._held)
+        self._next = last + 1
+        return _Batch(self._tp, batch, last, fault)
+
+
+class _Batch:
+    """A batch as the fetcher of kafka-python reads it; what of it cannot be read are damaged records."""
+
+    def __init__(self, tp: TopicPartition, batch: Any, last_offset: int, fault: str) -> None:
+        self._tp = tp
+        self._batch = batch
+        self.fault = fault
+        self.last_offset = last_offset
+        self.next_offset = last_offset + 1
+        self.is_marker = batch.is_control_batch
+        self.is_control_batch = self.is_marker and not fault  # what says that nothing is to be read may be the damage
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batch, name)
+
+    def __next__(self) -> Any:
+        return next(self._batch)
+
+    def __iter__(self) -> Iterator[Any]:
+        unread, fault = self._batch.base_offset, self.fault
+        if not fault:
+            try:
+                for record in self._batch:
+                    yield record
+                    unread = record.offset + 1
+                return
+            except Exception as error:  # noqa: BLE001 - parsers and codecs of several libraries, on bytes of anybody
+                fault = f"{type(error).__name__}: {error}"
+        first, last = self._batch.base_offset, self.last_offset
+        said = f"the batch of offsets {first} to {last} of {self._tp.topic}, partition {self._tp.partition}, is damaged"
+        for offset in range(unread, last + 1):
+            yield _Damaged(offset, self._batch.max_timestamp, self._batch.timestamp_type, f"{said}: {fault}")
+
+
+def _last_offset(batch: Any, following: Any) -> int:
+    """The last offset of a damaged batch, whose own word for it may be the damage."""
+    delta = batch.last_offset_delta
+    if not 0 <= delta < _LARGEST:
+        delta = batch.records_count - 1
+    if not 0 <= delta < _LARGEST:
+        delta = 0
+    last = int(batch.base_offset) + int(delta)
+    if following is not None and following.base_offset > batch.base_offset:
+        return min(last, int(following.base_offset) - 1)
+    return last

@@ -1,0 +1,72 @@
+"""What the Kafka log makes of batches that cannot be read, without a broker."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+kafka = pytest.importorskip("kafka")
+
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder  # noqa: E402
+from kafka.record.memory_records import MemoryRecords  # noqa: E402
+from kafka.record.util import calc_crc32c  # noqa: E402
+
+from stream.kafka_damage import _PartitionRecords, damage_of  # noqa: E402
+
+AT = kafka.TopicPartition("in", 0)
+CRC_AT, COUNT_AT = 17, 57  # bytes of a batch
+
+
+def batch(base: int, *names: str) -> bytearray:
+    """A batch of records, each with a header of this name."""
+    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 20)
+    for offset, name in enumerate(names):
+        builder.append(offset, 7, b"k", b"value", [(name, b"v")])
+    made = bytearray(builder.build())
+    struct.pack_into(">q", made, 0, base)
+    return made
+
+
+def sealed(made: bytearray) -> bytearray:
+    """The batch with a right CRC, as a writer that wrote it so would have given it."""
+    struct.pack_into(">I", made, CRC_AT, calc_crc32c(memoryview(made)[DefaultRecordBatch.ATTRIBUTES_OFFSET :]))
+    return made
+
+
+def read(*batches: bytearray) -> list[Any]:
+    """The records of a fetch."""
+    found: list[Any] = _PartitionRecords(0, AT, MemoryRecords(b"".join(batches))).take()
+    return found
+
+
+def test_a_record_that_cannot_be_parsed_is_damage() -> None:
+    """A header name that is no UTF-8: that record and those behind it in its batch are damage, and the next is read."""
+    bad = sealed(bytearray(bytes(batch(0, "xx", "yy", "zz")).replace(b"yy", b"\xff\xff")))
+    found = read(bad, batch(3, "xx"))
+    assert [(record.offset, bool(damage_of(record))) for record in found] == [
+        (0, False),
+        (1, True),
+        (2, True),
+        (3, False),
+    ]
+    assert "offsets 0 to 2 of in, partition 0, is damaged" in damage_of(found[1])
+
+
+@pytest.mark.parametrize(("at", "form", "value"), [(23, ">i", -1), (23, ">i", 1 << 30), (COUNT_AT, ">i", 1 << 30)])
+def test_impossible_numbers_of_records_are_bounded(at: int, form: str, value: int) -> None:
+    """Where a batch's own count is the damage, its offsets are damage, and no others."""
+    bad = batch(0, "xx", "yy", "zz")
+    struct.pack_into(form, bad, at, value)
+    assert [(record.offset, bool(damage_of(record))) for record in read(bad)] == [(0, True), (1, True), (2, True)]
+
+
+def test_what_cannot_be_a_batch_is_an_error() -> None:
+    """Damage of what the CRC does not cover, such as a first offset that was passed: kafka-python's error stays."""
+    bad = batch(0, "xx")
+    bad[-1] ^= 1
+    partition = _PartitionRecords(0, AT, MemoryRecords(bytes(batch(5, "xx") + bad)))
+    assert [record.offset for record in partition.take()] == [5]
+    with pytest.raises(kafka.errors.CorruptRecordError, match="behind offset 6"):
+        partition.take()
