@@ -26,6 +26,7 @@ from crawler.jobs import ABSENT, Answer, Job, Outcome
 from crawler.network_watch import NetworkWatch, is_absent, was_not_answered
 from crawler.page_headers import page_headers
 from crawler.parking import asked_until
+from crawler.request_labels import reason_label, status_label
 from crawler.robots import RobotsShelf
 from crawler.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.settings import CrawlSettings
@@ -364,9 +365,11 @@ def _count_requests(answer: Answer, meter: Meter) -> None:
     if answer.outcome is Outcome.DEFERRED:
         meter.count("fetch_deferred", kind=answer.job.kind.value)
     for request in answer.requests:
-        kind = request.kind.value
-        absent = request.outcome == Outcome.FAILED.value and is_absent(answer)
-        meter.count("fetch_requests", kind=kind, outcome=ABSENT if absent else request.outcome)
+        kind, outcome, reason = request.kind.value, request.outcome, reason_label(request.reason)
+        if outcome == Outcome.FAILED.value and is_absent(request.kind, request.status):
+            outcome, reason = ABSENT, ""
+        status = status_label(request.status)
+        meter.count("fetch_requests", kind=kind, outcome=outcome, status=status, reason=reason)
         meter.count("fetch_response_bytes", request.body_bytes, kind=kind)
         meter.observe("fetch_duration_seconds", request.duration_s, kind=kind)
 

@@ -124,7 +124,7 @@ class Fetcher:
                 await self._request(job, trip, wait=wait)
             except StaleConnection:
                 # The server had closed what we kept open: once more, with a turn of its own
-                trip.requests[-1].outcome = Outcome.FAILED.value
+                trip.requests[-1].outcome, trip.requests[-1].reason = Outcome.FAILED.value, "connection"
                 await self._request(job, trip, wait=True, last=True)
             wait = True
             location = trip.headers.get("location", "")
@@ -222,6 +222,7 @@ class Fetcher:
                 raise
             finally:
                 self._connections.unpin(url.raw_host or "")
+                request.status = trip.status
                 request.duration_s = time.monotonic() - started
                 trip.spent_s += request.duration_s
                 if trip.address and trip.address not in addresses:
@@ -306,8 +307,10 @@ class Fetcher:
 
     def _answer(self, job: Job, trip: Trip) -> Answer:
         end = trip.end or _ARRIVED
-        if trip.requests and not trip.requests[-1].outcome:
-            trip.requests[-1].outcome = end.outcome.value
+        last = next((request for request in reversed(trip.requests) if request.kind is job.kind), None)
+        if last is not None:
+            last.outcome = last.outcome or end.outcome.value
+            last.reason = last.reason or end.reason
         headers = trip.headers
         retry_after = headers.get("retry-after")
         return Answer(

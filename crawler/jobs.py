@@ -34,12 +34,17 @@ ABSENT = "absent"  # in metrics, that of one for a robots.txt, tdmrep.json or si
 
 
 class Request(msgspec.Struct):
-    """One HTTP request that was made for a job, also if it got no answer. `outcome` is "" until it is known."""
+    """One HTTP request that was made for a job, also if it got no answer. `outcome` is "" until it is known.
+
+    `reason` says why it failed or was of no use, on the last one why the job ended so.
+    """
 
     kind: Kind
     outcome: str = ""  # a value of Outcome, or REDIRECTED
     duration_s: float = 0.0
     body_bytes: int = 0  # inflated
+    status: int = 0  # HTTP; 0 = no answer
+    reason: str = ""
 
 
 class Job(msgspec.Struct, frozen=True):

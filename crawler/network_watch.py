@@ -48,7 +48,7 @@ class NetworkWatch:
 
     def note(self, answer: Answer, now_ms: int, *, has_answered: bool) -> None:
         """Take in an answer; `has_answered` says whether its site had answered before."""
-        if answer.outcome is Outcome.FAILED and not is_absent(answer):
+        if answer.outcome is Outcome.FAILED and not is_absent(answer.job.kind, answer.status):
             self._summary_since_ms = self._summary_since_ms or now_ms
             self._reasons[answer.reason] += 1
         if was_not_answered(answer):
@@ -121,6 +121,6 @@ def was_not_answered(answer: Answer) -> bool:
     return answer.unreachable and answer.reason in _NO_ANSWER and not redirected
 
 
-def is_absent(answer: Answer) -> bool:
+def is_absent(kind: Kind, status: int) -> bool:
     """Whether a site answered that it has no robots.txt, tdmrep.json or sitemap: most have not, and nothing failed."""
-    return answer.job.kind is not Kind.PAGE and answer.status in (404, 410)
+    return kind is not Kind.PAGE and status in (404, 410)

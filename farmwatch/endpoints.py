@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
 
@@ -18,6 +20,9 @@ from farmwatch.errors import ConfigError
 
 _log = structlog.get_logger()
 _TEXT = "text/plain; charset=utf-8"
+_CONNECTIONS = 16  # served at once, a thread each; further ones wait in the kernel's queue
+_REQUEST_S = 10.0  # for a request and its answer, however slowly the client reads and writes
+_POLL_S = 0.1
 
 
 class HealthLike(Protocol):
@@ -39,12 +44,20 @@ class HealthLike(Protocol):
 class Endpoints:
     """Serves the three pages from a thread. `port` is the real one after `start`, also where 0 was asked for."""
 
-    def __init__(self, registry: CollectorRegistry, health: Callable[[], HealthLike], host: str, port: int) -> None:
-        """Take what to show and where."""
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        health: Callable[[], HealthLike],
+        host: str,
+        port: int,
+        request_s: float = _REQUEST_S,
+    ) -> None:
+        """Take what to show and where. A connection is closed after `request_s`."""
         self._registry = registry
         self._health = health
         self._address = (host, port)
-        self._server: ThreadingHTTPServer | None = None
+        self._request_s = request_s
+        self._server: _Server | None = None
         self.port = port
 
     def start(self, patience_s: float = 0.0, stop: threading.Event | None = None) -> None:
@@ -58,7 +71,7 @@ class Endpoints:
         told = False
         while not stop.is_set():
             try:
-                server = ThreadingHTTPServer(self._address, self._handler())
+                server = _Server(self._address, self._handler(), self._request_s)
                 break
             except OSError as error:
                 host, port = self._address
@@ -74,10 +87,9 @@ class Endpoints:
                 raise ConfigError(_refused(host, port, error)) from error
         else:
             return
-        server.daemon_threads = True
         self._server = server
         self.port = server.server_address[1]
-        threading.Thread(target=server.serve_forever, name="endpoints", daemon=True, args=(0.1,)).start()
+        threading.Thread(target=server.serve_forever, name="endpoints", daemon=True, args=(_POLL_S,)).start()
         _log.info("endpoints_served", url=f"http://{self._address[0]}:{self.port}/metrics")
 
     def close(self) -> None:
@@ -90,7 +102,10 @@ class Endpoints:
     def page(self, path: str, accept: str) -> tuple[int, str, bytes]:
         """(status, content type, body) of a path."""
         if path == "/metrics":
-            encoder, content_type = choose_encoder(accept)
+            try:
+                encoder, content_type = choose_encoder(accept)
+            except (TypeError, ValueError):  # a version that is no number
+                encoder, content_type = choose_encoder("")
             return 200, content_type, encoder(self._registry)
         if path in ("/healthz", "/readyz"):
             health = self._health()
@@ -103,8 +118,6 @@ class Endpoints:
 
         class Handler(BaseHTTPRequestHandler):
             """GET and HEAD of the pages; quiet, because scrapes are no events."""
-
-            timeout = 10  # seconds; a scraper that sends nothing must not hold a thread
 
             def do_GET(self) -> None:
                 self._answer(with_body=True)
@@ -125,6 +138,48 @@ class Endpoints:
                     self.wfile.write(body)
 
         return Handler
+
+
+class _Server(ThreadingHTTPServer):
+    """Serves so many connections at once, each for so long; a client that leaves early is no event."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], request_s: float) -> None:
+        self._request_s = request_s
+        self._places = threading.Semaphore(_CONNECTIONS)
+        self._until: dict[socket.socket, float] = {}
+        super().__init__(address, handler)
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        if not self._places.acquire(timeout=_POLL_S):
+            raise BlockingIOError  # as if there were no connection: it stays in the queue
+        try:
+            connection, client = super().get_request()
+        except BaseException:
+            self._places.release()
+            raise
+        self._until[connection] = time.monotonic() + self._request_s
+        return connection, client
+
+    def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]  # of TCP it is a socket
+        try:
+            super().shutdown_request(request)
+        finally:
+            self._until.pop(request, None)
+            self._places.release()
+
+    def service_actions(self) -> None:
+        """Break off connections whose time is up: their threads end with that."""
+        now = time.monotonic()
+        for connection in [one for one, until in self._until.copy().items() if until <= now]:
+            with suppress(OSError):  # it has ended by itself
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the library's signature
+        if not isinstance(sys.exception(), ConnectionError):
+            _log.exception("endpoint_failed")
 
 
 def _refused(host: str, port: int, error: OSError) -> str:

@@ -19,9 +19,11 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 from cyclopts import App, Argument
+from prometheus_client import CollectorRegistry
 
 from farmwatch.config import Config
 from farmwatch.errors import Exit
+from farmwatch.exposition import ROLE, Exposition
 from farmwatch.generated import renewed
 from farmwatch.layers import allowed_values, encode, settings_of, shown_value
 from filters.rule_kinds import MOST, RuleKind
@@ -100,7 +102,9 @@ def metrics_page() -> str:
         "progress, `/readyz` while it holds partitions, their state is restored and its model is loaded. What belongs",
         "to a batch is counted when the batch is committed. Labels are bounded: never a URL or a site. The label `run`",
         "is bounded by the number of runs; until it ends, a process keeps the series of each run that it has counted",
-        "for (SCORE: of all that asked for scores).\n",
+        "for (SCORE: of all that asked for scores). Every series has the label `role`: crawl, measure, judge, score,",
+        "tally, replay (`farmwatch replay`) or search (`farmwatch search`). The last metrics of the table are those of",
+        "the process and its Python.\n",
         "| metric | kind | labels | meaning |",
         "|---|---|---|---|",
     ]
@@ -108,6 +112,11 @@ def metrics_page() -> str:
         total = "_total" if spec.kind == "counter" else ""
         labels = ", ".join(f"`{label}`" for label in spec.labels)
         lines.append(f"| `farmwatch_{spec.name}{total}` | {spec.kind} | {labels} | {_cell(spec.help)} |")
+    for family in Exposition(CollectorRegistry(), "").collect():
+        total = "_total" if family.type == "counter" else ""
+        own = sorted({label for sample in family.samples for label in sample.labels} - {ROLE})
+        labels = ", ".join(f"`{label}`" for label in own)
+        lines.append(f"| `{family.name}{total}` | {family.type} | {labels} | {_cell(family.documentation)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -187,12 +187,13 @@ class _Process:
 
     def __init__(self, config: Config, member: str, port: int) -> None:
         from farmwatch.endpoints import Endpoints
+        from farmwatch.exposition import Exposition
         from stream.metrics import Metrics
 
         self.member = member
         self.metrics = Metrics()
         self.replay: Replay | None = None
-        self.endpoints = Endpoints(self.metrics.registry, self._health, config.metrics.host, port)
+        self.endpoints = Endpoints(Exposition(self.metrics.registry, "replay"), self._health, config.metrics.host, port)
         self.endpoints.start()
         self.url = f"http://{config.metrics.host}:{self.endpoints.port}/metrics"
 

@@ -17,6 +17,7 @@ from farmwatch.brokers import broker_addresses
 from farmwatch.config import Config
 from farmwatch.endpoints import Endpoints
 from farmwatch.errors import ConfigError
+from farmwatch.exposition import Exposition
 from farmwatch.role_names import Role, metrics_port
 from farmwatch.upkeep import Upkeep
 from farmwatch.zeros import export_zeros
@@ -265,9 +266,8 @@ def run_role(
     metrics = metrics or Metrics()
     metrics.set("build_info", 1, version=_version())
     process = _Process(role, config, member, metrics, watched)
-    endpoints = Endpoints(
-        metrics.registry, process.health, config.metrics.host, metrics_port(config.metrics.port, role)
-    )
+    shown, port = Exposition(metrics.registry, role.value), metrics_port(config.metrics.port, role)
+    endpoints = Endpoints(shown, process.health, config.metrics.host, port)
     endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
     try:
         log = open_configured(config)

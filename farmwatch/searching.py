@@ -30,6 +30,7 @@ from crawler.sources.usage import PARK_CAP_S
 from farmwatch.config import Config
 from farmwatch.endpoints import Endpoints
 from farmwatch.errors import ConfigError, Exit, FarmwatchError, UsageError
+from farmwatch.exposition import Exposition
 from farmwatch.hits import STDIN, binary_input
 from farmwatch.messages import counted, message, one_line, put, put_json, start_logging
 from farmwatch.options import opened
@@ -80,7 +81,9 @@ def run_search(config: Config, wanted: Wanted, *, as_json: bool, environment: Ma
         for source in sources:
             if not held.enter_context(held_lock(locks / f"{source.name}.daemon.lock")):
                 raise FarmwatchError(f"another process searches {source.name} by a schedule on this log: one is enough")
-        endpoints = Endpoints(desk.metrics.registry, desk.health, config.metrics.host, _port(config))
+        endpoints = Endpoints(
+            Exposition(desk.metrics.registry, "search"), desk.health, config.metrics.host, _port(config)
+        )
         try:
             endpoints.start()
         except ConfigError as error:

@@ -27,15 +27,17 @@ def known_series(stage: Stage, live: str) -> Iterator[Series]:
 
 def _of_role(stage: Stage, run: str) -> Iterator[Series]:
     if stage.name == "crawl":
-        from crawler.jobs import ABSENT, REDIRECTED, Kind, Outcome
+        from crawler.jobs import Kind
+        from crawler.request_labels import expected
         from crawler.warc_exchange import RECORD_TYPES
 
         for kind in Kind:
             yield "fetch_response_bytes", {"kind": kind.value}
             yield "fetch_duration_seconds", {"kind": kind.value}
             yield "fetch_deferred", {"kind": kind.value}
-            for outcome in (*(o.value for o in Outcome), REDIRECTED, ABSENT):
-                yield "fetch_requests", {"kind": kind.value, "outcome": outcome}
+            for outcome, status, reason in expected(kind):
+                labels = {"kind": kind.value, "outcome": outcome, "status": status, "reason": reason}
+                yield "fetch_requests", labels
         for result in ("allowed", "disallowed"):
             yield "robots_lookups", {"result": result}
         for record_type in RECORD_TYPES:

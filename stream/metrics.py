@@ -44,7 +44,13 @@ SPECS: tuple[Spec, ...] = (
     Spec("gauge", "search_parked_timestamp_seconds", "Until when a source is left alone; 0: it is not.", ("source",)),
     Spec("gauge", "search_unresponsive_engines", "Engines that did not answer the last query.", ("source",)),
     Spec("gauge", "search_round_timestamp_seconds", "When a source's last whole round ended.", ("source",)),
-    Spec("counter", "fetch_requests", "HTTP requests ended; absent: the site has no such file.", ("kind", "outcome")),
+    Spec(
+        "counter",
+        "fetch_requests",
+        "HTTP requests ended; absent: the site has no such file. Status: 403, 404, 429, 503, else its class; none: no"
+        " answer came. Reason: a word of docs/crawling.md; status: the status says it.",
+        ("kind", "outcome", "status", "reason"),
+    ),
     Spec("histogram", "fetch_duration_seconds", "Time of one HTTP request.", ("kind",), _SECONDS),
     Spec("counter", "fetch_response_bytes", "Decoded bytes received.", ("kind",)),
     Spec("gauge", "fetch_inflight", "HTTP requests under way."),

@@ -204,9 +204,9 @@ def test_three_detectors_score_and_one_of_them_judges(world: World, judge: str, 
         row = rows(log)[-1]
         assert (row.detector, row.verdict, row.articles) == (tally_identity(config), verdict, ARTICLES)
     assert status == 200
-    assert f'farmwatch_page_score_count{{detector="{identities[1]}",run="live"}} {ARTICLES}.0' in page
-    assert f'farmwatch_score_cache_lookups_total{{result="miss"}} {ARTICLES}.0' in page
-    assert 'farmwatch_score_device_errors_total{kind="oom"} 0.0' in page
+    assert f'farmwatch_page_score_count{{detector="{identities[1]}",role="score",run="live"}} {ARTICLES}.0' in page
+    assert f'farmwatch_score_cache_lookups_total{{result="miss",role="score"}} {ARTICLES}.0' in page
+    assert 'farmwatch_score_device_errors_total{kind="oom",role="score"} 0.0' in page
 
 
 def test_requests_of_a_replay_are_scored_under_their_run(world: World) -> None:
@@ -221,8 +221,8 @@ def test_requests_of_a_replay_are_scored_under_their_run(world: World) -> None:
             page = get(config, "metrics")[1]
         runs = [message.headers.get("run") for message in log.read(SCORES, 0)]
     assert runs == ["live"] * (2 * ARTICLES) + ["r7"] * (2 * ARTICLES), "live requests go first"
-    assert 'result="scored",ruleset="",run="r7",stage="score"} 6.0' in page
-    assert f'farmwatch_score_cache_lookups_total{{result="hit"}} {ARTICLES}.0' in page
+    assert 'result="scored",role="score",ruleset="",run="r7",stage="score"} 6.0' in page
+    assert f'farmwatch_score_cache_lookups_total{{result="hit",role="score"}} {ARTICLES}.0' in page
 
 
 def test_readyz_is_503_until_the_detectors_are_warm(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,10 @@ def test_readyz_is_503_until_the_detectors_are_warm(world: World, monkeypatch: p
         create_topics(log, config)
         put_articles(log)
         with running(config, Role.SCORE):
-            patiently(lambda: "farmwatch_log_rebalances_total 1.0" in get(config, "metrics")[1], "its partitions")
+            patiently(
+                lambda: 'farmwatch_log_rebalances_total{role="score"} 1.0' in get(config, "metrics")[1],
+                "its partitions",
+            )
             assert get(config, "readyz")[0] == 503
             assert get(config, "healthz")[0] == 200
             assert scores(log) == []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 
 import pytest
 import structlog.testing
@@ -74,6 +77,104 @@ def test_other_paths_are_not_found(served: Endpoints) -> None:
     status, _, body = _get(served, "/etc/passwd")
     assert status == 404
     assert "/metrics" in body
+
+
+def _connected(endpoints: Endpoints, sent: bytes = b"") -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", endpoints.port), timeout=10)
+    connection.sendall(sent)
+    return connection
+
+
+def _serving() -> int:
+    """Threads that serve a connection."""
+    return sum("process_request_thread" in thread.name for thread in threading.enumerate())
+
+
+def _patiently(done: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_clients_that_leave_early_are_no_event(served: Endpoints, capfd: pytest.CaptureFixture[str]) -> None:
+    """A hundred clients that reset their connection, before or after they asked, leave no word in the log."""
+    with structlog.testing.capture_logs() as logs:
+        for number in range(100):
+            with _connected(served, b"GET /metrics HTTP/1.0\r\n" + b"\r\n" * (number % 2)) as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert _get(served, "/healthz")[0] == 200
+        _patiently(lambda: _serving() == 0)
+    assert logs == [] and capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"\r\n",
+        b"\xff\xfe\x00\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET /metrics HTTP/x.y\r\n\r\n",
+        b"GET /metrics HTTP/9.9\r\n\r\n",
+        b"BREW /metrics HTTP/1.0\r\n\r\n",
+        b"GET " + b"/" * 70_000 + b" HTTP/1.0\r\n\r\n",
+        b"GET /metrics HTTP/1.0\r\n" + b"A: b\r\n" * 500 + b"\r\n",
+        b"GET /metrics HTTP/1.0\r\nAccept: \xff;q=;version=,,;\r\n\r\n",
+        b"GET /metrics HTTP/1.0\r\nAccept: application/openmetrics-text;version=x;escaping=y;=\r\n\r\n",
+    ],
+)
+def test_malformed_requests_are_no_event(served: Endpoints, capfd: pytest.CaptureFixture[str], request_: bytes) -> None:
+    """Whatever is asked, there is no traceback, and the next client is answered."""
+    with structlog.testing.capture_logs() as logs, _connected(served, request_) as connection:
+        with suppress(ConnectionError):
+            while connection.recv(65536):
+                pass
+        _patiently(lambda: _serving() == 0)
+    assert _get(served, "/healthz")[0] == 200
+    assert logs == [] and capfd.readouterr().err == ""
+
+
+def test_slow_clients_hold_few_threads_and_not_for_long() -> None:
+    """Of clients that send nothing, or a byte now and then, a few are served at once, and others get their turn."""
+    endpoints = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", 0, request_s=0.5)
+    endpoints.start()
+    ended, most = threading.Event(), 0
+
+    def drip(connections: list[socket.socket]) -> None:
+        while not ended.wait(0.05):
+            for connection in connections:
+                with suppress(OSError):
+                    connection.send(b"x")
+
+    with ExitStack() as held:
+        held.callback(endpoints.close)
+        slow = [held.enter_context(_connected(endpoints)) for _ in range(40)]
+        dripping = threading.Thread(target=drip, args=(slow[:20],))
+        dripping.start()
+        held.callback(dripping.join)
+        held.callback(ended.set)
+        _patiently(lambda: _serving() > 0)
+        most = _serving()
+        assert _get(endpoints, "/healthz")[0] == 200
+        most = max(most, _serving())
+    assert most <= 16
+
+
+def test_a_failure_of_this_program_is_logged() -> None:
+    """An error that is not the client's stands in the log."""
+
+    def fails() -> Health:
+        raise RuntimeError("broken")
+
+    endpoints = Endpoints(Metrics().registry, fails, "127.0.0.1", 0)
+    endpoints.start()
+    try:
+        with structlog.testing.capture_logs() as logs, _connected(endpoints, b"GET /healthz HTTP/1.0\r\n\r\n") as asked:
+            assert asked.recv(1) == b""
+            _patiently(lambda: _serving() == 0)
+        assert [entry["event"] for entry in logs] == ["endpoint_failed"]
+    finally:
+        endpoints.close()
 
 
 def test_a_taken_port_is_a_clear_error(served: Endpoints) -> None:

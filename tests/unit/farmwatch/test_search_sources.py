@@ -284,8 +284,8 @@ def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], 
         first.send_signal(signal.SIGTERM)
         _, err = first.communicate(timeout=20)
         assert (first.returncode, lines) == (Exit.OK, ["brave", "searxng"])
-        assert 'farmwatch_search_queries_total{outcome="found",source="brave"} 2.0' in page
-        assert 'farmwatch_search_quota_left{source="brave"} 3.0' in page
+        assert 'farmwatch_search_queries_total{outcome="found",role="search",source="brave"} 2.0' in page
+        assert 'farmwatch_search_quota_left{role="search",source="brave"} 3.0' in page
         assert "searxng: " in health
         assert KEY not in page + health + err + served
         asked = len(engine.seen)

@@ -1,0 +1,83 @@
+"""What /metrics shows besides the counts of a program: its process, and on every series the role."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+
+import pytest
+from prometheus_client import Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as text
+
+from farmwatch.config import load
+from farmwatch.exposition import ROLE, Exposition
+from farmwatch.replay_command import _Process
+from stream.metrics import SPECS, Metrics
+
+
+def _shown(metrics: Metrics, accept: str = "") -> dict[str, Metric]:
+    """The families of a page, read back as a scraper reads them."""
+    encoder, content_type = choose_encoder(accept)
+    page = encoder(Exposition(metrics.registry, "crawl")).decode()
+    read = openmetrics if "openmetrics" in content_type else text
+    return {family.name: family for family in read(page)}
+
+
+def _value(shown: dict[str, Metric], name: str) -> float:
+    (sample,) = shown[name].samples
+    return sample.value
+
+
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
+def test_every_series_says_the_role_and_none_when_it_began(accept: str) -> None:
+    """In either format the label stands beside a metric's own, on counters, gauges, histograms and process metrics."""
+    metrics = Metrics()
+    metrics.count("dead_letters", 3, stage="crawl", reason="BadRecord")
+    metrics.observe("stage_duration_seconds", 1, stage="crawl")
+    shown = _shown(metrics, accept)
+    samples = [sample for family in shown.values() for sample in family.samples]
+    assert {sample.labels[ROLE] for sample in samples} == {"crawl"}
+    assert [sample.name for sample in samples if sample.name.endswith("_created")] == []
+    (died,) = (sample for sample in samples if sample.name == "farmwatch_dead_letters_total")
+    assert (died.labels, died.value) == ({"role": "crawl", "stage": "crawl", "reason": "BadRecord"}, 3)
+    assert "farmwatch_stage_duration_seconds_bucket" in {sample.name for sample in samples}
+
+
+def test_no_metric_has_a_role_of_its_own() -> None:
+    """The label of the process would overwrite a metric's own label of that name."""
+    assert [spec.name for spec in SPECS if ROLE in spec.labels] == []
+
+
+def test_the_process_and_its_python_are_shown() -> None:
+    """Memory, CPU, open files, start and garbage collection are those of this process."""
+    shown = _shown(Metrics())
+    assert _value(shown, "process_resident_memory_bytes") > 10 * 1024**2
+    assert _value(shown, "process_cpu_seconds") > 0
+    assert 0 < _value(shown, "process_open_fds") < _value(shown, "process_max_fds")
+    assert 0 < _value(shown, "process_start_time_seconds") <= time.time() + 1
+    assert len(shown["python_gc_collections"].samples) == 3
+    assert shown["python_info"].samples[0].labels["implementation"]
+
+
+def test_what_is_counted_later_is_shown() -> None:
+    """The page shows the metrics as they are when it is asked for, and leaves them as they are."""
+    metrics = Metrics()
+    exposition = Exposition(metrics.registry, "judge")
+    for count in (1, 2):
+        metrics.count("log_rebalances")
+        for _ in range(2):
+            assert exposition.get_sample_value("farmwatch_log_rebalances_total", {"role": "judge"}) == count
+    assert metrics.registry.get_sample_value("farmwatch_log_rebalances_total") == 2
+
+
+def test_a_replay_is_a_role_of_its_own() -> None:
+    """What a replay's process serves says so: its counts are told from those of the live roles."""
+    process = _Process(load(None, [], {}).config, "replay-1", 0)
+    try:
+        with urllib.request.urlopen(process.url, timeout=10) as answer:
+            page = answer.read().decode()
+    finally:
+        process.endpoints.close()
+    assert 'farmwatch_log_rebalances_total{role="replay"} 0.0' in page
