@@ -90,7 +90,7 @@ class Answers:
         page = page_bytes(url)
         found = self._store.url(row.site, page)
         if found is not None and found.status is Status.ERROR:
-            found.reason = Stop.UNREACHABLE
+            found.site_failed = True
             self._store.put_url(row, page, found)
 
     def _take_robots(self, row: SiteRow, answer: Answer) -> None:

@@ -91,5 +91,7 @@ def _may_pass(found: UrlRow) -> bool:
 
     One that failed by itself is not: the words of those failures stop sites as well.
     """
+    if found.site_failed:
+        return True
     by_itself = found.status is Status.ERROR and found.reason in CUT_OFF
     return not by_itself and (found.reason in MAY_PASS or found.reason == Stop.DECIDED)

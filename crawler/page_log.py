@@ -50,6 +50,7 @@ class PageLog:
             self._store.unqueue(row, found)
         found.visit += 1
         found.status, found.reason, found.attempts = _STATUS_OF[outcome], reason, 0
+        found.site_failed = False
         if answer is not None:
             _keep_conditions(found, answer)
         opt_out = [*(answer.opt_out if answer else ()), *(signals or ())]

@@ -148,6 +148,7 @@ class UrlRow(Row):
     has_page: bool = False  # some visit fetched it
     etag: str = ""
     last_modified: str = ""
+    site_failed: bool = False  # the failure with which it ended stopped the site: a later hit tries it again
 
     @property
     def is_queued(self) -> bool:

@@ -8,13 +8,12 @@ page: what it says is escaped, each run of lines between empty ones is a paragra
 from __future__ import annotations
 
 import html
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 import msgspec
 import xxhash
@@ -26,6 +25,7 @@ from farmwatch.config import Config
 from farmwatch.errors import BadCanaries
 from farmwatch.settings import CanarySettings
 from scoring.canary import HUMAN_TRUTH, CanaryName, is_label
+from stream.packed_files import DamagedFile, open_packed
 from stream.records import Page
 from stream.stage import Context
 from stream.topics import SITES
@@ -154,21 +154,15 @@ _decoder = msgspec.json.Decoder(CanaryLine)
 
 def _lines(file: Path) -> list[bytes]:
     try:
-        with file.open("rb") as stream:
-            content = _inflated(stream) if file.suffix == ".zst" else stream.read(FILE_CAP_BYTES + 1)
+        with open_packed(file) as stream:
+            content = stream.read(FILE_CAP_BYTES + 1)
     except OSError as error:
         raise BadCanaries(f"{file}: cannot be read: {error.strerror}; canary.file names it") from error
-    except zstandard.ZstdError as error:
-        raise BadCanaries(f"{file}: no zstd file, or a damaged one") from error
+    except DamagedFile as error:
+        raise BadCanaries(str(error)) from error
     if len(content) > FILE_CAP_BYTES:
         raise BadCanaries(f"{file}: larger than {FILE_CAP_BYTES // 1024**2} MiB")
     return content.split(b"\n")
-
-
-def _inflated(stream: BinaryIO) -> bytes:
-    decompressor = zstandard.ZstdDecompressor(max_window_size=2**27)
-    with decompressor.stream_reader(stream, read_across_frames=True) as reader:
-        return io.BufferedReader(reader).read(FILE_CAP_BYTES + 1)
 
 
 def _body(page: CanaryLine) -> bytes:

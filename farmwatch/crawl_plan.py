@@ -16,7 +16,7 @@ from crawler.hits_file import BadLine, read_hits
 from crawler.reasons import in_words, meaning_of_reason
 from farmwatch.config import Config
 from farmwatch.errors import Exit, NotFound
-from farmwatch.hits import binary_input
+from farmwatch.hits import input_lines
 from farmwatch.messages import counted, message, one_line, put, put_json, put_table, put_wrapped
 from farmwatch.options import opened
 from farmwatch.roles import log_exists
@@ -120,7 +120,7 @@ def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
     hits: list[Hit] = []
     skipped = 0
     for file in files:
-        with binary_input(file) as lines:
+        with input_lines(file) as lines:
             for found in read_hits(lines, now_ms=now_ms):
                 if isinstance(found, BadLine):
                     skipped += 1

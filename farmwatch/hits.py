@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import zstandard
-
-from crawler.hits_file import BadLine, read_hits
+from crawler.hits_file import LINE_CAP, BadLine, read_hits
 from farmwatch.errors import FarmwatchError
 from stream.log import Log
+from stream.packed_files import DamagedFile, bounded_lines, open_packed
 from stream.topics import HITS
 
 STDIN = ("-", "/dev/stdin")
-_WINDOW_BYTES = 2**27  # what `zstd --long` makes; a file that wants more memory is refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +56,27 @@ def append_hits(
 
 
 @contextmanager
-def binary_input(file: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, inflated where its name ends in .zst, or standard input's for `-`.
+def binary_input(file: Path, *, packed: bool = True) -> Iterator[BinaryIO]:
+    """The file's bytes, inflated where its name ends in .zst or .gz unless `packed` is False; `-` is standard input.
 
-    Raises FarmwatchError when it cannot be read.
+    Raises FarmwatchError when it cannot be read, also while it is.
     """
     if str(file) in STDIN:
         yield sys.stdin.buffer
         return
     try:
-        opened = file.open("rb")
-    except OSError as error:
-        raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
-    with opened:
-        if file.suffix != ".zst":
+        with ExitStack() as stack:
+            try:
+                opened = stack.enter_context(open_packed(file) if packed else file.open("rb"))
+            except OSError as error:
+                raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
             yield opened
-            return
-        try:
-            inflate = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
-            yield io.BufferedReader(inflate.stream_reader(opened, read_across_frames=True))
-        except zstandard.ZstdError as error:
-            raise FarmwatchError(f"{file}: no zstd file, or a damaged one") from error
+    except DamagedFile as error:
+        raise FarmwatchError(str(error)) from error
+
+
+@contextmanager
+def input_lines(file: Path) -> Iterator[Iterator[bytes]]:
+    """The lines of a file of hits or queries, those that are too long cut. Raises as `binary_input`."""
+    with binary_input(file) as stream:
+        yield bounded_lines(stream, LINE_CAP)

@@ -66,7 +66,7 @@ def import_archives(
         with imports.hold():
             pass  # what is known is passed over before it is looked into
         for file in files:
-            with binary_input(file) as stream:
+            with binary_input(file, packed=False) as stream:  # of .warc.gz, each member is told
                 found = pages_of(
                     cast(BinaryIO, Watched(stream, advance)),
                     config.crawl,

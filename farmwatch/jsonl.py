@@ -20,6 +20,7 @@ from farmwatch.hits import binary_input
 from farmwatch.line_forms import of_another_stage
 from farmwatch.messages import counted, message, one_line
 from farmwatch.progress import Advance, reading
+from stream.packed_files import bounded_lines
 
 LINE_CAP_BYTES = 64 * 1024 * 1024  # of one line; a page of 2 MiB escaped as JSON is far below
 ALIKE_SHOWN = 20  # bad lines of one kind that are reported one by one
@@ -88,13 +89,10 @@ class JsonLines(Generic[T]):
         return Exit.PROBLEM if self._bad else Exit.OK
 
     def _objects(self, stream: BinaryIO, where: str, advance: Advance) -> Iterator[tuple[str, T]]:
-        number = 0
-        while line := stream.readline(LINE_CAP_BYTES + 1):
-            number += 1
+        for number, line in enumerate(bounded_lines(stream, LINE_CAP_BYTES), 1):
             place = f"{where}line {number}"
             advance(len(line))
             if len(line) > LINE_CAP_BYTES and not line.endswith(b"\n"):
-                _skip_rest(stream)
                 self.bad(place, f"longer than {LINE_CAP_BYTES // 1024**2} MiB")
                 continue
             if not line.strip():
@@ -112,11 +110,6 @@ class JsonLines(Generic[T]):
                 self.bad(place, wrong)
                 continue
             yield place, value
-
-
-def _skip_rest(stream: BinaryIO) -> None:
-    while (part := stream.readline(LINE_CAP_BYTES)) and not part.endswith(b"\n"):
-        pass
 
 
 def write_line(value: object) -> None:

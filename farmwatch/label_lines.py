@@ -25,6 +25,8 @@ from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.hits import binary_input
 from farmwatch.jsonl import ALIKE_SHOWN, JsonLines
 from farmwatch.messages import counted, message
+from stream.idents import Ident
+from stream.packed_files import unpacked_name
 
 _LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}
 _NO_LABEL = "no label"
@@ -39,7 +41,7 @@ class LabelLine(msgspec.Struct, kw_only=True):
     label: str | bool | int | None = None
     fetch_id: str | None = None
     page_type: str = ""
-    id: str | int | float | None = None
+    id: Ident | None = None
     text: str | None = None
     score: float | None = None
     p_llm: float | None = None
@@ -75,7 +77,7 @@ class LabelFile:
     """The labelled lines of a file; what is wrong with a line goes to stderr with its number. Call `end` at the end."""
 
     def __init__(self, file: Path, score_column: str = "score", label_column: str = "label") -> None:
-        """Read `file`; `.csv` is CSV, whatever else JSON lines, `.zst` behind either is inflated, `-` is stdin."""
+        """Read `file`; `.csv` is CSV, whatever else JSON lines; `.zst` or `.gz` behind it is inflated, `-` is stdin."""
         self._file = file
         self._columns = {score_column: "score", label_column: "label"}
         self._lines = JsonLines([file], LabelLine, "calibrate", doubtful=lambda line: line.label is None)
@@ -85,8 +87,8 @@ class LabelFile:
 
     def __iter__(self) -> Iterator[LabelledText]:
         """Raises FarmwatchError for a file that cannot be read or has no label, and for a CSV without the columns."""
-        name = self._file.name.removesuffix(".zst")
-        lines = self._said(self._csv() if name.endswith(".csv") else iter(self._lines))
+        is_csv = unpacked_name(self._file).endswith(".csv")
+        lines = self._said(self._csv() if is_csv else iter(self._lines))
         for place, line in self._standing(lines):
             try:
                 found = _labelled(place, line)

@@ -175,10 +175,10 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
 
 def append_file(config: Config, file: Path) -> int:
     """Append a file's hits, and say how many; returns how many lines held none."""
-    from farmwatch.hits import append_hits, binary_input
+    from farmwatch.hits import append_hits, input_lines
     from farmwatch.roles import create_topics
 
-    with opened(config, create=True) as log, binary_input(file) as lines:
+    with opened(config, create=True) as log, input_lines(file) as lines:
         create_topics(log, config)
         added = append_hits(log, lines, lambda bad: message(f"{file}: line {bad.number}: {bad.reason}"))
     message(f"{file}: {counted(added.hits, 'hit')} appended, {counted(added.skipped, 'line')} skipped")

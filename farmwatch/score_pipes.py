@@ -101,7 +101,7 @@ def _scored(panel: Panel, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
             continue
         through = {name: value for name in ("site", "url") if (value := getattr(text, name)) is not None}
         for identity, scored in zip(panel.identities, good, strict=True):
-            rows.append({**msgspec.structs.asdict(score_line(text.id, identity, scored)), **through})
+            rows.append({**msgspec.structs.asdict(score_line(str(text.id), identity, scored)), **through})
     return _Scored(encode_lines(rows), bad)
 
 

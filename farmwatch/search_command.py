@@ -88,17 +88,17 @@ def _seconds(every: str | None) -> int | None:
 
 
 def _append(config: Config, files: list[Path], as_json: bool) -> int:
-    from farmwatch.hits import Appended, append_hits, binary_input
+    from farmwatch.hits import Appended, append_hits, input_lines
     from farmwatch.roles import create_topics
 
     for file in files:
-        with binary_input(file):  # before a log is made for what is not there
+        with input_lines(file):  # before a log is made for what is not there
             pass
     total = skipped = 0
     with opened(config, create=True) as log:
         create_topics(log, config)
         for file in files:
-            with binary_input(file) as lines:
+            with input_lines(file) as lines:
                 added = append_hits(
                     log,
                     lines,

@@ -31,7 +31,7 @@ from farmwatch.config import Config
 from farmwatch.endpoints import Endpoints
 from farmwatch.errors import ConfigError, Exit, FarmwatchError, UsageError
 from farmwatch.exposition import Exposition
-from farmwatch.hits import STDIN, binary_input
+from farmwatch.hits import STDIN, input_lines
 from farmwatch.messages import counted, message, one_line, put, put_json, start_logging
 from farmwatch.options import opened
 from farmwatch.progress import counting
@@ -299,7 +299,7 @@ def _sentence(summary: Summary, wanted: int) -> str:
 
 def _queries(file: Path, *, quiet: bool = False) -> tuple[list[Query], int]:
     """The queries of a file, and how many lines hold none; those are told on stderr. Raises FarmwatchError."""
-    with binary_input(file) as lines:
+    with input_lines(file) as lines:
         queries, bad = read_queries(lines, is_table=not _TABLES.isdisjoint(file.suffixes))
     for line in () if quiet else bad:
         message(f"{file}: line {line.number}: {one_line(line.reason)}")

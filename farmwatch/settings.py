@@ -75,8 +75,8 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CanarySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Canaries: pages of known truth that travel the live path, see docs/rates.md."""
 
-    # JSON lines (.zst allowed) of pages: truth (human or llm), site (a label), title, text or html, and made_at, the
-    # day on which it was written; empty: no canaries
+    # JSON lines (.zst or .gz allowed) of pages: truth (human or llm), site (a label), title, text or html, and made_at,
+    # the day on which it was written; empty: no canaries
     file: str = ""
     every_s: Annotated[int, msgspec.Meta(ge=600, le=TEN_YEARS_S)] = 86_400  # seconds between two rounds
     pages: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20  # of a site that are sent, at most

@@ -101,7 +101,7 @@ def _lines(path: Path) -> list[_Line]:
         try:
             if line.strip():
                 found.append(msgspec.json.decode(line, type=_Line))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadTrainingData(f"{path}, line {number}: {error}") from error
     return found
 

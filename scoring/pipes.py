@@ -16,12 +16,13 @@ from scoring.errors import PooledDetectors
 from scoring.rate import HALF_WIDTH, ErrorCounts
 from scoring.site_method import UNCLASSIFIABLE, PageScore, SiteMethod
 from scoring.site_rates import SiteRate, site_rate
+from stream.idents import Ident
 
 
 class TextLine(msgspec.Struct, frozen=True, kw_only=True):
     """Input of `score`; further fields of a line are ignored."""
 
-    id: str
+    id: Ident
     text: str
 
 
@@ -91,7 +92,7 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
 def score_texts(detector: Detector, lines: Sequence[TextLine]) -> list[ScoreLine]:
     """Score a batch of lines, in order. A few hundred lines a call keep memory small and numpy busy."""
     scores = detector.score([line.text for line in lines])
-    return [score_line(line.id, detector.identity, scored) for line, scored in zip(lines, scores, strict=True)]
+    return [score_line(str(line.id), detector.identity, scored) for line, scored in zip(lines, scores, strict=True)]
 
 
 def score_line(name: str, identity: str, scored: TextScore) -> ScoreLine:

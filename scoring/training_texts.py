@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import random
 from collections import Counter
@@ -12,11 +11,12 @@ from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from scoring.errors import BadTrainingData
 from scoring.normalising import normalise
+from stream.idents import Ident
+from stream.packed_files import DamagedFile, open_packed
 
 WEB = "web"  # the domain of pages as they stand on the web
 MIN_WORDS, MIN_ASCII = 150, 0.95
@@ -29,7 +29,7 @@ SAME_OPENING = 300  # normalised characters
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a training file; further fields are ignored."""
 
-    id: str
+    id: Ident
     domain: str
     generator: str
     label: Literal["human", "llm"]
@@ -42,7 +42,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
 class _UnseenLine(_Line, frozen=True, kw_only=True):
     """One line of a file that is only measured on: nothing is grouped by its identifier or its register."""
 
-    id: str = ""
+    id: Ident = ""
     domain: str = "unknown"
 
 
@@ -68,7 +68,7 @@ class TextSet(NamedTuple):
 
 
 def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *, unseen: bool = False) -> TextSet:
-    """Read a .jsonl or .jsonl.zst file, normalise, filter and cap it.
+    """Read a .jsonl file, packed as .zst or .gz or not, normalise, filter and cap it.
 
     A file that is only measured on (`unseen`) may leave out `id` and `domain`.
 
@@ -93,7 +93,7 @@ def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *,
         else:
             openings.add(opening)
             llm = line.label == "llm"
-            kept.append(Sample(line.id, line.domain, line.generator, llm, line.src, line.lic, words, line.site))
+            kept.append(Sample(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words, line.site))
     capped = _cap(kept, random.Random(seed))  # noqa: S311  # reproducible, no secret
     dropped["over_cap"] = len(kept) - len(capped)
     return TextSet(capped, count, dict(sorted(dropped.items())))
@@ -102,16 +102,15 @@ def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *,
 def _lines(path: Path, kind: type[_Line]) -> Iterator[_Line]:
     decoder = msgspec.json.Decoder(kind)
     try:
-        with path.open("rb") as file:
-            raw = zstandard.ZstdDecompressor().stream_reader(file) if path.suffix == ".zst" else file
-            for number, line in enumerate(io.BufferedReader(raw), start=1):
+        with open_packed(path) as file:
+            for number, line in enumerate(file, start=1):
                 if not line.strip():
                     continue
                 try:
                     yield decoder.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise BadTrainingData(f"{path}, line {number}: {error}") from error
-    except (OSError, zstandard.ZstdError) as error:
+    except (OSError, DamagedFile) as error:
         raise BadTrainingData(f"{path} cannot be read: {error}") from error
 
 

@@ -10,6 +10,7 @@ import pytest
 from crawler.dry_run import DryRun
 from crawler.errors import OldFrontier
 from crawler.frontier_report import FrontierReader, FrontierReport
+from crawler.jobs import Outcome
 from crawler.registrable import registrable_domain
 from crawler.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from crawler.settings import CrawlSettings
@@ -197,3 +198,27 @@ def test_large_domains_are_found_among_many_names() -> None:
     largest = reader.report().domains[0]
     assert largest.domain == "big.example" and largest.at_least
     assert 900 <= largest.sites <= 1000
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        *(fail(reason) for reason in ("dns", "dns_no_name", "timeout", "connection")),
+        fail("tls_expired", transient=False),
+        fail("http_503", status=503, unreachable=False),
+        fail("http_404", status=404, unreachable=False, transient=False),
+        {"outcome": Outcome.REFUSED, "reason": "content_type"},
+    ],
+)
+@pytest.mark.parametrize("tries", [1, 3])
+def test_a_url_has_the_reason_of_its_page_record(failure: dict[str, object], tries: int) -> None:
+    """Whatever ends it, and if it stops the site: `frontier --site` says what the newest record says."""
+    site = Site(tries=tries, use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/forbidden"))
+    site.robots(b"User-agent: *\nDisallow: /forbidden\n")
+    site.walk(**failure)
+    report = site_report(site.committed, site.settings, "a.test", site.now, None)
+    assert report is not None
+    newest = {page.url: page.reason for page in site.pages}
+    assert len(newest) == 3 and {line.url: line.reason for line in report.urls} == newest
+    assert failure["reason"] in newest.values()

@@ -196,6 +196,21 @@ def test_score_keeps_the_order_and_passes_the_site_through(farmwatch: Runner, tm
     assert ran.code == Exit.PROBLEM
 
 
+def test_ids_may_be_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
+    """An id is read as text, be it written as a number; fractions, booleans and numbers beyond 2**53 are bad lines."""
+    lines = [{"id": value, "text": "x"} for value in (17, "17", 1.5, True, 2**53, None)]
+    ran = farmwatch("score", _write(tmp_path, *lines))
+    assert [json.loads(line)["id"] for line in ran.out.splitlines()] == ["17", "17"]
+    assert ran.code == Exit.PROBLEM and [
+        line.split(":")[0] for line in ran.err.splitlines() if line.startswith("line")
+    ] == [
+        "line 3",
+        "line 4",
+        "line 5",
+        "line 6",
+    ]
+
+
 def test_score_is_the_same_in_several_processes(farmwatch: Runner, tmp_path: Path) -> None:
     """More texts than a process takes at once: order, output and the numbers of bad lines are those of one process."""
     texts = ["word " * (n % 3 * 150) + "The two of them walked along the wall of the garden. " * 20 for n in range(7)]

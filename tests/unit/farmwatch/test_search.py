@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+
+import pytest
+import zstandard
 
 from farmwatch.errors import Exit
 from farmwatch.flow import lag_of
@@ -56,6 +61,19 @@ def test_broken_lines_are_numbered_skipped_and_in_the_exit_code(farmwatch: Runne
     assert [line.split(": ")[:2] for line in ran.err.splitlines()] == [["hits.jsonl", f"line {n}"] for n in (2, 3)]
     assert json.loads(ran.out) == {"source": "file", "hits": 2, "skipped": 2}
     assert len(_hits(url)) == 2
+
+
+@pytest.mark.parametrize(("name", "pack"), [("hits.csv.gz", gzip.compress), ("hits.csv.zst", zstandard.compress)])
+def test_packed_files_are_read(farmwatch: Runner, tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    """A file in gzip or zstd is read as what it holds; a damaged one is named, exit 3."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    file = tmp_path / name
+    file.write_bytes(pack(b"url,rank\nhttps://a.example/,1\nhttps://b.example/,2\n"))
+    assert farmwatch("search", "--hits", name, "--log", url).code == Exit.OK
+    assert sorted(hit.rank for _, hit in _hits(url)) == [1, 2]
+    file.write_bytes(b"nothing of the kind")
+    ran = farmwatch("search", "--hits", name, "--log", url)
+    assert (ran.code, ran.err.startswith(f"farmwatch: {name}: no ")) == (Exit.UNAVAILABLE, True)
 
 
 def test_the_same_file_twice_gives_the_same_ids(farmwatch: Runner, tmp_path: Path) -> None:

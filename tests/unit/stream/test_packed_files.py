@@ -1,0 +1,66 @@
+"""Files of lines, packed or not."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tracemalloc
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from stream.packed_files import DamagedFile, bounded_lines, open_packed, unpacked_name
+
+LINES = [b"one\n", b"two\n", b"three"]
+
+
+def packed(name: str, data: bytes) -> bytes:
+    """Data as a file of that name holds it."""
+    if name.endswith(".gz"):
+        return gzip.compress(data)
+    return zstandard.compress(data) if name.endswith(".zst") else data
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst", "a.jsonl.gz", "a.csv.gz"])
+def test_a_file_is_inflated_by_its_name(tmp_path: Path, name: str) -> None:
+    """Plain, zstd and gzip give the same lines; several members are one file, as `cat` makes them."""
+    file = tmp_path / name
+    file.write_bytes(packed(name, b"one\ntw") + packed(name, b"o\nthree"))
+    with open_packed(file) as stream:
+        assert list(bounded_lines(stream, 100)) == LINES
+    assert unpacked_name(file) == name.removesuffix(".zst").removesuffix(".gz")
+
+
+@pytest.mark.parametrize(
+    "data", [gzip.compress(b"x\n" * 99_999)[:-9], b"no gzip", gzip.compress(b"x")[:-8] + b"\0" * 8]
+)
+def test_a_gzip_file_that_is_cut_or_damaged_is_named(tmp_path: Path, data: bytes) -> None:
+    """Its end, its beginning or its checksum is wrong: an error with the file's name, and no lines that look whole."""
+    file = tmp_path / "hits.csv.gz"
+    file.write_bytes(data)
+    with (
+        pytest.raises(DamagedFile, match=r"hits\.csv\.gz: no gzip file, or a damaged one"),
+        open_packed(file) as stream,
+    ):
+        list(bounded_lines(stream, 100))
+
+
+def test_long_lines_are_cut() -> None:
+    """Of a line beyond the cap only its beginning is given, and the next line is whole; one at the cap is whole."""
+    stream = io.BytesIO(b"1234\n" + b"x" * 50 + b"\n123456\n" + b"y" * 9)
+    assert list(bounded_lines(stream, 5)) == [b"1234\n", b"xxxxxx", b"123456", b"yyyyyy"]
+
+
+@pytest.mark.parametrize("name", ["bomb.gz", "bomb.zst"])
+def test_a_bomb_is_bounded_by_the_line(tmp_path: Path, name: str) -> None:
+    """A small file that inflates to a line of 100 MB is read in a memory of few caps, in either packing."""
+    file = tmp_path / name
+    file.write_bytes(packed(name, b"x" * 100_000_000))
+    tracemalloc.start()
+    try:
+        with open_packed(file) as stream:
+            assert [len(line) for line in bounded_lines(stream, 100_000)] == [100_001]
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
