@@ -70,7 +70,7 @@ def crop_all(samples: Sequence[Sample], crop: Crop, times: int, seed: int) -> Cr
 
 
 def _matrix(texts: Sequence[Sequence[bytes]]) -> Any:
-    from scipy import sparse  # type: ignore[import-untyped]  # comes with scikit-learn
+    from scipy import sparse  # type: ignore[import-untyped]
 
     parts = []
     for start in range(0, len(texts), _BATCH):
