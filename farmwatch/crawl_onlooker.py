@@ -102,7 +102,7 @@ class Onlooker:
             return False
         self._asked = time.monotonic()
         try:
-            with closing(open_configured(self._config)) as log:
+            with closing(open_configured(self._config, read_only=True)) as log:
                 return crawl_is_done(log, self._config.log.partitions)
         except StreamError as error:
             if error.retriable:  # it is asked again; the loop itself says what is wrong with the log

@@ -56,7 +56,7 @@ def cutover(
     if max_lag is not None and max_lag < 0:
         raise UsageError("--max-lag: 0 or more")
     config = common.load().config
-    with opened(config) as log:
+    with opened(config, write=bool(run or back)) as log:
         if not (run or back):
             return _show(log, json)
         from farmwatch.runs.cutover import Wanted, cut_over

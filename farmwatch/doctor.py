@@ -149,7 +149,7 @@ def _log(config: Config) -> Finding:
         return Finding("log", State.OK, f"{config.log.url}: not made yet; `farmwatch up` makes it")
     try:
         require_broker(config)
-        with closing(open_configured(config)) as log:
+        with closing(open_configured(config, read_only=True)) as log:
             topics = log.topics()
     except Exception as error:  # noqa: BLE001 - each log has errors of its own, all of which mean the same here
         return Finding("log", State.FAIL, f"{config.log.url}: {error}", _log_remedy(config))
@@ -190,7 +190,7 @@ def _broker(config: Config) -> list[Finding]:
         require_broker(config)
     except FarmwatchError:
         return []  # the line before has said so
-    with closing(open_configured(config)) as log:
+    with closing(open_configured(config, read_only=True)) as log:
         try:
             made = bool(log.topics())
         except StreamError:
@@ -210,7 +210,7 @@ def _clock(config: Config) -> Finding:
     with suppress(StreamError, FarmwatchError):  # the line of the log has said so
         if log_exists(config):
             require_broker(config)
-            with closing(open_configured(config)) as log:
+            with closing(open_configured(config, read_only=True)) as log:
                 if HITS in log.topics() and log.offset_at(HITS, now_ms + _CLOCK_SLACK_MS) != log.end(HITS):
                     return Finding(
                         "clock", State.FAIL, "the log holds hits from the future", "set this machine's clock"

@@ -100,7 +100,7 @@ def _usages(config: Config, names: Sequence[str]) -> Mapping[str, Usage]:
         if not names or not log_exists(config):
             return unused
         require_broker(config)
-        with closing(open_configured(config)) as log:
+        with closing(open_configured(config, read_only=True)) as log:
             return {name: Ledger(log, name).usage for name in names} if CONTROL in log.topics() else unused
     except (StreamError, FarmwatchError):
         return {}

@@ -73,5 +73,5 @@ def _opened(config: Config) -> Iterator[Log | None]:
         yield None
         return
     require_broker(config)
-    with closing(open_configured(config)) as log:
+    with closing(open_configured(config, read_only=True)) as log:
         yield log

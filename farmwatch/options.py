@@ -78,8 +78,8 @@ def host_of(named: str) -> str:
 
 
 @contextmanager
-def opened(config: Config, *, create: bool = False) -> Iterator[Log]:
-    """The configured log, closed at the end; `create` makes an embedded one that is not there.
+def opened(config: Config, *, write: bool = False, create: bool = False) -> Iterator[Log]:
+    """The configured log, closed at the end: to be read; or written, which `create` includes, making what is not there.
 
     Raises LogUnavailable, BrokerAway, and NoLog: a command that only looks must not answer from an empty log in the
     wrong folder.
@@ -93,7 +93,7 @@ def opened(config: Config, *, create: bool = False) -> Iterator[Log]:
             " Or set log.url (--log)"
         )
     require_broker(config)  # a command says at once that it is away; only roles wait for it
-    log = open_configured(config)
+    log = open_configured(config, read_only=not (write or create))
     try:
         yield log
     finally:

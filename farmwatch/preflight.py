@@ -81,7 +81,7 @@ def _live_as_it_is(config: Config) -> str:
     if not log_exists(config):
         return ""
     try:
-        with closing(open_configured(config)) as log:
+        with closing(open_configured(config, read_only=True)) as log:
             control = Control(log)
     except StreamError as error:
         if not error.retriable:

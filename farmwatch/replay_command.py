@@ -83,7 +83,7 @@ def replay(
     stop = threading.Event()
     with ExitStack() as held:
         out = held.enter_context(outlet(stop.set))
-        log = held.enter_context(opened(config))
+        log = held.enter_context(opened(config, write=True))
         start_logging("warning" if sys.stderr.isatty() else "info", role="replay")  # on a terminal there is the line
         if not full_speed:
             os.nice(max(0, _NICE - os.nice(0)))

@@ -43,22 +43,32 @@ _PORT_MARGIN_S = 5.0  # beyond the drain of roles whose supervisor was killed: t
 _UPKEEP_END_S = 5.0  # seconds that the last round of upkeep may hold up the end of a process
 
 
-def open_configured(config: Config) -> Log:
-    """The configured log. Raises StreamError, ConfigError for a URL of no known form, LogUnavailable."""
+def open_configured(config: Config, *, read_only: bool = False) -> Log:
+    """The configured log; `read_only` as for `open_log`.
+
+    Raises StreamError, ConfigError for a URL of no known form, LogUnavailable.
+    """
     options: dict[str, Any] = {}
     check_log_url(config)
     broker_addresses(config.log.url)  # the client would fail at a wrong one with an error of Python's
     if config.log.url.startswith("kafka:"):
         options["state_folder"] = Path(config.log.state_folder)
         options["settings"] = config.kafka
-    return open_log(config.log.url, prefix=config.log.prefix, **options)
+    return open_log(config.log.url, prefix=config.log.prefix, read_only=read_only, **options)
 
 
 def log_exists(config: Config) -> bool:
-    """False for an embedded log that was never made; a broker is asked when it is opened."""
+    """False for an embedded log that was never made (no folder, or an empty one); a broker is asked at the opening."""
     check_log_url(config)
     scheme, _, place = config.log.url.partition(":")
-    return scheme != "sqlite" or Path(place).expanduser().is_dir()
+    if scheme != "sqlite":
+        return True
+    try:
+        return any(Path(place).expanduser().iterdir())
+    except FileNotFoundError:
+        return False
+    except OSError:  # opening says what is wrong
+        return True
 
 
 def check_log_url(config: Config) -> None:
@@ -66,8 +76,10 @@ def check_log_url(config: Config) -> None:
     scheme, _, place = config.log.url.partition(":")
     if scheme not in ("sqlite", "kafka") or not place:
         raise ConfigError(f"log.url is {config.log.url!r}: give sqlite:FOLDER or kafka:HOST:PORT")
-    if scheme == "sqlite" and (folder := Path(place).expanduser()).exists() and not folder.is_dir():
-        raise ConfigError(f"log.url is {config.log.url!r}: {folder} is a file; an embedded log is a folder")
+    folder = Path(place).expanduser()
+    with suppress(PermissionError):  # opening says so
+        if scheme == "sqlite" and folder.exists() and not folder.is_dir():
+            raise ConfigError(f"log.url is {config.log.url!r}: {folder} is a file; an embedded log is a folder")
 
 
 def create_topics(log: Log, config: Config) -> None:

@@ -145,7 +145,7 @@ def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
     from stream.control import Control
 
     config = common.load().config
-    with opened(config) as log:
+    with opened(config, write=True) as log:
         name = cancel(log, run_meant(Control(log), run).name).name
     message(f"the run {name} is cancelled; `farmwatch runs rm {name}` frees what it holds")
     return Exit.OK
@@ -172,7 +172,7 @@ def remove_runs(
     from stream.control import Control
 
     config = common.load().config
-    with opened(config) as log:
+    with opened(config, write=not dry_run) as log:
         control = Control(log)
         names = dict.fromkeys(name_meant(control, run) for run in runs)
         rows = [control.runs.get(name) or run_named(control, name) for name in names]  # also half removed ones

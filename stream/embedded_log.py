@@ -28,10 +28,10 @@ from stream.embedded_member import EmbeddedMember
 from stream.embedded_reader import RecordReader
 from stream.embedded_removal import clear, size_of, take_out
 from stream.embedded_retention import Retention
-from stream.embedded_schema import prepare, told
+from stream.embedded_schema import at_rest, how_to_read, prepare, require_readable, told
 from stream.embedded_state import EmbeddedState
 from stream.embedded_topics import Stored, Topics, offset_of, row_id
-from stream.embedded_writer import Writer
+from stream.embedded_writer import NoWriter, Writer
 from stream.errors import StreamError, UnknownTopic
 from stream.limits import check_needed
 from stream.log import NONE_NEEDED, At, Message, Output, Topic, TopicSize
@@ -58,8 +58,9 @@ class EmbeddedLog:
         lease_ms: int = 10_000,
         segment_bytes: int = 128 * 1024 * 1024,
         lock_timeout_s: float = 5.0,
+        read_only: bool = False,
     ) -> None:
-        """Open `folder`, which is made where it is missing.
+        """Open `folder`, which is made where it is missing; `read_only`: it must be there, and no file in it changes.
 
         `prefix` separates farmwatches that share a folder; `segment_bytes` is the size at which a segment is full;
         `lock_timeout_s` how long a write waits for other processes; all processes have the same `lease_ms`.
@@ -71,11 +72,14 @@ class EmbeddedLog:
         self._lease_ms = lease_ms
         self._lock_timeout_s = lock_timeout_s
         self._pid = os.getpid()
-        prepare(self._folder, lock_timeout_s)
+        self._read_only = read_only
+        (require_readable if read_only else prepare)(self._folder, lock_timeout_s)
         self._topics = Topics(prefix)
-        self._writer = Writer(self._folder, segment_bytes=segment_bytes, lock_timeout_s=lock_timeout_s)
+        writer = NoWriter if read_only else Writer
+        self._writer = writer(self._folder, segment_bytes=segment_bytes, lock_timeout_s=lock_timeout_s)
         self._retention = Retention(self._folder, self._writer, prefix)
         self._idle: list[RecordReader] = []
+        self._rest: tuple[int, int, int] | None = None  # of the idle readers of a log that is only read
         self._members: weakref.WeakSet[EmbeddedMember] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -249,6 +253,8 @@ class EmbeddedLog:
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         """Apply retention and compaction; returns the bytes of the records removed."""
+        if self._read_only:
+            self._writer.run(lambda *_: None)  # raises
         with self._reader() as reader:
             known = self._topics.all(reader.database)
             check_needed(needed, {name: topic.partitions for name, topic in known.items()})
@@ -278,9 +284,7 @@ class EmbeddedLog:
         self._stop.set()
         self._writer.close()
         with self._lock:
-            idle, self._idle = self._idle, []
-        for reader in idle:
-            reader.close()
+            self._close_idle()
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[RecordReader]:
@@ -290,16 +294,26 @@ class EmbeddedLog:
         if self._stop.is_set():
             raise StreamError(f"the log in {self._folder} is closed")
         with told(self._folder):
+            rest = at_rest(self._folder) if self._read_only else None
             with self._lock:
+                if rest != self._rest:  # a writer came or went: what was read without regard to it is out of date
+                    self._close_idle()
+                    self._rest = rest
                 reader = self._idle.pop() if self._idle else None
             if reader is None:
-                reader = RecordReader(self._folder, self._lock_timeout_s)
+                how = how_to_read(rest) if self._read_only else "mode=rw"
+                reader = RecordReader(self._folder, self._lock_timeout_s, how)
             try:
                 yield reader
             finally:
                 with self._lock:
-                    if not self._stop.is_set():
-                        self._idle.append(reader)
+                    self._idle.append(reader)
+                    if self._stop.is_set() or rest != self._rest:
+                        self._close_idle()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
 
     def _bounds(self, topic: str) -> list[tuple[int, int]]:
         with self._reader() as reader:

@@ -78,8 +78,8 @@ class RecordReader:
     Every statement is finished at once, so no snapshot stays open and holds back checkpoints.
     """
 
-    def __init__(self, folder: Path, lock_timeout_s: float) -> None:
-        self.database: sqlite3.Connection = connect(folder, lock_timeout_s)
+    def __init__(self, folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> None:
+        self.database: sqlite3.Connection = connect(folder, lock_timeout_s, how)
         self._folder = folder
         self._segments = SegmentReader(folder / SEGMENTS)
         self._files: dict[int, str] = {}

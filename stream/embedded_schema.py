@@ -17,7 +17,7 @@ from pathlib import Path
 
 import xxhash
 
-from stream.errors import LogUnavailable, SchemaTooNew
+from stream.errors import LogUnavailable, SchemaTooNew, StreamError
 from stream.segments import LogDamaged
 
 SCHEMA_VERSION = 2  # 1: no checksum of inline values; that of a value in a segment covered the value alone
@@ -99,24 +99,54 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
             database.close()
 
 
+def require_readable(folder: Path, lock_timeout_s: float) -> None:
+    """See that a log is there which this farmwatch can read; nothing is made or changed.
+
+    Raises StreamError where there is none, LogUnavailable, LogDamaged, SchemaTooNew.
+    """
+    with told(folder):
+        if _size(folder / DATABASE):
+            database = connect(folder, lock_timeout_s, how_to_read(at_rest(folder)))
+            try:
+                if _has_tables(database):
+                    _check_version(database, folder)
+                    return
+            finally:
+                database.close()
+        if _holds_segments(folder):
+            raise _without_database(folder)
+    raise StreamError(f"there is no log in {folder}: name another folder, or make one by `farmwatch up`")
+
+
+def at_rest(folder: Path) -> tuple[int, int, int] | None:
+    """Inode, size and time of the last change of a database that nobody writes; None while its WAL holds commits."""
+    if _size(folder / f"{DATABASE}-wal"):
+        return None
+    found = (folder / DATABASE).stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def how_to_read(rest: tuple[int, int, int] | None) -> str:
+    """How `connect` reads a database that is or is not `at_rest`, changing no file.
+
+    Without a WAL SQLite would make one to read, and fail where it may not; a file that nobody writes needs none. With
+    one it also needs the file of its index, which is there as long as the writer lives, and after it was killed.
+    """
+    return "mode=ro" if rest is None else "mode=ro&immutable=1"
+
+
 def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
     database.execute("PRAGMA page_size = 16384")
     _enter_wal(database)
     database.execute("BEGIN IMMEDIATE")
     try:
-        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+        if not _has_tables(database):
             if _holds_segments(folder):
                 raise _without_database(folder)
             for statement in _TABLES:
                 database.execute(statement)
             database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
-        (version,) = database.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
-        if version > SCHEMA_VERSION:
-            raise SchemaTooNew(
-                f"{folder / DATABASE} has schema {version}, this farmwatch reads up to {SCHEMA_VERSION}: "
-                "upgrade this process, or give it another folder"
-            )
-        if version < SCHEMA_VERSION:  # older rows are read as they are
+        if _check_version(database, folder) < SCHEMA_VERSION:  # older rows are read as they are
             database.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (SCHEMA_VERSION,))
         database.execute(_REMOVED)
         if not database.execute("SELECT 1 FROM pragma_table_info('segments') WHERE name = 'size'").fetchone():
@@ -127,9 +157,26 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
     database.execute("COMMIT")
 
 
+def _has_tables(database: sqlite3.Connection) -> bool:
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
+
+
+def _check_version(database: sqlite3.Connection, folder: Path) -> int:
+    (version,) = database.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+    if version > SCHEMA_VERSION:
+        raise SchemaTooNew(
+            f"{folder / DATABASE} has schema {version}, this farmwatch reads up to {SCHEMA_VERSION}: "
+            "upgrade this process, or give it another folder"
+        )
+    return int(version)
+
+
 def _holds_segments(folder: Path) -> bool:
-    with os.scandir(folder / SEGMENTS) as entries:
-        return any(True for _ in entries)
+    try:
+        with os.scandir(folder / SEGMENTS) as entries:
+            return any(True for _ in entries)
+    except FileNotFoundError:
+        return False
 
 
 def _size(path: Path) -> int:
@@ -156,10 +203,15 @@ def _enter_wal(database: sqlite3.Connection) -> None:
     database.execute("PRAGMA journal_mode = WAL")
 
 
-def connect(folder: Path, lock_timeout_s: float) -> sqlite3.Connection:
-    """A connection in autocommit mode; usable from any thread, by one at a time."""
+def connect(folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> sqlite3.Connection:
+    """A connection in autocommit mode; usable from any thread, by one at a time. `how`: see `how_to_read`."""
     database = sqlite3.connect(
-        folder / DATABASE, timeout=lock_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
+        f"{(folder / DATABASE).as_uri()}?{how}",
+        uri=True,
+        timeout=lock_timeout_s,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
     )
     for setting in _SETTINGS:
         database.execute(setting)
@@ -229,7 +281,10 @@ def translate(error: Exception, folder: Path) -> Exception:
             f"{database} cannot be written ({error}): the disk is full or failing; free disk space, see dmesg"
         )
     if primary in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return LogUnavailable(f"{database} cannot be opened ({error}): check that the folder exists and is writable")
+        return LogUnavailable(
+            f"{database} cannot be opened ({error}): check that the folder exists and is writable;"
+            " a log that was killed can be read only by a user who may write its folder"
+        )
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return LogDamaged(f"{database} is damaged ({error}): check the disk and restore the folder from a backup")
     return error
@@ -239,7 +294,7 @@ def _remedy(number: int | None) -> str:
     if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "free disk space (or raise the quota); it goes on by itself"
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "give this user the right to write there"
+        return "give this user the right to read and write there"
     if number in (errno.EMFILE, errno.ENFILE):
         return "raise the limit of open files (ulimit -n)"
     return "check the disk (dmesg)"

@@ -324,6 +324,17 @@ class Writer:
                 database.close()
 
 
+class NoWriter(Writer):
+    """Of a log that is open for reading only."""
+
+    def run(self, apply: Apply[T], blobs: Sequence[tuple[int, bytes]] = ()) -> T:  # noqa: ARG002  # the writer's
+        """Raises StreamError."""
+        raise StreamError(f"the log in {self._folder} is open for reading only")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 def _begin(database: sqlite3.Connection, lock_timeout_s: float) -> None:
     """Start a write transaction; while another process writes, ask again every millisecond or so.
 

@@ -11,11 +11,13 @@ from stream.log import Log
 FORMS = "memory:, sqlite:DIR or kafka:HOST:PORT[,HOST:PORT]"
 
 
-def open_log(url: str, *, prefix: str = "", **options: Any) -> Log:
+def open_log(url: str, *, prefix: str = "", read_only: bool = False, **options: Any) -> Log:
     """Open the log that `url` names: memory:, sqlite:DIR or kafka:HOST:PORT[,HOST:PORT].
 
-    `prefix` keeps apart the topics, groups and stores of several farmwatches on one log. `options` go to the log's
-    constructor: `clock`, and for Kafka `state_folder` (a Path). Raises StreamError for another URL, LogUnavailable.
+    `prefix` keeps apart the topics, groups and stores of several farmwatches on one log. `read_only` is for callers
+    that only look: an embedded log must be there, none of its files changes, and calls that write raise StreamError;
+    other logs need no such care. `options` go to the log's constructor: `clock`, and for Kafka `state_folder` (a Path).
+    Raises StreamError for another URL, LogUnavailable.
     """
     kind, _, place = url.partition(":")
     if kind == "memory" and not place:
@@ -25,7 +27,7 @@ def open_log(url: str, *, prefix: str = "", **options: Any) -> Log:
     if kind == "sqlite" and place:
         from stream.embedded_log import EmbeddedLog
 
-        return EmbeddedLog(Path(place).expanduser(), prefix=prefix, **options)
+        return EmbeddedLog(Path(place).expanduser(), prefix=prefix, read_only=read_only, **options)
     if kind == "kafka" and ":" in place:
         try:
             from stream.kafka_log import KafkaLog

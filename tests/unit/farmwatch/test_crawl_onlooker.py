@@ -60,11 +60,11 @@ def test_a_log_that_is_away_is_asked_again(config: Config, monkeypatch: pytest.M
     """An opening that fails for now does not end --until-done: the next one that works does."""
     failed: list[int] = []
 
-    def away(asked: Config) -> object:
+    def away(asked: Config, *, read_only: bool) -> object:
         if len(failed) < 2:
             failed.append(1)
             raise LogUnavailable("away for a while")
-        return open_configured(asked)
+        return open_configured(asked, read_only=read_only)
 
     monkeypatch.setattr(crawl_onlooker, "open_configured", away)
     monkeypatch.setattr(crawl_onlooker, "_ASK_S", {"sqlite": 0.0})
@@ -77,7 +77,7 @@ def test_a_log_that_is_away_is_asked_again(config: Config, monkeypatch: pytest.M
 def test_what_no_second_try_mends_ends_the_crawl_and_is_told(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """The crawl is stopped, drains, and the error is the command's; a second Ctrl-C meanwhile still ends it at once."""
 
-    def broken(_: Config) -> object:
+    def broken(_: Config, *, read_only: bool) -> object:
         raise UnknownTopic("hits")
 
     monkeypatch.setattr(crawl_onlooker, "open_configured", broken)
