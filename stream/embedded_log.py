@@ -30,7 +30,8 @@ from stream.embedded_removal import clear, size_of, take_out
 from stream.embedded_retention import Retention
 from stream.embedded_schema import at_rest, how_to_read, prepare, require_readable, told
 from stream.embedded_state import EmbeddedState
-from stream.embedded_topics import Stored, Topics, offset_of, row_id
+from stream.embedded_times import Times
+from stream.embedded_topics import Stored, Topics
 from stream.embedded_writer import NoWriter, Writer
 from stream.errors import StreamError, UnknownTopic
 from stream.limits import check_needed
@@ -75,6 +76,7 @@ class EmbeddedLog:
         self._read_only = read_only
         (require_readable if read_only else prepare)(self._folder, lock_timeout_s)
         self._topics = Topics(prefix)
+        self._times = Times()
         writer = NoWriter if read_only else Writer
         self._writer = writer(self._folder, segment_bytes=segment_bytes, lock_timeout_s=lock_timeout_s)
         self._retention = Retention(self._folder, self._writer, prefix)
@@ -185,18 +187,13 @@ class EmbeddedLog:
         return [end for _, end in self._bounds(topic)]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """First offset whose timestamp is >= time_ms, per partition (the end if none); reads on from the beginning."""
+        """See `Log.offset_at`; the first call of a process reads up to the answer, later ones what is new."""
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
-            offsets = []
-            for at, (first, end) in sorted(reader.bounds([found]).items()):
-                base = found.partition_id(at.partition)
-                row = reader.database.execute(
-                    "SELECT id FROM records WHERE id >= ? AND id < ? AND timestamp_ms >= ? ORDER BY id LIMIT 1",
-                    (row_id(base, first), row_id(base, end), time_ms),
-                ).fetchone()
-                offsets.append(end if row is None else offset_of(row[0]))
-        return offsets
+            return [
+                self._times.offset_at(reader.database, found.partition_id(at.partition), *bounds, time_ms)
+                for at, bounds in sorted(reader.bounds([found]).items())
+            ]
 
     def committed(self, group: str, topic: str) -> list[int | None]:
         """Committed offsets of a group, per partition."""

@@ -224,7 +224,10 @@ class Log(Protocol):
         """Offset after the last visible record, per partition."""
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """First offset whose timestamp is >= time_ms, per partition (the end if none)."""
+        """First offset whose timestamp is >= time_ms, per partition (the end if none).
+
+        Also where the clock stepped back in between, and later records have earlier timestamps.
+        """
 
     def committed(self, group: str, topic: str) -> list[int | None]:
         """Committed offsets of a group, per partition."""

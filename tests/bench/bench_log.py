@@ -45,6 +45,10 @@ def main() -> None:
         with _Bench(Path(folder)) as bench:
             _line("poll + commit(copy, state, offsets) of 200 bytes", _median(bench.pipeline, 1), None)
         with _Bench(Path(folder)) as bench:
+            bench.fill(200_000, 200)
+            for name, took_s in zip(("first call", "later calls"), bench.find_end(), strict=True):
+                print(f"{'offset_at over 200,000 records, ' + name:<52} {took_s * 1000:>10.2f} ms")
+        with _Bench(Path(folder)) as bench:
             _line("idle poll", _median(bench.idle, 1), None)
 
 
@@ -111,6 +115,15 @@ class _Bench:
             return _measured(run, BODY_BYTES)
         finally:
             member.close()
+
+    def find_end(self) -> tuple[float, float]:
+        """Seconds that `offset_at` takes where no record is so late: the first call, and the median of later ones."""
+        took = []
+        for _ in range(ROUNDS + 1):
+            start = time.perf_counter()
+            self._log.offset_at("in", 2**62)
+            took.append(time.perf_counter() - start)
+        return took[0], statistics.median(took[1:])
 
     def pipeline(self) -> Result:
         """A stage without work: poll up to 500, commit a copy, a row of state for each, and the offsets."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 
 import pytest
@@ -174,6 +175,35 @@ def test_offset_at_finds_the_first_record_of_a_time(world: World) -> None:
     assert values(world.log.read("a", 0, world.log.offset_at("a", NOON + 20)[0])) == ["2", "3", "4"]
     assert values(world.log.read("a", 0, world.log.offset_at("a", NOON - 1)[0])) == ["0", "1", "2", "3", "4"]
     assert world.log.offset_at("a", NOON + 41)[0] == world.log.end("a")[0]
+
+
+def test_offset_at_is_exact_when_the_clock_steps_back(world: World) -> None:
+    """Timestamps that go up and down, asked for while records come and go: always the first one that is not before.
+
+    On Kafka the markers of transactions count too, with the time of the broker, so the answer may be the offset of one
+    that comes before it.
+    """
+    retention_ms = 10**9 if world.expires else None
+    world.log.create([Topic("a", 1, retention_ms=retention_ms)])
+    dice = random.Random(11)
+    now_ms = NOON
+    for _ in range(4):
+        times = []
+        for _ in range(700):
+            now_ms += dice.choice((0, 1, 2, 30, -25, -400 * dice.randrange(2)))
+            times.append(now_ms)
+        world.log.append([record("a", 0, "k", "v", timestamp_ms=time_ms) for time_ms in times])
+        if world.expires:
+            old = NOON if dice.randrange(2) else dice.choice(times)
+            world.log.expire(old + 10**9)
+        kept = [(m.offset, m.timestamp_ms) for m in world.log.read("a", 0)]
+        ends = min(time_ms for _, time_ms in kept), max(time_ms for _, time_ms in kept)
+        asked = [dice.randrange(ends[0] - 5, ends[1] + 5) for _ in range(30)] + [ends[0], ends[1], ends[1] + 1]
+        for time_ms in asked:
+            first = next((offset for offset, of in kept if of >= time_ms), world.log.end("a")[0])
+            (found,) = world.log.offset_at("a", time_ms)
+            is_marker = not world.expires and found not in dict(kept)
+            assert found == first or (is_marker and found < first)
 
 
 def test_offset_at_after_retention(world: World) -> None:
