@@ -19,6 +19,7 @@ from pathlib import Path
 
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
+from stream.folders import make_private
 
 _FOLDER = "members"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
@@ -40,7 +41,7 @@ def claimed_name(folder: Path, roles: Sequence[str], host: str | None = None) ->
     machine = _UNFIT.sub("_", host or socket.gethostname()) or "host"
     try:
         place = folder / _FOLDER
-        place.mkdir(parents=True, exist_ok=True)
+        make_private(place)
         name, locks = _smallest_free(place, machine, roles)
     except OSError as error:
         raise FarmwatchError(

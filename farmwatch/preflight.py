@@ -36,6 +36,7 @@ from filters.errors import BadRuleset
 from scoring.canary import is_canary
 from stream.control import Control
 from stream.errors import StreamError
+from stream.folders import make_private
 from stream.records import SiteState
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _require_writable(config: Config) -> None:
     scheme, _, place = config.log.url.partition(":")
     folder = Path(place).expanduser() if scheme == "sqlite" else Path(config.log.state_folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         handle, name = tempfile.mkstemp(prefix=".writable-", dir=folder)
         os.close(handle)
         Path(name).unlink()

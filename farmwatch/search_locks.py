@@ -7,6 +7,7 @@ from pathlib import Path
 from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.member_names import names_folder
+from stream.folders import make_private
 
 IMPORTS_LOCK = "imports.lock"  # of whoever appends pages of archives, see `crawler.sources.known_imports`
 
@@ -15,7 +16,7 @@ def locks_folder(config: Config) -> Path:
     """The folder of such files. Raises FarmwatchError."""
     folder = names_folder(config) / "search"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         raise FarmwatchError(f"{folder}: cannot be made: {error.strerror}; make it writable") from error
     return folder

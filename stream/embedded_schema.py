@@ -18,6 +18,7 @@ from pathlib import Path
 import xxhash
 
 from stream.errors import LogUnavailable, SchemaTooNew, StreamError
+from stream.folders import make_private
 from stream.segments import LogDamaged
 
 SCHEMA_VERSION = 2  # 1: no checksum of inline values; that of a value in a segment covered the value alone
@@ -85,9 +86,7 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
     newer farmwatch made them.
     """
     with told(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        for made in (folder, folder / SEGMENTS):  # one that is there keeps the rights that its owner gave it
-            made.mkdir(mode=0o700, exist_ok=True)
+        make_private(folder / SEGMENTS)
         # In this order: another process may make the database, and then its first segment, meanwhile.
         if _holds_segments(folder) and not _size(folder / DATABASE):
             raise _without_database(folder)

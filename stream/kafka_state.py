@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stream.errors import Fenced, LogUnavailable
+from stream.folders import make_private
 from stream.log import Change
 
 _FORMAT = 3  # a file of another one is rebuilt from the changelog
@@ -139,7 +140,7 @@ class LocalState:
             )
 
     def _open(self, changelog_id: str, now_ms: int, max_age_ms: int) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(self._path.parent)
         if self._path.exists():
             try:
                 db = _connect(self._path)
