@@ -32,8 +32,10 @@ def names_folder(config: Config) -> Path:
 
 
 @contextmanager
-def claimed_name(folder: Path, roles: Sequence[str], host: str | None = None) -> Iterator[str]:
+def claimed_name(folder: Path, roles: Sequence[str], host: str | None = None, *, alone: bool = False) -> Iterator[str]:
     """Hold a name for these roles (or replays, by other words), `<host>-<n>`, until the block or the process ends.
+
+    `alone`: only the first name will do; another process of this machine that has one of the roles is an error.
 
     A lock per role and number: where each role is a service of its own, they do not push each other to other numbers
     when they start in another order. Raises FarmwatchError where no file can be made or locked in `folder`.
@@ -42,7 +44,7 @@ def claimed_name(folder: Path, roles: Sequence[str], host: str | None = None) ->
     try:
         place = folder / _FOLDER
         make_private(place)
-        name, locks = _smallest_free(place, machine, roles)
+        name, locks = _smallest_free(place, machine, roles, alone=alone)
     except OSError as error:
         raise FarmwatchError(
             f"{folder / _FOLDER}: cannot hold a member's name there: {error.strerror}; make it writable, or give each"
@@ -52,20 +54,36 @@ def claimed_name(folder: Path, roles: Sequence[str], host: str | None = None) ->
         yield name
 
 
-def _smallest_free(place: Path, machine: str, roles: Sequence[str]) -> tuple[str, ExitStack]:
+def _smallest_free(place: Path, machine: str, roles: Sequence[str], *, alone: bool) -> tuple[str, ExitStack]:
     for number in count(1):
         name = f"{machine}-{number}"
         with ExitStack() as locks:
-            if all(_locked(place / f"{role}-{name}.lock", locks) for role in roles):
+            taken = next((role for role in roles if not _locked(_file(place, role, name), locks)), None)
+            if taken is None:
                 return name, locks.pop_all()
+        if alone:
+            pid = _file(place, taken, name).read_text().strip() or "?"
+            raise FarmwatchError(
+                f"{place.parent}: the role {taken} runs on this log already, in process {pid} ({name}): stop it, or"
+                " name other roles (--role); a further process of a role needs a name (--member) and ports (metrics.port)"
+            )
     raise AssertionError("numbers do not end")
 
 
+def _file(place: Path, role: str, name: str) -> Path:
+    return place / f"{role}-{name}.lock"
+
+
 def _locked(file: Path, locks: ExitStack) -> bool:
-    """True where the file's lock was free; it is held until `locks` closes. The file stays: removing it would race."""
+    """True where the file's lock was free; it is held until `locks` closes. The file names the process of its holder.
+
+    It stays: removing it would race.
+    """
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     except BlockingIOError:
         os.close(descriptor)
         return False

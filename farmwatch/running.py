@@ -49,7 +49,8 @@ def up(
     A line of --hits without a usable hit is reported with its number and skipped.
 
     Exit code 0 after a clean drain, 1 when a process had to be killed or lines of --hits were skipped, 2 when the
-    configuration is refused, 3 when the log or a model cannot be used: before any role starts.
+    configuration is refused, 3 when the log or a model cannot be used, or when another process of this machine runs one
+    of the roles on this embedded log: before any role starts.
     """
     from farmwatch.member_names import claimed_name, names_folder
     from farmwatch.messages import start_logging
@@ -61,12 +62,22 @@ def up(
     if in_process and len(roles) != 1:
         raise UsageError("--in-process runs one role: give exactly one --role")
     start_logging(role=roles[0].value if in_process else "supervisor")
-    if not in_process:
-        check_models(loaded.config, roles)
-        check_log(loaded.config, roles)
+    folder, name = names_folder(loaded.config), member
     with ExitStack() as held:
+
+        def claim() -> str:
+            """A broker's log is for many processes; of a folder's log, a second one of a role is a mistake."""
+            alone = loaded.config.log.url.startswith("sqlite:")
+            return held.enter_context(claimed_name(folder, roles, alone=alone))
+
+        if name is None and folder.is_dir():  # before all that takes time, but no folder is made for a wrong setting
+            name = claim()
+        if not in_process:
+            check_models(loaded.config, roles)
+            check_log(loaded.config, roles)
+        if name is None:
+            name = claim()
         if member is None:
-            name = held.enter_context(claimed_name(names_folder(loaded.config), roles))
             member = f"{roles[0].value}-{name}" if in_process else name
         skipped = sum(append_file(loaded.config, file) for file in hits or ())
         if in_process:

@@ -43,6 +43,18 @@ def test_two_holders_get_two_names(tmp_path: Path) -> None:
                 assert third == "box-1"
 
 
+def test_who_wants_to_be_alone_is_told_of_the_other(tmp_path: Path) -> None:
+    """One of the roles is held: the refusal names folder, role, process and name; other roles are free."""
+    with claimed_name(tmp_path, [Role.SCORE], host="box"):
+        told = rf"{tmp_path}: the role score .* process {os.getpid()} \(box-1\).*--role.*--member"
+        with pytest.raises(FarmwatchError, match=told), claimed_name(tmp_path, list(Role), host="box", alone=True):
+            pass
+        with claimed_name(tmp_path, [Role.CRAWL], host="box", alone=True) as other:
+            assert other == "box-1"
+    with claimed_name(tmp_path, list(Role), host="box", alone=True) as after:
+        assert after == "box-1"
+
+
 def test_the_name_of_a_killed_holder_is_free_again(tmp_path: Path) -> None:
     """kill -9 leaves no lock behind: the restart has the name that the killed process had."""
     holder = subprocess.Popen(

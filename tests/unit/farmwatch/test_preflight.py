@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 import structlog
 
 from farmwatch.errors import Exit
+from farmwatch.member_names import claimed_name
+from farmwatch.role_names import Role
 from stream.errors import LogUnavailable
 from stream.log import Output
 from stream.opening import open_log
@@ -80,6 +83,24 @@ def test_segments_without_their_database_end_every_command(farmwatch: Runner, tm
     assert (ran.code, "restore the log.sqlite" in ran.err) == (Exit.UNAVAILABLE, True)
     assert len(ran.err.splitlines()) == 1
     assert not (folder / "log.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [((), Exit.UNAVAILABLE), (("--role", "score"), Exit.OK), (("--member", "two"), Exit.OK)]
+)
+def test_a_second_up_on_an_embedded_log_is_refused_at_once(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: Exit
+) -> None:
+    """While another one runs the same roles: one line names log and process. Other roles may run, and named members."""
+    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    folder = tmp_path / "farmwatch-data"
+    with claimed_name(folder, [Role.CRAWL, Role.JUDGE]):
+        ran = farmwatch("up", *arguments)
+    assert ran.code == code
+    if code != Exit.OK:
+        (line,) = ran.err.splitlines()
+        assert f"{folder.name}: the role crawl runs on this log already, in process {os.getpid()}" in line
+        assert not (folder / "log.sqlite").exists()
 
 
 def test_the_roles_start_where_nothing_is_wrong(
