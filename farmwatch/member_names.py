@@ -65,7 +65,7 @@ def _smallest_free(place: Path, machine: str, roles: Sequence[str], *, alone: bo
             pid = _file(place, taken, name).read_text().strip() or "?"
             raise FarmwatchError(
                 f"{place.parent}: the role {taken} runs on this log already, in process {pid} ({name}): stop it, or"
-                " name other roles (--role); another process of a role needs --member and metrics.port"
+                " name other roles (--role); one more process of a role needs its own --member and metrics.port"
             )
     raise AssertionError("numbers do not end")
 

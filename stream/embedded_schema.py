@@ -145,8 +145,7 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
             for statement in _TABLES:
                 database.execute(statement)
             database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
-        version = _check_version(database, folder)
-        if version < SCHEMA_VERSION:  # older rows are read as they are
+        if _check_version(database, folder) < SCHEMA_VERSION:  # older rows are read as they are
             database.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (SCHEMA_VERSION,))
         database.execute(_REMOVED)
         if not database.execute("SELECT 1 FROM pragma_table_info('segments') WHERE name = 'size'").fetchone():
