@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ class _Consumer:
 
     def __init__(self, **options: Any) -> None:
         self.options = options
+        self._fetcher = SimpleNamespace()
 
     def assign(self, partitions: Any) -> None:
         """Nothing is to be done."""
