@@ -108,7 +108,7 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
         reliability=reliability(p_llm, scores.llm, clusters),
         about_sites=about_sites,
     )
-    return chosen, report
+    return chosen, report.rounded()
 
 
 def needed_human_texts(fpr: float) -> int:

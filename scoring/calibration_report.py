@@ -8,6 +8,7 @@ import msgspec
 
 from scoring.labelled_scores import Auroc
 from scoring.platt import Reliability
+from scoring.rounding import SCORE_DIGITS, each_float, significant
 from scoring.shares import Share
 from scoring.threshold_set import ThresholdSet
 
@@ -41,6 +42,16 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
     genres: list[Slice]
     reliability: Reliability  # of p_llm: cross-fitted where this set has a curve
     about_sites: str
+
+    def rounded(self) -> CalibrationReport:
+        """This report with what was measured to SCORE_DIGITS; thresholds are scores of texts and stay as they are."""
+        numbers = each_float(msgspec.to_builtins(self), lambda number: significant(number, SCORE_DIGITS))
+        return msgspec.structs.replace(
+            msgspec.convert(numbers, CalibrationReport),
+            thresholds=self.thresholds,
+            threshold_low=self.threshold_low,
+            threshold_high=self.threshold_high,
+        )
 
 
 class ReportTable(NamedTuple):

@@ -14,6 +14,7 @@ from scoring.errors import BadThresholds, PoisonText, UnsupportedModel
 from scoring.pair_scores import PairReading
 from scoring.pair_settings import UNCALIBRATED, Measure, PairSettings, pair_identity
 from scoring.pair_tokens import Abstained
+from scoring.rounding import SCORE_DIGITS, significant
 
 if TYPE_CHECKING:
     from scoring.pair_engine import PairEngine, Result
@@ -61,14 +62,19 @@ class PairDetector:
         return [self.judge(result) for result in self.engine.read(texts)]
 
     def judge(self, result: Result) -> TextScore | PoisonText:
-        """What this detector says of what the engine has read; a PoisonText stays one."""
+        """What this detector says of what the engine has read; a PoisonText stays one.
+
+        The flag follows from the rounded score, so a record explains it.
+        """
         if isinstance(result, PoisonText):
             return result
         if isinstance(result, Abstained):
             return TextScore(abstain=result.reason, tokens=result.tokens)
-        score = self._number(result)
+        score = significant(self._number(result), SCORE_DIGITS)
         chosen = self.thresholds
-        p_llm = chosen.curve.p_llm(score) if chosen is not None and chosen.curve is not None else None
+        p_llm = None
+        if chosen is not None and chosen.curve is not None:
+            p_llm = significant(chosen.curve.p_llm(score), SCORE_DIGITS)
         flag = None if chosen is None else chosen.flag(score)
         return TextScore(score=score, p_llm=p_llm, flag=flag, tokens=result.tokens)
 

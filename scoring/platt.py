@@ -3,7 +3,8 @@ r"""From a score to a probability, and whether the probability holds.
 Platt (1999): logit p = slope x + offset, the pair that makes the labels most likely. Each label has half of the weight,
 so that p is the probability "were half of all texts llm", whatever the mixture that was labelled; targets are Platt's
 (N + 1)/(N + 2) and 1/(N + 2) in place of 1 and 0, without which two separate heaps of scores would make a step of the
-curve. The log-likelihood is concave: Newton's method finds its one maximum.
+curve. The log-likelihood is concave: Newton's method finds its one maximum. The curve is rounded, since it is part of
+a threshold set and so of an identity (`scoring.rounding`).
 
 A curve looks better on the texts that it was fitted to. So what is said of it rests on curves fitted to the other
 folds, where all texts of a site are in one fold. Reliability: texts in ten groups of rising p, and in each the mean p
@@ -20,12 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.logistic import logistic
+from scoring.rounding import OFFSET_PLACES, SCORE_DIGITS, significant
 from scoring.shares import Codes, Numbers, Share, share
 from scoring.threshold_set import Curve
 
 FOLDS = 5
 GROUPS = 10
 BARS = 20  # of the histogram of p
+_P_PLACES = 9  # after the point: what is nearer lies in one group
+_FLAT = 1e-12  # differences of the loss below this are rounding errors
 _SEED = 5  # of the deal of sites to folds: any; fixed, so that a report is the same twice
 
 Labels = NDArray[np.bool_]
@@ -59,7 +63,10 @@ def equal_weights(llm: Labels) -> Numbers:
 
 
 def fit_curve(score: Numbers, llm: Labels) -> Curve:
-    """Platt's curve through scores [n] of both labels."""
+    """Platt's curve through scores [n] of both labels, rounded.
+
+    The offset is that of the rounded slope: log odds near the mean score lose nothing, wherever the scores' zero lies.
+    """
     centre, width = float(score.mean()), float(score.std()) or 1.0
     x = (score - centre) / width
     weights, found = equal_weights(llm), int(llm.sum())
@@ -74,10 +81,11 @@ def fit_curve(score: Numbers, llm: Labels) -> Curve:
         step = np.linalg.solve(curvature, gradient)
         if float(np.abs(step).max()) < 1e-10:
             break
-        while (new := _loss(beta - step, design, target, weights)) > loss and float(np.abs(step).max()) > 1e-12:
+        while (new := _loss(beta - step, design, target, weights)) > loss + _FLAT and float(np.abs(step).max()) > 1e-12:
             step /= 2  # a full step of Newton's may overshoot far from the maximum
         beta, loss = beta - step, min(loss, new)
-    return Curve(slope=float(beta[0]) / width, offset=float(beta[1]) - float(beta[0]) * centre / width)
+    slope = significant(float(beta[0]) / width, SCORE_DIGITS)
+    return Curve(slope=slope, offset=round(float(beta[1]) - slope * centre, OFFSET_PLACES))
 
 
 def cross_fitted(score: Numbers, llm: Labels, clusters: Codes) -> Numbers:
@@ -93,6 +101,7 @@ def cross_fitted(score: Numbers, llm: Labels, clusters: Codes) -> Numbers:
 
 def reliability(p: Numbers, llm: Labels, clusters: Codes) -> Reliability:
     """Whether probabilities [n] hold for texts of these labels."""
+    p = np.round(p, _P_PLACES)
     weights = equal_weights(llm)
     order = np.argsort(p, kind="stable")
     cumulated = np.cumsum(weights[order])

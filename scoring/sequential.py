@@ -38,6 +38,8 @@ from scoring.errors import BadParameters
 from scoring.site_method import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED, MethodName, PageScore, SiteVerdict, afterthoughts
 from stream.ranges import MOST
 
+PLACES = 9  # after the point, of the sum and its bounds, nats
+
 
 class Bounds(NamedTuple):
     """Where the running sum decides, nats."""
@@ -47,8 +49,8 @@ class Bounds(NamedTuple):
 
 
 def wald_bounds(alpha: float, beta: float) -> Bounds:
-    """Bounds of the sum for errors alpha (a human site is called llm) and beta (an LLM site is called human)."""
-    return Bounds(math.log(beta / (1 - alpha)), math.log((1 - beta) / alpha))
+    """Bounds of the sum, rounded: for errors alpha (a human site is called llm) and beta (an LLM site, human)."""
+    return Bounds(round(math.log(beta / (1 - alpha)), PLACES), round(math.log((1 - beta) / alpha), PLACES))
 
 
 def check_errors(alpha: float, beta: float, min_pages: int, min_articles: int, method: str) -> None:
@@ -73,8 +75,11 @@ class SequentialTest:
         self._close_after_ms = close_after_ms
 
     def walk(self, steps: Iterable[tuple[PageScore, float]]) -> SiteVerdict:
-        """Judge by pages in the order of their fetch, each with what it adds to the sum."""
-        llr, flagged, used, closes_at, closed = 0.0, 0, 0, math.inf, False
+        """Judge by pages in the order of their fetch, each with what it adds to the sum.
+
+        The sum is rounded as the bounds are, so that one which meets a bound decides on every processor.
+        """
+        total, llr, flagged, used, closes_at, closed = 0.0, 0.0, 0, 0, math.inf, False
         lower, upper = self.bounds
         found = SiteVerdict(verdict=UNDECIDED, pages_used=0, flagged=0, llr=0.0, pages=0, method=self.name)
         for page, step in steps:
@@ -83,7 +88,8 @@ class SequentialTest:
                 break
             used += 1
             flagged += bool(page.flag)
-            llr += step
+            total += step
+            llr = round(total, PLACES)
             if lower < llr < upper or used < self._needed:
                 continue
             verdict = LLM if llr >= upper else HUMAN

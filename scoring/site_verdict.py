@@ -31,7 +31,7 @@ import msgspec
 from scoring.bimodal import is_mixed
 from scoring.detector_family import not_as_measured
 from scoring.errors import BadParameters, NoSiteTest
-from scoring.sequential import SequentialTest, check_errors, wald_bounds
+from scoring.sequential import PLACES, SequentialTest, check_errors, wald_bounds
 from scoring.site_method import (
     DECIDED,
     HUMAN,
@@ -100,7 +100,8 @@ def fewest_pages(params: SprtParams) -> FewestPages:
     flagged = min(math.log(params.p1 / params.p0), params.clip)
     clear = min(math.log((1 - params.p0) / (1 - params.p1)), params.clip)
     least = max(params.min_pages, params.min_articles)
-    return FewestPages(max(math.ceil(upper / flagged), least), max(math.ceil(-lower / clear), least))
+    to_llm, to_human = math.ceil(round(upper / flagged, PLACES)), math.ceil(round(-lower / clear, PLACES))
+    return FewestPages(max(to_llm, least), max(to_human, least))
 
 
 # The built-in detector ranks sites well, but its zero point shifts with a site's register: hence the wide p0. How many

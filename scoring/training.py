@@ -3,7 +3,7 @@
 The recipe, each step in its module: normalise (normalising), hash word 1-2-grams (ngrams), filter, cap, crop and weight
 (training_texts), fit and calibrate by length (regression), measure on what was left out (evaluation), refuse when human
 web pages of an unseen source are flagged too often (here), write (weights, detector_card). scikit-learn is imported by
-regression only. Same files and seed, same bytes.
+regression only. Same files, seed and library versions, same bytes, on any processor (see scoring.rounding).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scoring.evaluation import Evaluation, Texts, evaluate
 from scoring.lite_ngram import WEIGHTS_FILE
 from scoring.page_sets import read_pages
 from scoring.regression import Model, Trainer
+from scoring.rounding import WEIGHT_DIGITS, significant
 from scoring.training_report import FileReport, TrainingReport, licence_counts, page_reports, register_counts
 from scoring.training_texts import read_texts
 from scoring.weights import RECIPE, Header, pack, quantise
@@ -67,7 +68,8 @@ def run_training(options: TrainingOptions, say: Callable[[str], None] = lambda _
     trainer = Trainer(train.samples, dev.samples, options.seed)
     fitted = trainer.fit()
     quantised, scale = quantise(fitted.vector)
-    model = Model(quantised.astype(float) * scale, fitted.intercept)  # measured as it ships
+    intercept = significant(fitted.intercept, WEIGHT_DIGITS)
+    model = Model(quantised.astype(float) * scale, intercept)  # measured as it ships
     calibration = trainer.calibrate(model)
     texts = Texts(
         train.samples,

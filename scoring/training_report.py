@@ -6,12 +6,12 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from scoring.evaluation import Evaluation
 from scoring.page_sets import PageFile
+from scoring.rounding import each_float
 from scoring.training_texts import Sample, TextSet
 
 _DIGITS = 4
@@ -55,7 +55,8 @@ class TrainingReport(msgspec.Struct, frozen=True):
 
     def to_json(self) -> bytes:
         """Readable JSON, numbers to four places, the same bytes for the same report."""
-        return msgspec.json.format(msgspec.json.encode(_rounded(msgspec.to_builtins(self))), indent=1) + b"\n"
+        rounded = each_float(msgspec.to_builtins(self), lambda number: round(number, _DIGITS))
+        return msgspec.json.format(msgspec.json.encode(rounded), indent=1) + b"\n"
 
 
 def page_reports(paths: Sequence[Path], files: Sequence[PageFile]) -> dict[str, FileReport]:
@@ -78,11 +79,3 @@ def register_counts(samples: Sequence[Sample]) -> dict[str, int]:
 
 def _counts(values: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(values).items()))
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, _DIGITS)
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    return [_rounded(item) for item in value] if isinstance(value, list) else value

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import BadWeights
 from scoring.ngrams import BUCKETS
+from scoring.rounding import WEIGHT_DIGITS, significant
 
 MAGIC = b"FWNGRAM1"
 RECIPE = "ngram-2"  # names normalising + tokens + hash; another recipe reads these weights wrongly
@@ -57,7 +58,7 @@ class Weights(NamedTuple):
 
 def quantise(vector: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:
     """Round to signed bytes and a scale. Costs nothing measurable: AUROC moves by less than .0005."""
-    scale = float(np.abs(vector).max()) / 127 or 1.0
+    scale = significant(float(np.abs(vector).max()) / 127, WEIGHT_DIGITS) or 1.0
     return np.rint(vector / scale).astype(np.int8), scale
 
 

@@ -69,6 +69,22 @@ def test_prints_what_it_did_print(farmwatch: Runner, labels: Path, tmp_path: Pat
     assert ran.out.replace(str(tmp_path), "FOLDER") == GOLDEN.read_text()
 
 
+def test_prints_the_same_whatever_the_last_digits(farmwatch: Runner, tmp_path: Path) -> None:
+    """Scores that differ by one in 10^12, as between processors: every line stays, and in the set all but the scores.
+
+    The threshold is one of the scores that were given and is written as it is, so here the digest is another one.
+    Rounding makes a difference improbable, not impossible: these scores lie away from its boundaries.
+    """
+    rng = np.random.default_rng(2)
+    other = [row | {"score": float(str(row["score"])) * (1 + rng.uniform(-1e-12, 1e-12))} for row in rows()]
+    ran = run(farmwatch, jsonl(tmp_path / "labels.jsonl", other), "--name", "mine")
+    made = json.loads(Path("mine.json").read_text())
+    assert made.pop("threshold") == pytest.approx(0.9056, rel=1e-11)
+    assert (made["curve"], made["site_test"]["p0"]) == ({"slope": -54.7208, "offset": 49.1125}, 0.1)
+    lines = GOLDEN.read_text().splitlines()
+    assert ran.out.replace(str(tmp_path), "FOLDER").splitlines()[1:] == lines[1:]
+
+
 def test_writes_a_set_that_scoring_takes(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
     """The set file is loaded for this detector, its identity is that of the report, and the lines of use name it."""
     ran = run(farmwatch, labels, "--name", "mine", "--out", tmp_path / "made" / "here")

@@ -206,6 +206,20 @@ def test_training_gives_the_same_numbers_again() -> None:
     assert train_sites(simulated_sites(0.1), "fake") == train_sites(simulated_sites(0.1), "fake")
 
 
+def test_training_does_not_depend_on_last_digits() -> None:
+    """Scores that differ by one in 10^12 give the same numbers, and so the same digest of the method.
+
+    Rounding makes a difference improbable, not impossible: these scores lie away from its boundaries.
+    """
+    pytest.importorskip("sklearn")
+    sites = simulated_sites(0.1)
+    rng = np.random.default_rng(1)
+    disturbed = [
+        site._replace(scores=[score * (1 + rng.uniform(-1e-12, 1e-12)) for score in site.scores]) for site in sites
+    ]
+    assert train_sites(disturbed, "fake") == train_sites(sites, "fake")
+
+
 def test_training_on_too_few_sites_is_refused() -> None:
     """Fewer than five usable sites of a label: the error counts them."""
     with pytest.raises(BadTrainingData, match="4 human and 4 llm sites"):

@@ -17,6 +17,7 @@ from scoring.site_verdict import (
     PageScore,
     SiteTest,
     SprtParams,
+    fewest_pages,
     of_flags,
     params_for,
 )
@@ -51,6 +52,15 @@ def test_a_bound_that_was_left_again_does_not_decide() -> None:
     pages = of_flags([False] * 5 + [True] * 5)
     assert DEFAULT.decide(pages).verdict == "human"
     assert early.decide(pages).verdict == "undecided"
+
+
+@pytest.mark.parametrize(("pages", "a"), [(2, 0.1), (3, 1 / 28), (4, 1 / 82)])
+def test_a_sum_that_meets_a_bound_decides(pages: int, a: float) -> None:
+    """With p1 = 3 p0 the bound is a multiple of ln 3: last digits of logarithms do not decide a verdict."""
+    params = SprtParams(p0=0.2, p1=0.6, alpha=a, beta=a, min_articles=1)
+    assert fewest_pages(params).llm == pages
+    found = [SiteTest(params).decide(of_flags([True] * number)) for number in (pages - 1, pages)]
+    assert [verdict.verdict for verdict in found] == ["undecided", "llm"]
 
 
 def test_mixed_flags_stay_undecided() -> None:

@@ -1,0 +1,156 @@
+"""What a fit gives is the same on every processor.
+
+Where processors differ, in the last digits, is imitated by changes of one in 10^12 in what a fit is given. Rounding
+makes a difference improbable, not impossible: the numbers here lie away from the boundaries of rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from scoring.calibration import calibrate
+from scoring.detector import load_detector
+from scoring.kept_method import method_of_text
+from scoring.labelled_scores import ScoredLabel, gather
+from scoring.pair_detector import PairDetector
+from scoring.pair_scores import PairReading
+from scoring.platt import fit_curve
+from scoring.rounding import each_float, significant
+from scoring.threshold_set import Curve, ThresholdSet
+from scoring.weights import quantise
+
+BASE = "binoculars/observer+performer@0a1b2c3d/float32/512"
+SEEDS = range(1, 6)
+
+
+def disturbed(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """Each value changed by up to one in 10^12."""
+    return np.asarray(values * (1 + np.random.default_rng(seed).uniform(-1e-12, 1e-12, values.shape)))
+
+
+def texts() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Scores of 400 human and 200 LLM texts, with 17 digits, and the labels."""
+    rng = np.random.default_rng(3)
+    llm = np.arange(600) >= 400
+    return np.where(llm, rng.normal(0.8, 0.06, 600), rng.normal(1.0, 0.06, 600)), llm
+
+
+class _Engine:
+    """Reads a text as the number that it is, with the last digits of some processor."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def read(self, texts: Sequence[str]) -> list[PairReading]:
+        """One reading per text."""
+        numbers = disturbed(np.array([float(text) for text in texts]), self._seed)
+        return [PairReading(float(number), float(number), 2.0, 2.3, 300) for number in numbers]
+
+
+def pair(seed: int, chosen: ThresholdSet | None = None) -> PairDetector:
+    """A pair of models on some processor."""
+    engine: Any = _Engine(seed)
+    return PairDetector(engine, BASE, "binoculars", chosen)
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "rounded"),
+    [(-54.72080026, 6, -54.7208), (0.020143815219, 9, 0.0201438152), (123456789.0, 6, 123457000.0), (0.0, 6, 0.0)],
+)
+def test_significant_digits(number: float, digits: int, rounded: float) -> None:
+    """They are counted from the first digit that is not 0; what is not finite stays as it is."""
+    assert significant(number, digits) == rounded == significant(rounded, digits)
+    assert math.isnan(significant(math.nan, digits)) and significant(-math.inf, digits) == -math.inf
+
+
+def test_floats_are_changed_at_any_depth_and_nothing_else() -> None:
+    """Whole numbers, texts, None and booleans stay."""
+    given = {"a": [1.25, {"b": 2.5}], "c": 3, "d": None, "e": "1.5", "f": True}
+    assert each_float(given, lambda number: number * 2) == given | {"a": [2.5, {"b": 5.0}]}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_curve_does_not_depend_on_last_digits(seed: int) -> None:
+    """Slope and offset are equal to the last bit; six digits of each are kept, and p with them."""
+    score, llm = texts()
+    curve = fit_curve(score, llm)
+    assert fit_curve(disturbed(score, seed), llm) == curve
+    assert curve == Curve(slope=significant(curve.slope, 6), offset=round(curve.offset, 6))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_weights_do_not_depend_on_last_digits(seed: int) -> None:
+    """The scale, which is in the file and so in the detector's identity, and every quantised weight are equal."""
+    vector = np.random.default_rng(7).normal(size=1 << 15)
+    (bytes_before, before), (bytes_after, after) = quantise(vector), quantise(disturbed(vector, seed))
+    assert before == after == significant(before, 9) and (bytes_before == bytes_after).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_scores_of_a_pair_do_not_depend_on_last_digits(seed: int) -> None:
+    """Score, probability and flag are equal, also where the score meets the threshold."""
+    chosen = ThresholdSet(name="mine", detector=BASE, threshold=0.9, llm_below=True, curve=Curve(-54.7208, 49.1125))
+    numbers = ["0.8412345678", "0.9", "0.9000000000001", "1.012345678"]
+    found = pair(seed, chosen).score(numbers)
+    assert found == pair(0, chosen).score(numbers)
+    assert [text.flag for text in found] == [True, False, False, False]
+    assert [text.score for text in found] == [0.841235, 0.9, 0.9, 1.01235]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_calibration_does_not_depend_on_last_digits_of_the_scores(seed: int) -> None:
+    """Texts scored and calibrated with on two processors: equal sets, identities and reports."""
+    score, llm = texts()
+
+    def made(processor: int) -> tuple[ThresholdSet, object]:
+        scored = pair(processor).score([str(number) for number in score])
+        rows = [
+            ScoredLabel(f"{BASE}/uncalibrated", bool(label), text.score, 300, f"{int(label)}{number % 20}.example")
+            for number, (text, label) in enumerate(zip(scored, llm, strict=True))
+        ]
+        return calibrate(gather(rows), "mine", 0.05)
+
+    assert made(seed) == made(0)
+
+
+def test_a_report_has_no_digit_more_than_it_says() -> None:
+    """What was measured has six digits; the threshold is a score that was given, and is repeated as it is."""
+    score, llm = texts()
+    chosen, report = calibrate(
+        gather([ScoredLabel(f"{BASE}/uncalibrated", bool(one), float(x)) for x, one in zip(score, llm, strict=True)]),
+        "mine",
+        0.05,
+    )
+    assert chosen == report.thresholds and chosen.threshold in score
+    measured = report.reliability.groups[4]
+    for number in (measured.mean, measured.low, report.reliability.brier, report.all.false_positives.low or 0.0):
+        assert number == significant(number, 6)
+
+
+def test_the_identity_of_the_weights_that_ship() -> None:
+    """They were written before weights were rounded: their file, and so their identity, stays as it is."""
+    assert load_detector().identity == "lite-ngram/904c6e35/p0.95"
+
+
+@pytest.mark.parametrize(
+    ("text", "digest"),
+    [
+        (
+            '{"method":"gaussian","numbers":{"mu0":0.9847123456789012,"sd0":0.07501234567890123},"close_after_ms":60000}',
+            "c50fa7d9",
+        ),
+        (
+            '{"method":"sprt","numbers":{"p0":0.3333333333333333,"p1":0.6666666666666666},"close_after_ms":1}',
+            "46816457",
+        ),
+    ],
+)
+def test_methods_of_runs_that_began_before_keep_their_digest(text: str, digest: str) -> None:
+    """Numbers that are read are not rounded: a run that kept 17 digits continues under its first digest."""
+    assert method_of_text(text).digest == digest
