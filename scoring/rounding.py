@@ -15,7 +15,7 @@ SCORE_DIGITS = 6
 """Significant digits of a pair's score, of the slope of a curve, and of what a calibration reports."""
 
 WEIGHT_DIGITS = 9
-"""Significant digits of the scale and the intercept of weights: these agree to 10 and more on all processors tried."""
+"""Significant digits of the scale and the intercept of weights."""
 
 OFFSET_PLACES = 6
 """Digits after the point of a curve's offset, log odds: large where the scores' zero is far off, and then exact."""

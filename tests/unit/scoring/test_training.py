@@ -150,7 +150,7 @@ def test_another_processor_gives_the_same_bytes(
 ) -> None:
     """BLAS made to run its code for a processor of 2004 sums in another order: weights and numbers are equal.
 
-    Rounding makes a difference improbable, not impossible: these texts lie away from its boundaries.
+    This holds for few texts, whose fit goes the same way. Rounding makes a difference improbable, not impossible.
     """
     made = options(tmp_path)
     command = [sys.executable, "-m", "farmwatch", "train-detector", str(made.train)]
