@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from crawler.hits_file import LINE_CAP, BadLine, read_hits
 from farmwatch.errors import FarmwatchError
-from stream.log import Log
+from farmwatch.messages import counted
+from stream.errors import BadRecord
+from stream.log import Log, partition_of
 from stream.packed_files import DamagedFile, bounded_lines, open_packed
+from stream.records import Hit, Record, read
 from stream.topics import HITS
 
 STDIN = ("-", "/dev/stdin")
@@ -21,38 +24,78 @@ STDIN = ("-", "/dev/stdin")
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """How many hits were appended, and how many lines held none."""
+    """How many hits were read, how many of them the log did not have, and how many lines held none."""
 
     hits: int
+    new: int
     skipped: int
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"{counted(self.hits, 'hit')} read, {self.new} new, {counted(self.skipped, 'line')} skipped"
+
+
+class _HeadOfHit(Record, frozen=True, kw_only=True):
+    """The start of a hit's record, which costs less to read."""
+
+    VERSION = Hit.VERSION
+
+
+class _KnownHits:
+    """The ids of the hits that the log has. A partition is read when a hit of it is asked for first."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._ids: dict[int, set[str]] = {}
+
+    def is_new(self, hit: Hit, partition: int) -> bool:
+        """Whether the log has no such hit, and none was asked for so far."""
+        ids = self._ids.get(partition)
+        if ids is None:
+            ids = self._ids[partition] = set(self._read(partition))
+        known = len(ids)
+        ids.add(hit.id)
+        return len(ids) > known
+
+    def _read(self, partition: int) -> Iterator[str]:
+        for message in self._log.read(HITS, partition, self._log.beginning(HITS)[partition]):
+            if message.value:
+                with suppress(BadRecord):
+                    yield read(_HeadOfHit, message).id
 
 
 def append_hits(
     log: Log, lines: Iterable[bytes], told: Callable[[BadLine], None], clock: Callable[[], float] = time.time
 ) -> Appended:
-    """Append the hits of a file; `told` hears of each broken line, which is skipped.
+    """Append the hits of a file that the log does not have; `told` hears of each broken line, which is skipped.
 
-    A line that does not say when it was fetched is as of now (`clock`, seconds). A file appended twice is harmless: a
-    hit's id digests what the file says of it, so TALLY counts its first appending, and the frontier knows its URL.
-    Raises UnknownTopic, LogUnavailable.
+    A line that does not say when it was fetched is as of now (`clock`, seconds). A hit's id digests what the file says
+    of it, so a file appended twice adds nothing. That costs one pass over the partitions of `hits` that the file's
+    sites are in, and about 150 bytes of memory for each hit there. Of files appended side by side, or once retention
+    took a hit, it may be appended again; TALLY counts it once. Raises UnknownTopic, LogUnavailable.
     """
     from crawler.appending import Batch, hit_output  # it brings the WARC reader along
 
     partitions = log.topics()[HITS]
     batch = Batch()
-    hits = skipped = 0
+    known = _KnownHits(log)
+    hits = new = skipped = 0
     for found in read_hits(lines, now_ms=int(clock() * 1000)):
         if isinstance(found, BadLine):
             skipped += 1
             told(found)
             continue
-        batch.add([hit_output(found, partitions)])
         hits += 1
+        if not known.is_new(found, partition_of(found.site, partitions)):
+            continue
+        new += 1
+        batch.add([hit_output(found, partitions)])
         if batch.is_full:
             log.append(batch.take())
     if batch:
         log.append(batch.take())
-    return Appended(hits, skipped)
+    return Appended(hits, new, skipped)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import counted, message
+from farmwatch.messages import message
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 from farmwatch.role_names import Role, metrics_port
 
@@ -174,12 +174,12 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
 
 
 def append_file(config: Config, file: Path) -> int:
-    """Append a file's hits, and say how many; returns how many lines held none."""
+    """Append a file's hits, and say how many are new; returns how many lines held none."""
     from farmwatch.hits import append_hits, input_lines
     from farmwatch.roles import create_topics
 
     with opened(config, create=True) as log, input_lines(file) as lines:
         create_topics(log, config)
         added = append_hits(log, lines, lambda bad: message(f"{file}: line {bad.number}: {bad.reason}"))
-    message(f"{file}: {counted(added.hits, 'hit')} appended, {counted(added.skipped, 'line')} skipped")
+    message(f"{file}: {added.text}")
     return added.skipped

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from farmwatch.errors import Exit, FarmwatchError, UsageError
-from farmwatch.messages import counted, message, one_line, put, put_json
+from farmwatch.messages import message, one_line, put, put_json
 from farmwatch.options import DEFAULTS, AsJson, Common, opened
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def search(
 ) -> int:
     """Append search results to the topic `hits`: from files, or by asking sources (docs/sources.md).
 
-    A line without a usable hit or query is reported with its number and skipped. The same file twice is harmless.
+    A line without a usable hit or query is reported with its number and skipped. A hit that the log has is not
+    appended again.
 
     With --every it runs until SIGTERM, which ends it between two requests; a round that was broken off goes on at the
     next start.
@@ -94,7 +96,7 @@ def _append(config: Config, files: list[Path], as_json: bool) -> int:
     for file in files:
         with input_lines(file):  # before a log is made for what is not there
             pass
-    total = skipped = 0
+    total = Appended(0, 0, 0)
     with opened(config, create=True) as log:
         create_topics(log, config)
         for file in files:
@@ -104,12 +106,11 @@ def _append(config: Config, files: list[Path], as_json: bool) -> int:
                     lines,
                     lambda bad, f=file: message(f"{f}: line {bad.number}: {one_line(bad.reason)}"),  # type: ignore[misc]
                 )
-            if added == Appended(0, 0):
+            if added == Appended(0, 0, 0):
                 raise FarmwatchError(f"{file}: no hit in it")
-            total += added.hits
-            skipped += added.skipped
+            total = Appended(total.hits + added.hits, total.new + added.new, total.skipped + added.skipped)
     if as_json:
-        put_json({"source": FILE, "hits": total, "skipped": skipped})
+        put_json({"source": FILE, **asdict(total)})
     else:
-        put(f"{counted(total, 'hit')} appended, {counted(skipped, 'line')} skipped")
-    return Exit.PROBLEM if skipped else Exit.OK
+        put(total.text)
+    return Exit.PROBLEM if total.skipped else Exit.OK

@@ -142,7 +142,7 @@ def test_skipped_lines_of_hits_show_in_the_exit_code(tmp_path: Path, started: li
     up = _Process(tmp_path, "--role", "judge", "--hits", "hits.txt", *_flags(url))
     started.append(up)
     up.until("hits.txt: line 2: ")
-    up.until("hits.txt: 1 hit appended, 1 line skipped")
+    up.until("hits.txt: 1 hit read, 1 new, 1 line skipped")
     up.until("event=assigned")
     assert up.stop() == Exit.PROBLEM
 

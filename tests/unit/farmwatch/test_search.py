@@ -21,7 +21,7 @@ from farmwatch.settings import RateSettings
 from farmwatch.site_table import read_sites
 from scoring.tally_stage import TallyStage
 from scoring.testing import FakeDetector
-from stream.log import partition_of
+from stream.log import Output, partition_of
 from stream.loop import StageLoop
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
@@ -45,7 +45,7 @@ def test_hits_stand_in_the_partition_of_their_site(farmwatch: Runner, tmp_path: 
     )
     url = f"sqlite:{tmp_path / 'log'}"
     ran = farmwatch("search", "--source", "file", "--hits", "hits.csv", "--log", url)
-    assert (ran.code, ran.out) == (Exit.OK, "8 hits appended, 0 lines skipped\n")
+    assert (ran.code, ran.out) == (Exit.OK, "8 hits read, 8 new, 0 lines skipped\n")
     found = _hits(url)
     assert sorted(hit.rank for _, hit in found) == list(range(1, 9))
     assert all(partition == partition_of(hit.site, PARTITIONS) for partition, hit in found)
@@ -59,7 +59,7 @@ def test_broken_lines_are_numbered_skipped_and_in_the_exit_code(farmwatch: Runne
     ran = farmwatch("search", "--hits", "hits.jsonl", "--json", "--log", url)
     assert ran.code == Exit.PROBLEM
     assert [line.split(": ")[:2] for line in ran.err.splitlines()] == [["hits.jsonl", f"line {n}"] for n in (2, 3)]
-    assert json.loads(ran.out) == {"source": "file", "hits": 2, "skipped": 2}
+    assert json.loads(ran.out) == {"source": "file", "hits": 2, "new": 2, "skipped": 2}
     assert len(_hits(url)) == 2
 
 
@@ -76,14 +76,28 @@ def test_packed_files_are_read(farmwatch: Runner, tmp_path: Path, name: str, pac
     assert (ran.code, ran.err.startswith(f"farmwatch: {name}: no ")) == (Exit.UNAVAILABLE, True)
 
 
-def test_the_same_file_twice_gives_the_same_ids(farmwatch: Runner, tmp_path: Path) -> None:
-    """A hit's id digests what it is, so that what reads the hits can tell a repetition."""
-    (tmp_path / "urls").write_text("https://a.example/\n")
+def test_a_hit_is_appended_once(farmwatch: Runner, tmp_path: Path) -> None:
+    """The same file again, or a line twice in it, adds nothing to the log and says so; another rank or day is new."""
     url = f"sqlite:{tmp_path / 'log'}"
-    for _ in range(2):
-        farmwatch("search", "--hits", "urls", "--log", url)
-    (_, first), (_, second) = _hits(url)
-    assert first.id == second.id
+    file = tmp_path / "hits.csv"
+    file.write_text("url,rank,fetched_at\nhttps://a.example/,1,\nhttps://a.example/,1,\nhttps://b.example/,2,\n")
+    said = [farmwatch("search", "--hits", "hits.csv", "--log", url).out for _ in range(2)]
+    assert said == ["3 hits read, 2 new, 0 lines skipped\n", "3 hits read, 0 new, 0 lines skipped\n"]
+    assert len(_hits(url)) == 2
+    with file.open("a") as more:
+        more.write("https://a.example/,2,\nhttps://b.example/,2,2026-05-01\n")
+    ran = farmwatch("search", "--hits", "hits.csv", "--json", "--log", url)
+    assert json.loads(ran.out) == {"source": "file", "hits": 5, "new": 2, "skipped": 0}
+    assert len({hit.id for _, hit in _hits(url)}) == len(_hits(url)) == 4
+
+
+def test_a_hit_that_cannot_be_read_hides_no_other() -> None:
+    """What is no hit on the topic is passed over where known hits are looked for."""
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(1, "e"))
+        log.append([Output(HITS, 0, b"a.example", b"nothing of the kind")])
+        lines = [b"https://a.example/\n"]
+        assert [append_hits(log, lines, print).new for _ in range(2)] == [1, 0]
 
 
 def _rows(*appended: tuple[list[bytes], float]) -> list[SiteState]:
