@@ -56,7 +56,11 @@ def test_imports_side_by_side_append_a_record_once(world: World, tmp_path: Path)
     """Two that began together, batch by batch in turns: what one has appended the other one knows at its next batch."""
     captures = [
         Capture(
-            kind=Kind.PAGE, url=f"http://site{number}.test/", started_ms=1, status=200, body=b"<html>%d</html>" % number
+            kind=Kind.PAGE,
+            url=f"http://site{number}.test/",
+            started_ms=1_700_000_000_000,
+            status=200,
+            body=b"<html>%d</html>" % number,
         )
         for number in range(6)
     ]

@@ -33,7 +33,9 @@ def test_a_file_is_inflated_by_its_name(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [gzip.compress(b"x\n" * 99_999)[:-9], b"no gzip", gzip.compress(b"x")[:-8] + b"\0" * 8]
+    "data",
+    [gzip.compress(b"x\n" * 99_999)[:-9], b"no gzip", gzip.compress(b"x")[:-8] + b"\0" * 8],
+    ids=["cut", "not gzip", "wrong checksum"],
 )
 def test_a_gzip_file_that_is_cut_or_damaged_is_named(tmp_path: Path, data: bytes) -> None:
     """Its end, its beginning or its checksum is wrong: an error with the file's name, and no lines that look whole."""
