@@ -113,7 +113,7 @@ class LiteNgram:
         try:
             weights = unpack(source.read_bytes(), str(source))
             rates = msgspec.json.decode(numbers.read_bytes(), type=ErrorRates)
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadWeights(f"{source} or the numbers beside it cannot be read: {error}") from error
         if rates.digest != weights.digest:
             raise BadWeights(f"{numbers} tells of other weights than {source}: train again, or restore both files")

@@ -91,7 +91,7 @@ class Suspects:
             pass
         except OSError as error:
             self.problem = f"{self._path} cannot be read: {error.strerror or error}"
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self.problem = f"{self._path} is broken and was not used: {error}"
         return dict(self._losses)
 

@@ -105,7 +105,7 @@ class LabelsFile:
 
     def _mend(self, line: bytes, number: int, begins: int) -> None:
         """Deal with a last line without an end: what a killed process had begun, or somebody's own hand."""
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             msgspec.json.decode(line, type=_Line)
             raise self._no_label(number, "its line has no end: add a newline")
         if not line.startswith(_OPENING) and not _OPENING.startswith(line):

@@ -162,7 +162,7 @@ def test_unknown_detector_names_the_known_ones() -> None:
 
 
 def test_weights_from_a_file_need_their_own_numbers(tmp_path: Path) -> None:
-    """A missing file, missing numbers, and numbers of other weights are refused; whole pairs load."""
+    """A missing file, and numbers that are missing, broken or of other weights are refused; whole pairs load."""
     shipped = Path(__file__).parents[3] / "scoring" / "data"
     weights, numbers = tmp_path / "mine.weights", tmp_path / "mine.json"
     with pytest.raises(BadWeights, match=r"mine\.weights"):
@@ -175,6 +175,10 @@ def test_weights_from_a_file_need_their_own_numbers(tmp_path: Path) -> None:
     numbers.write_text('{"digest": "other", "warning": "w"}')
     with pytest.raises(BadWeights, match="other weights"):
         LiteNgram.load(weights)
+    for broken in (b'{"more": ' + b"[" * 50_000, b'{"digest": "\xff"}'):
+        numbers.write_bytes(broken)
+        with pytest.raises(BadWeights, match="cannot be read"):
+            LiteNgram.load(weights)
 
 
 def test_shipped_files_are_small() -> None:
