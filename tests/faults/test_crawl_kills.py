@@ -88,7 +88,9 @@ def kill_often(crawl: Crawl, web: RawWeb, kills: int, most_s: float) -> list[Kil
     done: list[Kill] = []
     crawl.start()
     while len(done) < kills:
-        seen, until = len(web.seen), time.monotonic() + (5 if chance.random() < 0.9 else chance.random())
+        is_through = bool(done) and len(done[-1].recorded) == len(SITES) * PAGES  # it asks for nothing any more
+        patience_s = 60 if chance.random() < 0.9 and not is_through else chance.random()
+        seen, until = len(web.seen), time.monotonic() + patience_s
         while len(web.seen) == seen and time.monotonic() < until:
             time.sleep(0.02)  # now and then it dies before it asks for anything
         time.sleep(chance.uniform(0.0, most_s))

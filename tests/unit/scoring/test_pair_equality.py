@@ -55,13 +55,14 @@ def engine(
 
 
 def apart(read: Sequence[object], expected: Sequence[object]) -> float:
-    """The largest difference in any number."""
+    """The largest difference in any number, as a share of it where it is above 1, since float32 has seven digits."""
     largest = 0.0
     for one, other in zip(read, expected, strict=True):
         assert isinstance(one, PairReading)
         assert isinstance(other, NaiveScores | PairReading)
         for name in ("binoculars", "fast_detectgpt", "ppl", "x_ppl"):
-            largest = max(largest, abs(getattr(one, name) - getattr(other, name)))
+            wanted = getattr(other, name)
+            largest = max(largest, abs(getattr(one, name) - wanted) / max(1.0, abs(wanted)))
     return largest
 
 
