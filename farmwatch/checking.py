@@ -31,7 +31,7 @@ def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         findings.append(asdict(finding))
         if not json:
             mend = f" -> {finding.mend}" if finding.mend else ""
-            put_wrapped(f"{finding.state.value:<4}  {finding.check:<12}{finding.found}{mend}", " " * 18)
+            put_wrapped(f"{finding.state.value:<4}  {finding.check:<13}{finding.found}{mend}", " " * 19)
     if json:
         put_json(findings)
     return Exit.PROBLEM if failed else Exit.OK
