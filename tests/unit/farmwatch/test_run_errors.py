@@ -101,7 +101,7 @@ def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
     code, said = _replay(farmwatch, world, "--name", "mine")
     assert (code, f"the process that was at work on it last ended by {_SAID}" in said) == (Exit.OK, True)
     assert (world.row("mine").state, world.row("mine").error) == (State.DONE, "")
-    assert "OK    runs        1 run beside the live one, and none is stopped" in farmwatch("doctor", *log).out
+    assert "OK    runs         1 run beside the live one, and none is stopped" in farmwatch("doctor", *log).out
 
 
 def test_a_run_keeps_its_site_method_when_it_is_gone_on_with(
