@@ -63,7 +63,7 @@ class Evidence:
 
 
 class Recomputed(NamedTuple):
-    """A row as it follows from the log, and what the row that stands there says otherwise."""
+    """A row computed from the log, and where the stored row differs from it."""
 
     row: SiteState | None  # None = there is no row, nor is it known by which method it would be made
     wrong: str  # what nothing excuses; "" = nothing

@@ -16,7 +16,7 @@ from stream.shares import next_step
 
 
 class Moment(NamedTuple):
-    """The time, and what it says of memberships.
+    """The present time, and which ends of memberships are valid at it.
 
     One that ends further ahead than a lease lasts was renewed by a wrong clock. It counts as expired, or who died under
     that clock would live for as long as the clock was ahead. Twice a lease leaves room for small steps of the clock.

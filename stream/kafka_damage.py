@@ -76,7 +76,7 @@ class _Batches:
 
 
 class _Batch:
-    """A batch as the fetcher of kafka-python reads it; what of it cannot be read are damaged records."""
+    """A batch in the form that the fetcher of kafka-python reads; unreadable parts become damaged records."""
 
     def __init__(self, tp: TopicPartition, batch: Any, last_offset: int, fault: str) -> None:
         self._tp = tp

@@ -1,8 +1,8 @@
 """Reading records of a topic outside of a stage's loop: a record that cannot be read is reported and left out.
 
-A stage buries such a record, and goes on. A command or a lookup has no dead letters to write: it goes on as well, and
-says what it left out. Who reads may say how (`on_bad`). Otherwise `reporting_to` says it for all that is read within
-it, and by default each such record is a warning in the process's log.
+A stage writes such a record to the dead letters. A command or a lookup has no dead letters: it skips the record and
+reports it. The caller may pass `on_bad`. Otherwise the function given to `reporting_to` gets the record, and by default
+each such record is a warning in the process's log.
 """
 
 from __future__ import annotations

@@ -398,7 +398,7 @@ def test_a_site_method_that_cannot_be_read_is_refused(on_disk: CutoverWorld, far
     with exclusive(on_disk.log) as writer:
         writer.put(Alias(run="r1", before="live", number=1))
     told = farmwatch("doctor", *log)
-    assert "FAIL  live run    the live run r1 cannot be carried on" in told.out, told
+    assert "FAIL  live run     the live run r1 cannot be carried on" in told.out, told
 
 
 def test_the_site_method_of_who_types_it_changes_nothing(on_disk: CutoverWorld, farmwatch: Runner) -> None:

@@ -220,7 +220,7 @@ def test_up_and_doctor_tell_a_changed_ruleset_file(
     kept = "To keep it: set judge.ruleset to its file (`farmwatch runs show live --ruleset` prints it)"
     assert f"{sentence} {before.digest}. {kept}" in second.err
     assert world.control().live == before
-    assert f"WARN  live run    {sentence}" in farmwatch("doctor", *arguments).out
+    assert f"WARN  live run     {sentence}" in farmwatch("doctor", *arguments).out
 
 
 def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Runner) -> None:
