@@ -221,6 +221,8 @@ def _text(line: bytes) -> str | None:
 
 
 def _text_of(name: str, value: Any) -> str:
+    if name in ("title", "snippet") and isinstance(value, str | int | float):
+        return str(value)  # a title may be a number
     try:
         return ident_of(value)
     except ValueError as error:
@@ -238,7 +240,7 @@ def _whole_number(name: str, value: Any) -> int:
 
 def _time_ms(value: Any, now_ms: int) -> int:
     """Milliseconds since 1970; 0 where there is no time."""
-    if value in (None, ""):
+    if value in (None, "") or (value in (0, "0") and value is not False):
         return 0
     try:
         return read_time(value, now_ms or wall_ms())

@@ -115,11 +115,14 @@ class _Partition:
         sites: dict[str, Evidence] = {}
         for hit in self._in_window("tally", HITS, hits):
             sites.setdefault(hit.record.site, Evidence()).hits.append(hit)
-        expected = {*sites, *rows} - unreadable
         for verdict in verdicts:
             sites.setdefault(verdict.record.site, Evidence()).verdicts.append(verdict)
-        for score in self._in_window("tally", SCORES, scores):
-            sites.setdefault(score.record.site, Evidence()).scores.append(score)
+        expected = {*sites, *rows} - unreadable
+        begin, end = self._reader.window("tally", SCORES)
+        for score in scores:
+            if score.offset >= begin:
+                evidence = sites.setdefault(score.record.site, Evidence())
+                (evidence.scores if score.offset < end else evidence.later).append(score)
         for site in sorted(expected):
             self._site_to_row(site, rows.get(site), sites.get(site))
 

@@ -56,6 +56,7 @@ class PartitionReader:
         self.given_up = {site_of(letter.key) for letter in buried if letter.stage == "tally"}  # sites
         self._damaged: dict[str, Counter[str]] = {}  # topic -> site -> its records that cannot be read
         self._since: dict[str, int] = {}
+        self._begins: dict[str, int] = {}
         self._letters_since = now_ms - _LETTERS_KEPT_MS if self.beginning(DEAD_LETTERS) else 0
         for letter in letters:
             if letter.expired and letter.stage in audited.own_reads:
@@ -122,7 +123,9 @@ class PartitionReader:
 
     def beginning(self, topic: str) -> int:
         """First offset that is kept."""
-        return self._log.beginning(topic)[self.partition]
+        if topic not in self._begins:
+            self._begins[topic] = self._log.beginning(topic)[self.partition]
+        return self._begins[topic]
 
     def kept_since(self, topic: str) -> int:
         """Records older than this (ms) may have left the topic by retention; 0 where nothing has left."""

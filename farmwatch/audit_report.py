@@ -124,9 +124,10 @@ class AuditReport:
             broken, lost = len(self.broken), sum(lost.records for lost in self.lost)
             told = [f"{counted(broken, 'record')} {'is' if broken == 1 else 'are'} unaccounted for"] if broken else []
             told += [f"{counted(lost, 'record')} removed by retention before being read"] if lost else []
-            return ", ".join([*told, *([] if all(rate.ok for rate in self.rates) else ["the rate is another one"])])
+            return ", ".join([*told, *([] if all(rate.ok for rate in self.rates) else ["the rate differs"])])
         if self.settled:
-            return "clean"
+            unprovable = sum(step.unprovable for step in self.steps.values())
+            return f"clean; {counted(unprovable, 'row')} unprovable" if unprovable else "clean"
         stages = ", ".join(f"{stage}: {count}" for stage, count in self.waiting.items() if count)
         number = self.waiting.total()
         return f"nothing broken; {counted(number, 'record')} {'waits' if number == 1 else 'wait'} ({stages})"

@@ -7,12 +7,11 @@ TALLY may have dropped scores that came long before their verdicts.
 A row differs lawfully, and is unprovable, in what rests on records that the log has no more:
 
 - hits that retention removed: the row then counts more hits than the log has;
-- verdicts that retention removed: not where all hits of the site are kept, and the first of them is younger than what
-  was removed, for a site's verdicts come after its first hit;
+- verdicts that retention removed: not where all hits of the site are kept, and were found and appended after what was
+  removed, for a site's verdicts come after its first hit (a hit that was removed may be appended again, see its time);
+- scores that a newer one superseded beyond the end of the run's window: within it compaction keeps one of each text;
 - records that cannot be read;
-- a site method that the log does not know: a run that keeps none, or a row of before methods had digests.
-
-A superseded score is no loss: compaction keeps the newest of each text.
+- a site method that the log does not know: that of a run that keeps none.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from farmwatch.config import Config
 from farmwatch.errors import FarmwatchError
 from farmwatch.messages import one_line
 from farmwatch.roles import site_method_of
+from scoring.canary import is_canary
 from scoring.errors import ScoringError
 from scoring.judged_page import JudgedPage
 from scoring.site_method import UNCLASSIFIABLE, SiteMethod, SiteVerdict
@@ -36,16 +36,17 @@ from scoring.site_tally import SPARE_TEXTS, SiteTally
 from stream.records import Hit, Score, SiteState
 from stream.topics import HITS, SCORES
 
-_COMPARED = tuple(name for name in SiteState.__struct_fields__ if name not in ("v", "updated_at"))
+_COMPARED = tuple(name for name in SiteState.__struct_fields__ if name != "v")
 _OF_HITS = frozenset({"hits", "sources", "queries", "best_rank", "days"})
 _METHOD = frozenset({"method", "method_digest"})
 _OF_METHOD = _METHOD | {"verdict", "pages_used", "llr", "mixed", "decided_at"}
 _OF_SCORES = _OF_METHOD | {"scored", "abstained", "flagged"}
-_OF_VERDICTS = _OF_SCORES | {"pages", "articles", "dropped_by"}
+_OF_VERDICTS = _OF_SCORES | {"pages", "articles", "dropped_by", "updated_at"}
 _OF_RULESET = frozenset({"ruleset", "digest"})
 _NO_EVIDENCE = SiteVerdict(verdict=UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
 _CLOSE = 1e-8  # of two floats: the last bits depend on the processor
 _SHOWN = 60  # characters of a value
+_DAY_MS = 86_400_000
 
 
 @dataclass(slots=True)
@@ -55,6 +56,7 @@ class Evidence:
     hits: list[Kept[Hit]] = field(default_factory=list)
     verdicts: list[Kept[JudgedPage]] = field(default_factory=list)
     scores: list[Kept[Score]] = field(default_factory=list)
+    later: list[Kept[Score]] = field(default_factory=list)  # beyond the run's window
 
     def is_unread(self, reader: PartitionReader, verdicts: str) -> bool:
         """Whether TALLY has still to read a record of it."""
@@ -83,7 +85,7 @@ class Methods:
         if detector not in self._known:
             self._known[detector] = self._found(detector)
         method = self._known[detector]
-        is_said = digest is None or (self._run.site_method and digest)  # else the configuration may have changed
+        is_said = digest is None or self._run.site_method  # else the configuration may have changed
         return method if method is not None and (is_said or method.digest == digest) else None
 
     def _found(self, detector: str) -> SiteMethod | None:
@@ -106,8 +108,8 @@ def recomputed(
         found = None if method is None else tally.row(site, detector, verdict, method.digest, audited.run.name)
         return Recomputed(found, "no row", is_proved=False)
     found = tally.row(site, detector, verdict, "" if method is None else method.digest, audited.run.name)
-    found = msgspec.structs.replace(found, updated_at=row.updated_at)
-    if method is None:  # without evidence they all say the same
+    found = msgspec.structs.replace(found, updated_at=_latest_update(row, tally))
+    if method is None:  # without evidence every method says the same
         found = _as_said(found, row, _OF_METHOD if pages else _METHOD)
     differing = [name for name in _COMPARED if not _same(getattr(row, name), getattr(found, name))]
     lawful = _unknown(row, found, evidence, audited, reader) if differing else frozenset()
@@ -140,12 +142,16 @@ def _unknown(
     if row.hits > found.hits and reader.beginning(HITS) > hits_begin:
         unknown |= _OF_HITS
     since = reader.kept_since(names.verdicts)
-    is_young = row.hits == found.hits > 0 and evidence.hits[0].timestamp_ms >= since
-    if since and not is_young:
+    if row.hits == found.hits and row.days[:1] < found.days[:1] and reader.beginning(HITS) > hits_begin:
+        unknown |= {"days"}  # the hits were removed and appended again, without a time of their own
+    if since and not _is_younger(row, found, evidence, since):
         unknown |= _OF_VERDICTS if evidence.verdicts else _OF_VERDICTS | _OF_RULESET
     texts = {kept.record.text_digest for kept in evidence.scores if kept.record.detector == found.detector}
-    if len(texts) > SPARE_TEXTS:
+    superseded = {kept.record.text_digest for kept in evidence.later if kept.record.detector == found.detector} - texts
+    if len(texts) > SPARE_TEXTS or superseded:
         unknown |= _OF_SCORES
+    if not row.method_digest:  # a row of before methods had digests
+        unknown |= {"method_digest"}
     if reader.is_damaged(HITS, row.site):
         unknown |= _OF_HITS
     if reader.is_damaged(SCORES, row.site):
@@ -153,6 +159,22 @@ def _unknown(
     if reader.is_damaged(names.verdicts, row.site):
         unknown |= _OF_VERDICTS | _OF_RULESET
     return unknown
+
+
+def _is_younger(row: SiteState, found: SiteState, evidence: Evidence, since_ms: int) -> bool:
+    """Whether the log has all hits of the site, and none was found or appended before `since_ms`."""
+    return (
+        row.hits == found.hits > 0
+        and min(row.days, default=0) >= since_ms // _DAY_MS
+        and all(min(kept.timestamp_ms, kept.record.fetched_at) >= since_ms for kept in evidence.hits)
+    )
+
+
+def _latest_update(row: SiteState, tally: SiteTally) -> int:
+    """The row's time, which only a canary's pages bound: corrections by canaries depend on it."""
+    if not is_canary(row.site):
+        return row.updated_at
+    return min(row.updated_at, max((page.fetched_at for page in tally.pages.values()), default=0))
 
 
 def _as_said(found: SiteState, row: SiteState, names: frozenset[str]) -> SiteState:

@@ -50,7 +50,7 @@ def audit(
     Each row is computed again from the hits, verdicts and scores of its site, and the rate from these rows. A row whose
     records retention removed is unprovable.
 
-    Exit code 1 when a step is broken, retention removed records before a stage read them, or the rate is another one;
+    Exit code 1 when a step is broken, retention removed records before a stage read them, or the rate differs;
     what is at fault is named. What no stage has read yet is waiting; the last line is "clean" when nothing waits.
     """
     from farmwatch.audit import audit as audit_log

@@ -79,7 +79,7 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
     from farmwatch.messages import start_logging
     from farmwatch.preflight import check_log
     from farmwatch.roles import run_role
-    from farmwatch.running import append_file, refuse_unfit
+    from farmwatch.running import append_files, refuse_unfit
     from farmwatch.supervisor import stop_on_signals
     from stream.metrics import Metrics
 
@@ -90,7 +90,7 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
     with ExitStack() as held:
         if member is None:
             member = f"{Role.CRAWL.value}-{held.enter_context(claimed_name(names_folder(config), [Role.CRAWL]))}"
-        skipped = sum(append_file(config, file) for file in hits)
+        skipped = append_files(config, hits)
         metrics = Metrics()
         watch = CrawlWatch(metrics)
         view = None

@@ -42,10 +42,11 @@ class _HeadOfHit(Record, frozen=True, kw_only=True):
     VERSION = Hit.VERSION
 
 
-class _KnownHits:
+class KnownHits:
     """The ids of the hits that the log has. A partition is read when a hit of it is asked for first."""
 
     def __init__(self, log: Log) -> None:
+        """Read nothing yet."""
         self._log = log
         self._ids: dict[int, set[str]] = {}
 
@@ -66,9 +67,15 @@ class _KnownHits:
 
 
 def append_hits(
-    log: Log, lines: Iterable[bytes], told: Callable[[BadLine], None], clock: Callable[[], float] = time.time
+    log: Log,
+    lines: Iterable[bytes],
+    told: Callable[[BadLine], None],
+    clock: Callable[[], float] = time.time,
+    known: KnownHits | None = None,
 ) -> Appended:
     """Append the hits of a file that the log does not have; `told` hears of each broken line, which is skipped.
+
+    `known` is for several files, so that the log is read once.
 
     A line that does not say when it was fetched is as of now (`clock`, seconds). A hit's id digests what the file says
     of it, so a file appended twice adds nothing. That costs one pass over the partitions of `hits` that the file's
@@ -79,7 +86,7 @@ def append_hits(
 
     partitions = log.topics()[HITS]
     batch = Batch()
-    known = _KnownHits(log)
+    known = known or KnownHits(log)
     hits = new = skipped = 0
     for found in read_hits(lines, now_ms=int(clock() * 1000)):
         if isinstance(found, BadLine):

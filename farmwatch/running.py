@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,7 +80,7 @@ def up(
             name = claim()
         if member is None:
             member = f"{roles[0].value}-{name}" if in_process else name
-        skipped = sum(append_file(loaded.config, file) for file in hits or ())
+        skipped = append_files(loaded.config, hits or ())
         if in_process:
             code = _run_one(roles[0], loaded.config, member, leash)
         else:
@@ -173,13 +174,25 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
     return Exit.OK
 
 
-def append_file(config: Config, file: Path) -> int:
-    """Append a file's hits, and say how many are new; returns how many lines held none."""
-    from farmwatch.hits import append_hits, input_lines
+def append_files(config: Config, files: Sequence[Path]) -> int:
+    """Append the files' hits, and say how many of each are new; returns how many lines held none."""
+    from farmwatch.hits import KnownHits, append_hits, input_lines
     from farmwatch.roles import create_topics
 
-    with opened(config, create=True) as log, input_lines(file) as lines:
+    if not files:
+        return 0
+    skipped = 0
+    with opened(config, create=True) as log:
         create_topics(log, config)
-        added = append_hits(log, lines, lambda bad: message(f"{file}: line {bad.number}: {bad.reason}"))
-    message(f"{file}: {added.text}")
-    return added.skipped
+        known = KnownHits(log)
+        for file in files:
+            with input_lines(file) as lines:
+                added = append_hits(
+                    log,
+                    lines,
+                    lambda bad, f=file: message(f"{f}: line {bad.number}: {bad.reason}"),  # type: ignore[misc]
+                    known=known,
+                )
+            message(f"{file}: {added.text}")
+            skipped += added.skipped
+    return skipped

@@ -90,7 +90,7 @@ def _seconds(every: str | None) -> int | None:
 
 
 def _append(config: Config, files: list[Path], as_json: bool) -> int:
-    from farmwatch.hits import Appended, append_hits, input_lines
+    from farmwatch.hits import Appended, KnownHits, append_hits, input_lines
     from farmwatch.roles import create_topics
 
     for file in files:
@@ -99,12 +99,14 @@ def _append(config: Config, files: list[Path], as_json: bool) -> int:
     total = Appended(0, 0, 0)
     with opened(config, create=True) as log:
         create_topics(log, config)
+        known = KnownHits(log)
         for file in files:
             with input_lines(file) as lines:
                 added = append_hits(
                     log,
                     lines,
                     lambda bad, f=file: message(f"{f}: line {bad.number}: {one_line(bad.reason)}"),  # type: ignore[misc]
+                    known=known,
                 )
             if added == Appended(0, 0, 0):
                 raise FarmwatchError(f"{file}: no hit in it")

@@ -203,7 +203,10 @@ def _enter_wal(database: sqlite3.Connection) -> None:
 
 
 def connect(folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> sqlite3.Connection:
-    """A connection in autocommit mode; usable from any thread, by one at a time. `how`: see `how_to_read`."""
+    """A connection in autocommit mode; usable from any thread, by one at a time. `how`: see `how_to_read`.
+
+    Its first statement may have to wait: the first user after the last one has left recovers the WAL alone.
+    """
     database = sqlite3.connect(
         f"{(folder / DATABASE).as_uri()}?{how}",
         uri=True,

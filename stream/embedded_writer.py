@@ -219,7 +219,7 @@ class Writer:
 
         This comes before its first write, because retention never removes a file that the database does not know.
         """
-        database = connect(self._folder, 0)
+        database = self._connect()
         try:
             _begin(database, self._lock_timeout_s)
             row = database.execute("INSERT INTO segments (file, live) VALUES (?, 0)", (file,)).lastrowid
@@ -228,6 +228,12 @@ class Writer:
             database.close()
         assert row is not None
         return row
+
+    def _connect(self) -> sqlite3.Connection:
+        """A connection whose `BEGIN` does not wait, see `_begin`."""
+        database = connect(self._folder, self._lock_timeout_s)
+        database.execute("PRAGMA busy_timeout = 0")
+        return database
 
     def _commit(self, group: _Group) -> None:
         """Run the transaction of a group, one after the other."""
@@ -279,7 +285,7 @@ class Writer:
     def _transact_all(self, group: _Group, tasks: Sequence[_Task[Any]]) -> None:
         database = self._database
         if database is None:
-            database = self._database = connect(self._folder, 0)
+            database = self._database = self._connect()
         _begin(database, self._lock_timeout_s)
         try:
             for task in tasks:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 
-Ident = str | Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
-"""The type of an id in a JSON line; `str` makes the text of it. Beyond 2**53 JSON readers differ on the number."""
+Ident = str | int
+"""The type of an id in a JSON line; `str` makes the text of it."""
 
 
 def ident_of(value: object) -> str:
@@ -16,4 +14,4 @@ def ident_of(value: object) -> str:
         return str(msgspec.convert(value, Ident))
     except msgspec.ValidationError:
         shown = str(value)[:40]
-        raise ValueError(f"is {shown!r}, neither a text nor a whole number from 0 below 2**53") from None
+        raise ValueError(f"is {shown!r}, neither a text nor a whole number") from None

@@ -14,6 +14,8 @@ import zstandard
 
 _WINDOW_BYTES = 2**27  # what `zstd --long` makes; a file that wants more memory is refused
 _SUFFIXES = (".zst", ".gz")
+_FRAME_HEAD_BYTES = 18  # at most
+_RUN = 1  # type of a block that holds one byte, to be repeated
 
 
 class DamagedFile(ValueError):
@@ -28,22 +30,56 @@ def open_packed(file: Path) -> Iterator[BinaryIO]:
     """
     with file.open("rb") as raw:
         try:
-            if file.suffix == ".zst":
+            if _packing(file) == ".zst":
+                _require_whole(raw)
                 inflate = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
                 yield io.BufferedReader(inflate.stream_reader(raw, read_across_frames=True))
-            elif file.suffix == ".gz":
+            elif _packing(file) == ".gz":
                 yield cast("BinaryIO", gzip.GzipFile(fileobj=raw))
             else:
                 yield raw
         except zstandard.ZstdError as error:
-            raise DamagedFile(f"{file}: no zstd file, or a damaged one") from error
+            raise DamagedFile(f"{file}: no zstd file, or a damaged one: {error}") from error
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DamagedFile(f"{file}: no gzip file, or a damaged one: {error}") from error
 
 
 def unpacked_name(file: Path) -> str:
     """The file's name without what says how it is packed."""
-    return file.stem if file.suffix in _SUFFIXES else file.name
+    return file.stem if _packing(file) in _SUFFIXES else file.name
+
+
+def _packing(file: Path) -> str:
+    return file.suffix.lower()
+
+
+def _require_whole(raw: BinaryIO) -> None:
+    """Raise ZstdError where the last frame is cut short, which zstandard's reader takes for the end of the file.
+
+    It looks at the headers of frames and blocks only (RFC 8878, section 3.1). A pipe is not looked at.
+    """
+    if not raw.seekable():
+        return
+    size_bytes = raw.seek(0, io.SEEK_END)
+    raw.seek(0)
+    while head := raw.read(_FRAME_HEAD_BYTES):
+        start = raw.tell() - len(head)
+        if head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5:  # a skippable frame
+            raw.seek(start + 8 + int.from_bytes(head[4:8], "little"))
+        else:
+            frame = zstandard.get_frame_parameters(head)
+            raw.seek(start + zstandard.frame_header_size(head))
+            is_last = False
+            while not is_last and len(block := raw.read(3)) == 3:
+                number = int.from_bytes(block, "little")
+                is_last = bool(number & 1)
+                raw.seek(1 if number >> 1 & 3 == _RUN else number >> 3, io.SEEK_CUR)
+            if not is_last:
+                raise zstandard.ZstdError("it is cut short")
+            raw.seek(4 if frame.has_checksum else 0, io.SEEK_CUR)
+        if raw.tell() > size_bytes:
+            raise zstandard.ZstdError("it is cut short")
+    raw.seek(0)
 
 
 def bounded_lines(stream: BinaryIO, cap_bytes: int) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 
 EARLIEST_MS = 788_918_400_000  # 1995-01-01: no search engine returned anything before
 AHEAD_MS = 86_400_000  # how far clocks may differ, and days begin earlier in the east
-FORMS = "write 2026-11-22, 2026-11-22T10:00:00Z, or the seconds or milliseconds since 1970"
+FORMS = "write 2026-11-22, 2026-11-22T10:00:00Z, or seconds (10 digits) or milliseconds (13 digits) since 1970"
 
 _DAY = r"(?:\d{4}-\d\d-\d\d|\d{8})"
 _IS_DAY = re.compile(_DAY, re.ASCII)

@@ -56,6 +56,13 @@ class Desk:
         flags: int = termios.tcgetattr(self.fd)[3]
         return flags & termios.ICANON != 0 and flags & termios.ECHO != 0
 
+    def wait_for_echo(self, wanted: bool) -> None:
+        """Wait until the terminal is as a shell wants it, or until it is not."""
+        until = time.monotonic() + _DEADLINE_S
+        while self.echoes() is not wanted:
+            assert time.monotonic() < until, f"the terminal {'does not echo' if wanted else 'echoes'}"
+            time.sleep(0.01)
+
     def end(self) -> int:
         """Read until the process has ended; its exit code, negative for a signal."""
         while self._read():

@@ -50,7 +50,7 @@ def put_site(world: CutoverWorld, run: Run, number: int, at_ms: int | None = Non
     for page in range(PAGES_EACH):
         url = f"http://{site}/{page}"
         fetch, name, text = fetch_id(url, 1), page_id(url), f"{site} {page}"
-        at = FIRST_DAY_MS + page * DAY_MS // 4
+        at = (FIRST_DAY_MS if at_ms is None else at_ms) + page * DAY_MS // 4
         query = f"q{number % 3}"
         source = "searxng" if page % 5 == 0 else "file"
         put(HITS, Hit(id=f"h{text}", site=site, url=url, query_id=query, source=source, rank=page + 2, fetched_at=at))

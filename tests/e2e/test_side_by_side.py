@@ -218,10 +218,11 @@ def test_requests_of_a_replay_are_scored_under_their_run(world: World) -> None:
         put_articles(log)
         with running(config, Role.SCORE):
             patiently(lambda: len(scores(log)) >= 4 * ARTICLES, "all scores")
+            scored = 'result="scored",role="score",ruleset="",run="r7",stage="score"} 6.0'
+            patiently(lambda: scored in get(config, "metrics")[1], "what is counted after its commit")
             page = get(config, "metrics")[1]
         runs = [message.headers.get("run") for message in log.read(SCORES, 0)]
     assert runs == ["live"] * (2 * ARTICLES) + ["r7"] * (2 * ARTICLES), "live requests go first"
-    assert 'result="scored",role="score",ruleset="",run="r7",stage="score"} 6.0' in page
     assert f'farmwatch_score_cache_lookups_total{{result="hit",role="score"}} {ARTICLES}.0' in page
 
 

@@ -186,6 +186,7 @@ def row_lost_where_tally_gave_up_another_site(world: World) -> tuple[str, str]:
 def features_of_nothing(world: World) -> tuple[str, str]:
     world.put("features", Features(id="stray", site=SITE, page_id="p", url="u", epoch="e"))
     world.put("verdicts", Verdict(id="stray", site=SITE, page_id="p", url="u", verdict="dropped"))
+    world.row(pages=1, articles=0)
     return "pages -> features", "stray"
 
 

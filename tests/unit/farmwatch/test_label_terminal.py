@@ -104,18 +104,18 @@ def test_stopped_and_continued(sample: Path, tmp_path: Path) -> None:
         desk.press("\x1a")
         desk.wait_for(LEFT)
         desk.wait_for("$ ")
-        assert desk.echoes()
+        desk.wait_for_echo(True)
         desk.press("fg\n")
         desk.wait_for("page 1 of 3")
         desk.wait_for("q quit")
-        assert not desk.echoes()
+        desk.wait_for_echo(False)
         desk.press("n")
         desk.wait_for("page 2 of 3")
         desk.wait_for("q quit")
         desk.press("q")
         desk.wait_for("1 of 3 pages labelled")
         desk.wait_for("$ ")
-        assert desk.echoes()
+        desk.wait_for_echo(True)
     assert said(tmp_path) == [("f0", "other")]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 import tracemalloc
 from pathlib import Path
 
@@ -46,6 +47,23 @@ def test_a_gzip_file_that_is_cut_or_damaged_is_named(tmp_path: Path, data: bytes
         open_packed(file) as stream,
     ):
         list(bounded_lines(stream, 100))
+
+
+@pytest.mark.parametrize("cut", [1, 5, 9_000, 20_000])
+def test_a_zstd_file_that_is_cut_is_refused_before_a_line_is_read(tmp_path: Path, cut: int) -> None:
+    """zstandard's reader takes a missing end for the end of the file: half a URL would look like a hit."""
+    whole = zstandard.ZstdCompressor(write_checksum=True).compress(random.Random(1).randbytes(300_000))
+    skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
+    file = tmp_path / "HITS.ZST"
+    file.write_bytes(skippable + whole + zstandard.compress(b"end") + skippable)
+    with open_packed(file) as stream:
+        assert len(stream.read()) == 300_003
+    file.write_bytes(whole + whole[:-cut])
+    with (
+        pytest.raises(DamagedFile, match=r"HITS\.ZST: no zstd file, or a damaged one: it is cut short"),
+        open_packed(file),
+    ):
+        pytest.fail("it was read")
 
 
 def test_long_lines_are_cut() -> None:
