@@ -27,11 +27,10 @@ from stream.runs import State
 from stream.stage import BY_REPLAY
 from stream.topics import FEATURES, HITS, SCORES, SITES, VERDICTS
 from tests.audit_world import World
-from tests.cutover_world import CutoverWorld, cutover_world
+from tests.cutover_world import DETECTOR, CutoverWorld, cutover_world
 from tests.front_door import PARTITIONS, Runner
 from tests.tallied_log import (
     DAY_MS,
-    DETECTOR,
     LLM_SITES,
     SITES_MADE,
     put_site,
