@@ -12,7 +12,10 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import web
 
-from crawler import CrawlSettings, CrawlStage, NoContact, frontier_left, page_id
+from crawler.crawl_stage import CrawlStage, frontier_left
+from crawler.errors import NoContact
+from crawler.settings import CrawlSettings
+from crawler.urls import page_id
 from stream.records import Decision, Page
 from tests.crawl_driver import Driver, Store, crawl, hits_of, settings_for
 from tests.loopback import Reply, Web, page, redirect

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 from aiohttp import web
 
-from crawler import CrawlStage
+from crawler.crawl_stage import CrawlStage
 from crawler.settings import CrawlSettings
 from farmwatch.audit import audit
 from farmwatch.flow import lag_of

@@ -16,8 +16,8 @@ import pytest
 import zstandard
 from aiohttp import web
 
-from crawler import CrawlSettings
 from crawler.errors import ArchiveUnwritable
+from crawler.settings import CrawlSettings
 from crawler.urls import host_of
 from crawler.warc_in import ArchivedPage, Skipped, pages_of
 from farmwatch.labelled import LabelledPages

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from aiohttp.web import Request, Response, StreamResponse
 
-from crawler import CrawlStage, frontier_left
+from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.rows import SiteRow, site_key, unpack
 from crawler.settings import CrawlSettings
 from stream.errors import StreamError

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from crawler import CrawlSettings, CrawlStage, frontier_left
+from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.links import internal_links
 from crawler.robots import RobotsRules
 from crawler.rows import site_key
+from crawler.settings import CrawlSettings
 from stream.errors import LogUnavailable
 from stream.log import Message, Output, partition_of
 from stream.loop import StageLoop

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from crawler import CrawlStage
+from crawler.crawl_stage import CrawlStage
 from crawler.errors import OldFrontier
 from crawler.fetch_thread import Done
 from crawler.jobs import Answer, Job, Outcome
