@@ -31,11 +31,12 @@ from crawler.parking import release
 from crawler.robots import RobotsRules, RobotsShelf
 from crawler.rows import Priority, SiteRow, Stop, UrlRow, pack
 from crawler.settings import CrawlSettings
-from crawler.site_rules import TDM_PATH, SiteRules
+from crawler.site_rules import SiteRules
 from crawler.site_store import STEP, SiteStore
 from crawler.sitemap_reading import SitemapReading
 from crawler.statuses import Status
 from crawler.stopping import Stopping
+from crawler.tdmrep import TDM_PATH
 from stream.metrics import Meter
 from stream.records import Decision, Hit, Page
 from stream.state import KeyedState

@@ -11,7 +11,7 @@ from crawler.fetching import Fetcher
 from crawler.jobs import Answer, Job, Kind, Outcome
 from crawler.robots import RobotsAnswer, RobotsRules, meaning_of
 from crawler.settings import CrawlSettings
-from crawler.site_rules import TDM_PATH
+from crawler.tdmrep import TDM_PATH
 from crawler.urls import host_of, origin_of
 
 NOTHING_ALLOWED = b"User-agent: *\nDisallow: /\n"

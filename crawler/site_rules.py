@@ -6,9 +6,8 @@ from crawler.jobs import Answer, Outcome
 from crawler.robots import RobotsRules, RobotsShelf
 from crawler.rows import SiteRow, robots_key, tdm_key
 from crawler.site_store import SiteStore
-from crawler.tdmrep import TdmRep
+from crawler.tdmrep import TDM_PATH, TdmRep
 
-TDM_PATH = "/.well-known/tdmrep.json"  # TDM Reservation Protocol (W3C community group), section 6
 _TDM_REST_S = 60.0  # between attempts at a tdmrep.json that cannot be had: time for pages
 RESERVED = "well-known:tdm-reservation"  # the opt-out signal of a page whose URL it reserves
 

@@ -94,3 +94,6 @@ def _pattern(location: str) -> PathPattern:
     if location.lower().startswith(("http://", "https://")):
         location = "/" + location.split("://", 1)[1].partition("/")[2]
     return PathPattern(location if location.startswith(("/", "*")) else "/" + location)
+
+
+TDM_PATH = "/.well-known/tdmrep.json"  # TDM Reservation Protocol (W3C community group), section 6

@@ -9,8 +9,8 @@ from typing import NoReturn, TextIO
 
 from cyclopts import CycloptsError
 
-from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.messages import message
+from stream.user_errors import Exit, FarmwatchError
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -42,7 +42,7 @@ def _run(arguments: Sequence[str]) -> int:
 
     try:
         code = app(
-            # a lone hyphen would be taken for an option; `farmwatch.hits.binary_input` knows both names
+            # a lone hyphen would be taken for an option; `farmwatch.jsonl.binary_input` knows both names
             ["/dev/stdin" if argument == "-" else argument for argument in arguments],
             exit_on_error=False,
             result_action="return_value",

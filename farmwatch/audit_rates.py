@@ -8,8 +8,8 @@ import msgspec
 
 from farmwatch.audit_report import RateCheck
 from farmwatch.rating import RateLine, Versions, rate_lines
-from farmwatch.settings import RateSettings
 from scoring.canary import is_canary
+from scoring.rate_settings import RateSettings
 from stream.records import SiteState
 
 _ANY = "-"  # a site's name: a rate asks only whether it is a canary's

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from farmwatch.messages import counted
 from farmwatch.rating import RateLine, Versions
+from stream.wording import counted
 
 
 @dataclass(frozen=True, slots=True)

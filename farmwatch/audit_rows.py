@@ -25,16 +25,17 @@ import msgspec
 from farmwatch.audit_reading import PartitionReader
 from farmwatch.audit_scope import Audited, Kept
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError
-from farmwatch.messages import one_line
-from farmwatch.roles import site_method_of
+from farmwatch.runs.configured import site_method_of
 from scoring.canary import is_canary
 from scoring.errors import ScoringError
+from scoring.interface import SiteMethod, SiteVerdict
 from scoring.judged_page import JudgedPage
-from scoring.site_method import UNCLASSIFIABLE, SiteMethod, SiteVerdict
 from scoring.site_tally import SPARE_TEXTS, SiteTally
 from stream.records import Hit, Score, SiteState
 from stream.topics import HITS, SCORES
+from stream.user_errors import FarmwatchError
+from stream.vocabulary import UNCLASSIFIABLE
+from stream.wording import one_line
 
 _COMPARED = tuple(name for name in SiteState.__struct_fields__ if name != "v")
 _OF_HITS = frozenset({"hits", "sources", "queries", "best_rank", "days"})

@@ -9,7 +9,6 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from farmwatch.errors import NotFound
 from farmwatch.flow import reads_of_live
 from farmwatch.runs.named import FIRST, measured_by, run_meant
 from scoring.judged_page import JudgedPage
@@ -18,6 +17,7 @@ from stream.log import Log
 from stream.records import Record, ScoreRequest
 from stream.runs import Run, RunNames
 from stream.topics import HITS, PAGES
+from stream.user_errors import NotFound
 
 R = TypeVar("R", bound=Record)
 

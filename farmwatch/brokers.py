@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from farmwatch.config import Config
-from farmwatch.errors import ConfigError, FarmwatchError
+from stream.user_errors import ConfigError, FarmwatchError
 
 _KAFKA = "kafka:"
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, FarmwatchError, UsageError
 from farmwatch.messages import message, put, put_json, put_table, put_wrapped
 from farmwatch.options import JUST_CONFIGURED, AsJson, Configured
+from stream.user_errors import Exit, FarmwatchError, UsageError
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
     from farmwatch.label_lines import LabelFile, LabelledText
     from scoring.calibration_report import CalibrationReport
-    from scoring.detector import Detector, TextScore
+    from scoring.interface import Detector, TextScore
     from scoring.labelled_scores import LabelledScores, ScoredLabel
     from scoring.settings import ScoreSettings
 
@@ -52,7 +52,7 @@ def calibrate(
     site, intervals are clustered by it. Bad lines are reported and skipped: exit code 1; so it is where labels are too
     few: then nothing is written, and the message says how many are needed.
     """
-    from farmwatch.hits import STDIN
+    from farmwatch.jsonl import STDIN
     from farmwatch.label_lines import LabelFile
     from scoring.calibration import calibrate as choose
     from scoring.calibration_plot import draw, has_matplotlib, require_matplotlib
@@ -102,8 +102,9 @@ def calibrate(
 
 def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: LabelFile) -> LabelledScores:
     """Score the texts that are not scored yet, put all together. Raises PooledDetectors, and as `load_detectors`."""
-    from scoring.detector import base_of, detector_identities, refuse_bad_identity
+    from scoring.detector import detector_identities
     from scoring.errors import BadIdentity, MissingModel
+    from scoring.interface import base_of, refuse_bad_identity
     from scoring.labelled_scores import ScoredLabel, compared, gather
 
     if not lines:
@@ -152,7 +153,8 @@ def _only(config: Config, detector: str) -> ScoreSettings:
 
 def _scored(settings: ScoreSettings, lines: Sequence[LabelledText], file: LabelFile) -> list[ScoredLabel]:
     from farmwatch.progress import counting
-    from scoring.detector import base_of, load_detectors
+    from scoring.detector import load_detectors
+    from scoring.interface import base_of
     from scoring.labelled_scores import ScoredLabel, compared
 
     (loaded,) = load_detectors(settings)

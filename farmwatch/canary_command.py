@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from farmwatch.errors import Exit
-from farmwatch.messages import counted, message, put, put_json, put_table
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.messages import message, put, put_json, put_table
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import Exit
+from stream.wording import counted
 
 if TYPE_CHECKING:
     from farmwatch.canaries import CanarySite

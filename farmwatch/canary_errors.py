@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from farmwatch.settings import RateSettings
 from scoring.canary_counts import CanarySummary, canary_summary
 from scoring.rate import ErrorCounts
+from scoring.rate_settings import RateSettings
 from stream.records import SiteState
 
 _DAY_MS = 86_400_000

@@ -13,28 +13,20 @@ Names of canary sites are new each round, and a daemon runs for months: a site's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
 
 import structlog
 
+from farmwatch.runs.canary_round import _ROUND_KEY, sent_last
 from stream import topics
 from stream.log import partition_of
 from stream.records import Page
 from stream.stage import Context
 
-_ROUND_KEY = b"\0canary"
 _SITE_KEY = b"\0canary\0"  # and the site; due when it is to be taken away
 _TAKEN_AWAY = 100  # sites a tick and partition at most
 _TRY_AGAIN_MS = 300_000  # after a round whose pages could not be made
 
 _log = structlog.get_logger()
-
-
-class Keys(Protocol):
-    """What is looked up in a state."""
-
-    def get(self, key: bytes) -> bytes | None:
-        """The value of a key, or None."""
 
 
 PagesOf = Callable[[int, int], Iterable[Page]]  # (round, now in ms) -> the pages of the round, sites together
@@ -114,9 +106,3 @@ class CanaryRounds:
 
     def _number(self, ctx: Context) -> int:
         return ctx.now_ms // self._every_ms
-
-
-def sent_last(state: Keys) -> int:
-    """When the last round began that was sent to a partition, ms, by its state; -1 = none."""
-    value = state.get(_ROUND_KEY)
-    return -1 if value is None else int(value)

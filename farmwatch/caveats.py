@@ -14,7 +14,7 @@ def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
 
     Raises UnknownDetector, BadWeights, BadThresholds.
     """
-    from farmwatch.roles import configured_warnings
+    from farmwatch.configured import configured_warnings
 
     named = sorted(set(identities) - {""})
     if not named:
@@ -25,7 +25,7 @@ def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
 
 def _of_another(identity: str) -> str:
     """What an identity alone says of its detector: of a pair of language models, all that its warning has."""
-    from scoring.detector import is_pair
+    from scoring.interface import is_pair
     from scoring.pair_detector import pair_warning
 
     with suppress(ValueError):  # it has other parts than ours

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.messages import message, put
+from stream.user_errors import Exit, FarmwatchError
 
 
 def train_detector(

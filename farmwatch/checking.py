@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit
-from farmwatch.messages import message, one_line, put_json, put_table, put_wrapped
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.messages import message, put_json, put_table, put_wrapped
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import Exit
+from stream.wording import one_line
 
 if TYPE_CHECKING:
     from farmwatch.audit_report import RateCheck, Step

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, FarmwatchError, UsageError
-from farmwatch.messages import counted, message, put_json, this_command
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.messages import message, put_json, this_command
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import Exit, FarmwatchError, UsageError
+from stream.wording import counted
 
 if TYPE_CHECKING:
     from farmwatch.comparing.comparison import Comparison, Side

@@ -15,7 +15,6 @@ import msgspec
 
 from crawler.settings import CrawlSettings
 from crawler.sources.settings import SearchSettings
-from farmwatch.errors import ConfigError
 from farmwatch.layers import (
     MOST_BYTES,
     Layer,
@@ -26,12 +25,14 @@ from farmwatch.layers import (
     resolve,
     settings_of,
 )
-from farmwatch.settings import CanarySettings, LogSettings, MetricsSettings, RateSettings, UpSettings
+from farmwatch.settings import CanarySettings, LogSettings, MetricsSettings, UpSettings
 from filters.settings import JudgeSettings, MeasureSettings
 from filters.toml_lines import BadToml, read_toml
+from scoring.rate_settings import RateSettings
 from scoring.settings import ScoreSettings, TallySettings
 from stream.kafka_settings import KafkaSettings
 from stream.loop import LoopSettings
+from stream.user_errors import ConfigError
 
 FILE_NAME = "farmwatch.toml"
 

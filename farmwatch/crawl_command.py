@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, UsageError
 from farmwatch.messages import error_console
 from farmwatch.options import DEFAULTS, AsJson, Common, host_of
-from farmwatch.role_names import Role
+from stream.roles import Role
+from stream.user_errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from farmwatch.config import Config

@@ -12,10 +12,10 @@ from farmwatch.config import Config
 from farmwatch.crawl_done import crawl_is_done
 from farmwatch.crawl_view import CrawlView, status_line
 from farmwatch.crawl_watch import CrawlWatch
-from farmwatch.errors import Exit
 from farmwatch.messages import message
-from farmwatch.roles import open_configured
+from farmwatch.opening import open_configured
 from stream.errors import StreamError
+from stream.user_errors import Exit
 
 _DRAW_S = 0.5
 _ASK_S = {"sqlite": 0.5, "kafka": 5.0}  # between questions whether all is done; on Kafka the state has to be read

@@ -15,17 +15,17 @@ from crawler.dry_run import DryRun, SitePlan
 from crawler.hits_file import BadLine, read_hits
 from crawler.reasons import in_words, meaning_of_reason
 from farmwatch.config import Config
-from farmwatch.errors import Exit, NotFound
 from farmwatch.hits import input_lines
-from farmwatch.messages import counted, message, one_line, put, put_json, put_table, put_wrapped
-from farmwatch.options import opened
-from farmwatch.roles import log_exists
+from farmwatch.messages import message, put, put_json, put_table, put_wrapped
+from farmwatch.opening import log_exists, opened
 from farmwatch.spans import lasting, moment, queue_in_words, when
 from stream.log import Log, StateReader, partition_of
 from stream.memory_state import MemoryState
 from stream.reading import records_of
 from stream.records import Decision, Hit, Record
 from stream.topics import DECISIONS, FRONTIER_STORE, HITS
+from stream.user_errors import Exit, NotFound
+from stream.wording import counted, one_line
 
 R = TypeVar("R", bound=Record)
 _ALL = 10**9

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import counted, message, one_line, put, put_json, put_table
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.messages import message, put, put_json, put_table
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import Exit, UsageError
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
@@ -60,8 +62,8 @@ def cutover(
         if not (run or back):
             return _show(log, json)
         from farmwatch.runs.cutover import Wanted, cut_over
-        from farmwatch.runs.fitness import require_site_method
         from farmwatch.runs.lag import MAX_LAG
+        from farmwatch.runs.live_fitness import require_site_method
         from farmwatch.runs.run_state import members_of
         from farmwatch.runs.who import operator
 

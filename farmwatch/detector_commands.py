@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from farmwatch.errors import Exit
-from farmwatch.messages import message, one_line, put_json, put_table
+from farmwatch.configured import known_detectors
+from farmwatch.messages import message, put_json, put_table
 from farmwatch.options import JUST_CONFIGURED, AsJson, Configured
+from stream.user_errors import Exit
+from stream.wording import one_line
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
-
-
-@dataclass(frozen=True, slots=True)
-class KnownDetector:
-    """One detector as the configuration has it. Without an identity it cannot be used; `problem` says why."""
-
-    name: str
-    configured: bool  # in score.detectors
-    judges_sites: bool  # its scores make the site verdicts
-    identity: str
-    calibrated: bool
-    warning: str
-    problem: str
 
 
 def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> int:
@@ -58,45 +47,17 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
     return Exit.PROBLEM if refused else Exit.OK
 
 
-def known_detectors(config: Config) -> list[KnownDetector]:
-    """Every detector of this farmwatch, those that are configured first. Raises ConfigError for tally.detector."""
-    from farmwatch.roles import tallied_name
-    from scoring.detector import detector_names
-
-    names = [*config.score.detectors, *(name for name in detector_names() if name not in config.score.detectors)]
-    judging = tallied_name(config)
-    found = [_known(name, config, name == judging) for name in names]
-    if judging is not None:
-        return found
-    return [replace(one, judges_sites=one.identity == config.tally.detector) for one in found]
-
-
 def _refusal(config: Config) -> str:
     """Why SCORE or TALLY would not start; "" where they would."""
     from farmwatch.preflight import check_detectors
-    from farmwatch.role_names import Role
     from scoring.errors import ScoringError
+    from stream.roles import Role
 
     try:
         check_detectors(config, [Role.SCORE, Role.TALLY])
     except ScoringError as error:
         return str(error)
     return ""
-
-
-def _known(name: str, config: Config, judges_sites: bool) -> KnownDetector:
-    import msgspec
-
-    from scoring.detector import calibrated, detector_warnings
-    from scoring.errors import ScoringError
-
-    configured = name in config.score.detectors
-    alone = msgspec.structs.replace(config.score, detectors=[name])
-    try:
-        ((identity, warning),) = detector_warnings(alone).items()
-    except ScoringError as error:
-        return KnownDetector(name, configured, judges_sites, "", False, "", str(error))
-    return KnownDetector(name, configured, judges_sites, identity, calibrated(identity), warning, "")
 
 
 def _yes(true: bool) -> str:

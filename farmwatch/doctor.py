@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, cast
 from farmwatch import doctor_crawl, doctor_runs, doctor_values
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
-from farmwatch.errors import BadCanaries, FarmwatchError
+from farmwatch.errors import BadCanaries
 from farmwatch.finding import Finding, State
-from farmwatch.messages import counted, one_line
 from filters.errors import BadRuleset, MissingExtractor, UnknownExtractor
 from scoring.errors import (
     BadSiteNumbers,
@@ -34,6 +33,8 @@ from scoring.errors import (
     UnsupportedModel,
 )
 from stream.errors import StreamError
+from stream.user_errors import FarmwatchError
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from stream.kafka_log import KafkaLog
@@ -146,7 +147,7 @@ def _extractor(config: Config) -> Finding:
 
 
 def _log(config: Config) -> Finding:
-    from farmwatch.roles import log_exists, open_configured
+    from farmwatch.opening import log_exists, open_configured
 
     if not log_exists(config):
         return Finding("log", State.OK, f"{config.log.url}: not made yet; `farmwatch up` makes it")
@@ -185,7 +186,7 @@ def _broker(config: Config) -> list[Finding]:
     """Version and limits of a Kafka broker, and the settings of its topics; nothing for a log without a broker."""
     if not config.log.url.startswith("kafka:"):
         return []
-    from farmwatch.roles import open_configured
+    from farmwatch.opening import open_configured
     from filters.epoch import feature_epoch
     from stream.topics import all_topics
 
@@ -206,7 +207,7 @@ def _broker(config: Config) -> list[Finding]:
 
 
 def _clock(config: Config) -> Finding:
-    from farmwatch.roles import log_exists, open_configured
+    from farmwatch.opening import log_exists, open_configured
     from stream.topics import HITS
 
     now_ms = time.time_ns() // 1_000_000
@@ -241,7 +242,7 @@ def _disk(config: Config) -> Finding:
 
 def _detectors(config: Config) -> list[Finding]:
     """A line per configured detector: that it is there, and that its thresholds are there and its own."""
-    from farmwatch.detector_commands import known_detectors
+    from farmwatch.configured import known_detectors
 
     findings = []
     for known in known_detectors(config):
@@ -261,8 +262,8 @@ def _detectors(config: Config) -> list[Finding]:
 def _sites(config: Config) -> Finding:
     """Whose scores judge sites, and by which method: that there are numbers for it, as TALLY will want them."""
     from farmwatch.preflight import NEVER_SAID_REMEDY, check_detectors, never_said
-    from farmwatch.role_names import Role
-    from farmwatch.roles import tally_identity
+    from farmwatch.runs.configured import tally_identity
+    from stream.roles import Role
 
     try:
         check_detectors(config, [Role.TALLY])
@@ -287,7 +288,7 @@ def _canaries(config: Config) -> Finding:
 
 
 def _ruleset(config: Config) -> Finding:
-    from farmwatch.roles import load_configured_ruleset
+    from farmwatch.runs.configured import load_configured_ruleset
 
     ruleset = load_configured_ruleset(config)
     return Finding("ruleset", State.OK, f"{ruleset.name} {ruleset.digest}")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError
 from farmwatch.finding import Finding, State
-from farmwatch.messages import one_line
 from stream.errors import StreamError
 from stream.topics import CONTROL
+from stream.user_errors import FarmwatchError
+from stream.wording import one_line
 
 if TYPE_CHECKING:
     from crawler.sources.settings import SourceSettings
@@ -48,7 +48,8 @@ def crawl(config: Config) -> list[Finding]:
 
 def ports(config: Config) -> Finding:
     """Whether each role could serve its metrics."""
-    from farmwatch.role_names import Role, metrics_port
+    from farmwatch.role_names import metrics_port
+    from stream.roles import Role
 
     host, first = config.metrics.host, config.metrics.port
     if not first:
@@ -93,7 +94,7 @@ def _usages(config: Config, names: Sequence[str]) -> Mapping[str, Usage]:
     """What the log has counted of each source; nothing where it cannot be read, which has a line of its own."""
     from crawler.sources.ledger import Ledger
     from crawler.sources.usage import Usage
-    from farmwatch.roles import log_exists, open_configured
+    from farmwatch.opening import log_exists, open_configured
 
     unused = dict.fromkeys(names, Usage())
     try:

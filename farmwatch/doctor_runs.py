@@ -7,19 +7,19 @@ from contextlib import closing, contextmanager, suppress
 
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError
 from farmwatch.finding import Finding, State
-from farmwatch.messages import counted, one_line
-from farmwatch.role_names import Role
 from stream.control import Control
 from stream.errors import StreamError
 from stream.log import Log
+from stream.roles import Role
+from stream.user_errors import FarmwatchError
+from stream.wording import counted, one_line
 
 
 def live_run(config: Config) -> list[Finding]:
     """By what the live stages go on, and what is configured otherwise; nothing while no live stage has ever begun."""
-    from farmwatch.runs.fitness import LiveRunUnfit, require_live
     from farmwatch.runs.live import differences
+    from farmwatch.runs.live_fitness import LiveRunUnfit, require_live
     from farmwatch.runs.run_rules import live_now, method_name
 
     with suppress(StreamError, FarmwatchError), opened_or_none(config) as log:
@@ -79,7 +79,7 @@ def groups(config: Config) -> list[Finding]:
 @contextmanager
 def opened_or_none(config: Config) -> Iterator[Log | None]:
     """The log, where there is one; why it cannot be opened the line of the log has said."""
-    from farmwatch.roles import log_exists, open_configured
+    from farmwatch.opening import log_exists, open_configured
 
     if not log_exists(config):
         yield None

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, cast
 
 from farmwatch.config import Config
 from farmwatch.doctor_runs import opened_or_none
-from farmwatch.errors import FarmwatchError
 from farmwatch.finding import Finding, State
-from farmwatch.messages import counted, one_line
 from farmwatch.spans import moment
 from stream.dead_letters import DeadLetter
 from stream.errors import StreamError
 from stream.log import At, Log
 from stream.reading import Unreadable, dead_letters_of
 from stream.topics import DEAD_LETTERS
+from stream.user_errors import FarmwatchError
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from stream.embedded_log import EmbeddedLog

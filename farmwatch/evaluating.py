@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import FarmwatchError, UsageError
 from farmwatch.messages import message, put, put_json, put_table
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import FarmwatchError, UsageError
 
 if TYPE_CHECKING:
     from farmwatch.labelled import LabelledPage, LabelledPages
@@ -108,7 +109,7 @@ def _labelled(
     """The labelled pages of a folder or a file, and how to go through them with their features."""
     import msgspec
 
-    from farmwatch.hits import STDIN
+    from farmwatch.jsonl import STDIN
     from farmwatch.labelled import LabelledPages
     from farmwatch.labelling.fetches import LabelledFetches
 

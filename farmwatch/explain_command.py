@@ -6,9 +6,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, UsageError
 from farmwatch.messages import put_json
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import Exit, UsageError
 
 
 def explain(
@@ -35,10 +36,11 @@ def explain(
 
     from crawler.errors import UnusableUrl
     from farmwatch.caveats import caveats, tell
+    from farmwatch.configured import load_configured_detector
     from farmwatch.explain_json import as_json
     from farmwatch.explain_report import show
     from farmwatch.explaining import explain_file, explain_url
-    from farmwatch.roles import load_configured_detector, load_configured_ruleset, tally_identity
+    from farmwatch.runs.configured import load_configured_ruleset, tally_identity
     from farmwatch.runs.live import in_force
     from filters.ruleset import load_ruleset
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from farmwatch.messages import counted, one_line, put, put_table, put_wrapped
+from farmwatch.messages import put, put_table, put_wrapped
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.explaining import Explanation

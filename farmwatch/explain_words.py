@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from farmwatch.messages import counted
+from stream.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,6 @@ from w3lib.encoding import html_body_declared_encoding, read_bom
 from crawler.errors import UnusableUrl
 from crawler.urls import site_of
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError
 from farmwatch.page_records import Found, earlier_pages, find_page, scores_of, verdicts_of
 from filters.epoch import feature_epoch
 from filters.judging import ARTICLE, judge, judge_and_text, scored_text
@@ -23,10 +22,11 @@ from filters.rule_kinds import Rule
 from filters.ruleset import Ruleset
 from filters.settings import MeasureSettings
 from filters.workers import ExtractionPool
-from scoring.detector import Detector
+from scoring.interface import Detector
 from stream.log import Log
 from stream.records import Features, Score, Verdict
 from stream.runs import LIVE, RunNames, names_of
+from stream.user_errors import FarmwatchError
 
 _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstd",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from farmwatch.errors import UsageError
+from stream.user_errors import UsageError
 
 
 def renewed(page: str, command: str, content: str) -> str:

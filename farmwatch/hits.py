@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from crawler.hits_file import LINE_CAP, BadLine, read_hits
-from farmwatch.errors import FarmwatchError
-from farmwatch.messages import counted
+from farmwatch.jsonl import binary_input
 from stream.errors import BadRecord
 from stream.log import Log, partition_of
-from stream.packed_files import DamagedFile, bounded_lines, open_packed
+from stream.packed_files import bounded_lines
 from stream.records import Hit, Record, read
 from stream.topics import HITS
-
-STDIN = ("-", "/dev/stdin")
+from stream.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,26 +99,6 @@ def append_hits(
     if batch:
         log.append(batch.take())
     return Appended(hits, new, skipped)
-
-
-@contextmanager
-def binary_input(file: Path, *, packed: bool = True) -> Iterator[BinaryIO]:
-    """The file's bytes, inflated where its name ends in .zst or .gz unless `packed` is False; `-` is standard input.
-
-    Raises FarmwatchError when it cannot be read, also while it is.
-    """
-    if str(file) in STDIN:
-        yield sys.stdin.buffer
-        return
-    try:
-        with ExitStack() as stack:
-            try:
-                opened = stack.enter_context(open_packed(file) if packed else file.open("rb"))
-            except OSError as error:
-                raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
-            yield opened
-    except DamagedFile as error:
-        raise FarmwatchError(str(error)) from error
 
 
 @contextmanager

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, FarmwatchError, UsageError
-from farmwatch.messages import counted, message, one_line, put, put_json
-from farmwatch.options import DEFAULTS, AsJson, Common, host_of, opened
+from farmwatch.messages import message, put, put_json
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common, host_of
+from stream.user_errors import Exit, FarmwatchError, UsageError
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from crawler.warc_in import Skipped
@@ -43,10 +45,10 @@ def import_archives(
     """
     from crawler.sources.known_imports import KnownImports
     from crawler.warc_in import pages_of
-    from farmwatch.hits import STDIN, binary_input
     from farmwatch.importing import Imported, Watched, import_pages
+    from farmwatch.jsonl import STDIN, binary_input
+    from farmwatch.opening import create_topics
     from farmwatch.progress import counting
-    from farmwatch.roles import create_topics
     from farmwatch.search_locks import imports_lock
 
     if not _SOURCE.fullmatch(source):

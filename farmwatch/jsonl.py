@@ -10,17 +10,18 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
-from farmwatch.errors import Exit
-from farmwatch.hits import binary_input
 from farmwatch.line_forms import of_another_stage
-from farmwatch.messages import counted, message, one_line
+from farmwatch.messages import message
 from farmwatch.progress import Advance, reading
-from stream.packed_files import bounded_lines
+from stream.packed_files import DamagedFile, bounded_lines, open_packed
+from stream.user_errors import Exit, FarmwatchError
+from stream.wording import counted, one_line
 
 LINE_CAP_BYTES = 64 * 1024 * 1024  # of one line; a page of 2 MiB escaped as JSON is far below
 ALIKE_SHOWN = 20  # bad lines of one kind that are reported one by one
@@ -132,3 +133,26 @@ def batches(placed: Iterable[tuple[str, T]], size: int) -> Iterator[list[tuple[s
     source = iter(placed)
     while batch := list(itertools.islice(source, size)):
         yield batch
+
+
+@contextmanager
+def binary_input(file: Path, *, packed: bool = True) -> Iterator[BinaryIO]:
+    """The file's bytes, inflated where its name ends in .zst or .gz unless `packed` is False; `-` is standard input.
+
+    Raises FarmwatchError when it cannot be read, also while it is.
+    """
+    if str(file) in STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        with ExitStack() as stack:
+            try:
+                opened = stack.enter_context(open_packed(file) if packed else file.open("rb"))
+            except OSError as error:
+                raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
+            yield opened
+    except DamagedFile as error:
+        raise FarmwatchError(str(error)) from error
+
+
+STDIN = ("-", "/dev/stdin")

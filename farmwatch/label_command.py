@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import counted, message, one_line, put, put_json, put_table, this_command
+from farmwatch.messages import message, put, put_json, put_table, this_command
 from farmwatch.options import AsJson
+from stream.user_errors import Exit, UsageError
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.labelling.judgements import SamplePage
@@ -43,7 +44,7 @@ def label(
     rulesets evaluate` and `farmwatch calibrate` read that file. Where stdin is no terminal, keys are read from it;
     white space between them is passed over.
     """
-    from farmwatch.hits import STDIN
+    from farmwatch.jsonl import STDIN
     from farmwatch.labelling.judgements import Sample
     from farmwatch.labelling.labels_file import LabelsFile
     from farmwatch.labelling.session import Session
@@ -157,7 +158,7 @@ def _from_keys(session: Session, answers: Path | None) -> str:
 
 
 def _keys(answers: Path | None) -> Iterator[tuple[str, str]]:
-    from farmwatch.hits import binary_input
+    from farmwatch.jsonl import binary_input
 
     with binary_input(answers or Path("-")) as stream:
         for number, line in enumerate(stream, 1):

@@ -21,12 +21,12 @@ from typing import BinaryIO
 
 import msgspec
 
-from farmwatch.errors import Exit, FarmwatchError
-from farmwatch.hits import binary_input
-from farmwatch.jsonl import ALIKE_SHOWN, JsonLines
-from farmwatch.messages import counted, message
+from farmwatch.jsonl import ALIKE_SHOWN, JsonLines, binary_input
+from farmwatch.messages import message
 from stream.idents import Ident
 from stream.packed_files import unpacked_name
+from stream.user_errors import Exit, FarmwatchError
+from stream.wording import counted
 
 _LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}
 _NO_LABEL = "no label"
@@ -214,8 +214,8 @@ _FIELDS = frozenset(LabelLine.__struct_fields__)
 
 
 def _refuse_bad_identity(identity: str) -> None:
-    from scoring.detector import refuse_bad_identity
     from scoring.errors import BadIdentity
+    from scoring.interface import refuse_bad_identity
 
     try:
         refuse_bad_identity(identity)

@@ -24,7 +24,6 @@ import zstandard
 
 from crawler.errors import UnusableUrl
 from crawler.urls import normalise, site_of
-from farmwatch.errors import Exit, FarmwatchError, UsageError
 from farmwatch.jsonl import batches
 from farmwatch.messages import message
 from filters.measure_stage import MeasureStage
@@ -34,6 +33,7 @@ from stream.metrics import Meter
 from stream.records import Features, Page, decode
 from stream.stage import Context
 from stream.state import KeyedState
+from stream.user_errors import Exit, FarmwatchError, UsageError
 
 HTML_CAP_BYTES = 64 * 1024 * 1024  # of one page, inflated
 _BATCH = 32  # pages in memory at once

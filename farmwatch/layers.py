@@ -19,9 +19,9 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from farmwatch.errors import ConfigError
 from filters.toml_lines import BadToml, read_toml
 from filters.toml_values import as_toml
+from stream.user_errors import ConfigError
 
 MOST_BYTES = 1024 * 1024
 """Of a configuration file."""

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from stream.wording import one_line
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -79,19 +81,6 @@ def put_wrapped(text: str, indent: str = "") -> None:
     One line elsewhere.
     """
     put(_broken(text, sys.stdout, indent))
-
-
-def one_line(cell: Any) -> str:
-    """A cell, or any data of a page, as text without control characters: it must not steer the operator's terminal."""
-    if cell is None:
-        return "-"
-    text = f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-    return "".join(character if character.isprintable() else " " for character in text)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: 1 hit, 2 hits."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def this_command() -> str:

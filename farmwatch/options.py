@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import NoLog, UsageError
-from farmwatch.messages import message, one_line
+from farmwatch.messages import message
+from stream.user_errors import UsageError
 
 if TYPE_CHECKING:
-    from farmwatch.config import Config, Loaded
-    from stream.log import Log
+    from farmwatch.config import Loaded
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON in place of a table.")]
 
@@ -75,31 +72,3 @@ def host_of(named: str) -> str:
         return site_of(named if "://" in named else f"http://{named}/")
     except UnusableUrl as error:
         raise UsageError(f"--site {named!r}: no host name: {error}") from error
-
-
-@contextmanager
-def opened(config: Config, *, write: bool = False, create: bool = False) -> Iterator[Log]:
-    """The configured log, closed at the end: to be read; or written, which `create` includes, making what is not there.
-
-    Records that could not be read by then are told on stderr, in a line a topic. Raises LogUnavailable, BrokerAway, and
-    NoLog: a command that only looks must not answer from an empty log in the wrong folder.
-    """
-    from farmwatch.brokers import require_broker
-    from farmwatch.roles import log_exists, open_configured
-    from stream.reading import Unreadable, reporting_to
-
-    if not create and not log_exists(config):
-        raise NoLog(
-            f"{config.log.url}: there is no log yet; `up`, `search`, `crawl --hits` or `import` makes one."
-            " Or set log.url (--log)"
-        )
-    require_broker(config)  # a command says at once that it is away; only roles wait for it
-    log = open_configured(config, read_only=not (write or create))
-    unreadable = Unreadable()
-    try:
-        with reporting_to(unreadable):
-            yield log
-    finally:
-        log.close()
-        for line in unreadable.lines():
-            message(one_line(line))

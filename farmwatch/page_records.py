@@ -10,13 +10,13 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from crawler.urls import normalise, page_id, site_of
-from farmwatch.errors import NotFound
-from farmwatch.messages import one_line
-from filters.extraction import UNFINISHED
+from filters.extraction_interface import UNFINISHED
 from stream.log import Log, Message, partition_of
 from stream.reading import records_of
 from stream.records import Features, Page, R, Record, Score, Verdict
 from stream.topics import FEATURES, PAGES, SCORES, VERDICTS
+from stream.user_errors import NotFound
+from stream.wording import one_line
 
 
 class _Head(Record, frozen=True, kw_only=True):

@@ -12,11 +12,10 @@ import zstandard
 
 from crawler.errors import UnusableUrl
 from crawler.urls import page_id, site_of
-from farmwatch.errors import Exit
 from farmwatch.jsonl import JsonLines, batches, write_line
 from filters.blocks import Block, pack, unpack
 from filters.epoch import feature_epoch
-from filters.extraction import ExtractError
+from filters.extraction_interface import ExtractError
 from filters.judging import ARTICLE, judge_and_text
 from filters.measuring import Measured, RawPage
 from filters.quality import MEASURES, TEXTS
@@ -28,6 +27,7 @@ from filters.site_rows import NoState
 from filters.toml_values import as_toml
 from filters.workers import ExtractionPool
 from stream.records import Features, Verdict
+from stream.user_errors import Exit
 
 _NUMBERS = frozenset(kind.of for kind in RULES.values() if kind.threshold is float)
 _PAGES_PER_JOB = 8  # read ahead: enough to keep the processes busy, little enough to stay small in memory

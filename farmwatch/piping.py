@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, UsageError
 from farmwatch.messages import message, put_json
 from farmwatch.options import JUST_CONFIGURED, Configured
+from stream.user_errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from scoring.rate import ErrorCounts
@@ -163,7 +163,7 @@ def chunk(
     ] = "text",
 ) -> int:
     """The content-defined cuts of a file's bytes: {lengths: [...]}."""
-    from farmwatch.hits import binary_input
+    from farmwatch.jsonl import binary_input
     from filters.chunking import chunk as cut
 
     with binary_input(file) as stream:

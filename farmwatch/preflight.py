@@ -17,20 +17,11 @@ import structlog
 
 from farmwatch.canaries import read_canaries
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError
-from farmwatch.messages import counted, message, one_line
-from farmwatch.role_names import Role
-from farmwatch.roles import (
-    check_log_url,
-    configured_site_method,
-    create_topics,
-    load_configured_ruleset,
-    log_exists,
-    open_configured,
-    tally_identity,
-)
-from farmwatch.runs.fitness import require_live
+from farmwatch.messages import message
+from farmwatch.opening import check_log_url, create_topics, log_exists, open_configured
+from farmwatch.runs.configured import configured_site_method, load_configured_ruleset, tally_identity
 from farmwatch.runs.live import differences, live_or_begun
+from farmwatch.runs.live_fitness import require_live
 from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
 from farmwatch.starting_over import remedy, starting_over
 from filters.errors import BadRuleset
@@ -39,6 +30,9 @@ from stream.control import Control
 from stream.errors import StreamError
 from stream.folders import make_private
 from stream.records import SiteState
+from stream.roles import Role
+from stream.user_errors import FarmwatchError
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from filters.ruleset import Ruleset
@@ -101,7 +95,8 @@ def check_detectors(config: Config, roles: Sequence[Role]) -> None:
     Raises UnknownDetector, BadWeights, BadThresholds, Uncalibrated, NoSiteTest, BadSiteNumbers, ConfigError, and as
     `refuse_unfit_pair`.
     """
-    from scoring.detector import detector_identities, refuse_uncalibrated
+    from scoring.detector import detector_identities
+    from scoring.interface import refuse_uncalibrated
 
     if Role.SCORE in roles:
         refuse_uncalibrated(detector_identities(config.score))

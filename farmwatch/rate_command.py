@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import counted, message, one_line, put, put_json
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.messages import message, put, put_json
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import Exit, UsageError
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 
-from farmwatch.errors import UsageError
-from farmwatch.settings import RateSettings
 from scoring.canary import is_canary
+from scoring.rate_settings import RateSettings
 from scoring.site_rates import days_within, query_groups
 from stream.records import SiteState
 from stream.times import read_day
+from stream.user_errors import UsageError
 
 _RANKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from farmwatch.caveats import caveats, tell
 from farmwatch.config import Config
-from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import counted, message, put_json, put_table
-from farmwatch.options import opened
+from farmwatch.messages import message, put_json, put_table
+from farmwatch.opening import opened
 from farmwatch.rate_cuts import Cut
+from farmwatch.rate_points import read_points
 from farmwatch.runs.named import run_meant
 from scoring.rate_series import SERIES, series_of
 from scoring.site_rates import group_order
 from stream.control import Control
-from stream.log import Log
-from stream.reading import rows_of
-from stream.records import RatePoint, decode
-from stream.topics import RATES
+from stream.records import RatePoint
+from stream.user_errors import Exit, UsageError
+from stream.wording import counted
 
 _DAYS_SHOWN = 7  # without --since
-_EARLY = timedelta(days=1)  # a point may have been appended a little before or after the time that it stands for
 
 
 def show_history(
@@ -89,32 +87,3 @@ def show_history(
     message(f"{shown}; a point is kept every {config.rate.series_s} s while TALLY runs, all times UTC")
     tell(warnings, short=True)
     return Exit.OK
-
-
-def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:
-    """The newest record of each point whose day lies from `since` to `until`, both included.
-
-    It holds only these in memory. What was appended long after `until` is looked through for points taken away only.
-    """
-    if RATES not in log.topics():
-        return
-    start, end = log.beginning(RATES)[0], None
-    first, last = 0, None
-    if since is not None:
-        start = max(start, log.offset_at(RATES, _ms(since - _EARLY))[0])
-        first = _ms(since)
-    if until is not None and until < date.max - 2 * _EARLY:
-        end = log.offset_at(RATES, _ms(until + 2 * _EARLY))[0]
-        last = _ms(until + timedelta(days=1))
-    newest: dict[bytes, bytes] = {}
-    for kept, point in rows_of(RatePoint, log.read(RATES, 0, start)):
-        if point is None or kept.value is None:
-            newest.pop(kept.key, None)
-        elif (end is None or kept.offset < end) and first <= point.at and (last is None or point.at < last):
-            newest[kept.key] = kept.value
-    for value in newest.values():
-        yield decode(RatePoint, value)
-
-
-def _ms(day: date) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)

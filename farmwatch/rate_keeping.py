@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from farmwatch.rate_history import read_points
+from farmwatch.rate_points import read_points
 from farmwatch.rating import RateLine, rate_lines
-from farmwatch.settings import RateSettings
 from scoring.rate_series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
+from scoring.rate_settings import RateSettings
 from stream.log import Log, Output
 from stream.records import RatePoint, SiteState, encode
 from stream.topics import RATES

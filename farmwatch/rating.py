@@ -9,9 +9,9 @@ import msgspec
 
 from farmwatch.canary_errors import errors_in_force
 from farmwatch.rate_cuts import Cut
-from farmwatch.settings import RateSettings
 from scoring.canary import is_canary
-from scoring.pipes import EstimateLine, estimate_line
+from scoring.estimate_line import EstimateLine, estimate_line
+from scoring.rate_settings import RateSettings
 from scoring.site_rates import (
     GroupKey,
     SiteRate,

@@ -22,7 +22,6 @@ from cyclopts import App, Argument
 from prometheus_client import CollectorRegistry
 
 from farmwatch.config import Config
-from farmwatch.errors import Exit
 from farmwatch.exposition import ROLE, Exposition
 from farmwatch.generated import renewed
 from farmwatch.layers import allowed_values, encode, settings_of, shown_value
@@ -30,6 +29,7 @@ from filters.rule_kinds import MOST, RuleKind
 from filters.rules import RULES
 from stream import ranges
 from stream.metrics import SPECS
+from stream.user_errors import Exit
 
 COMMAND = "python -m farmwatch.reference docs"
 _MADE = f"<!-- Made by `{COMMAND}`; change the code, not this page. -->\n"

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit
-from farmwatch.messages import counted, json_line, message, one_line, put, put_wrapped
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.messages import json_line, message, put, put_wrapped
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import Exit
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.config import Config

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from farmwatch.errors import ConfigError, Exit, FarmwatchError, UsageError
-from farmwatch.messages import counted, one_line, put, put_json, put_wrapped
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.messages import put, put_json, put_wrapped
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import ConfigError, Exit, FarmwatchError, UsageError
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from crawler.jobs import Answer

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-import enum
-
-
-class Role(enum.StrEnum):
-    """What a process does; their order is the order of the data, and of the metrics ports."""
-
-    CRAWL = "crawl"
-    MEASURE = "measure"
-    JUDGE = "judge"
-    SCORE = "score"
-    TALLY = "tally"
+from stream.roles import Role
 
 
 def metrics_port(first: int, role: Role) -> int:

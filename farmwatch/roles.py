@@ -4,194 +4,34 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 import structlog
 
-from farmwatch.brokers import broker_addresses
 from farmwatch.config import Config
 from farmwatch.endpoints import Endpoints
-from farmwatch.errors import ConfigError
 from farmwatch.exposition import Exposition
-from farmwatch.role_names import Role, metrics_port
+from farmwatch.opening import create_topics, open_configured
+from farmwatch.role_names import metrics_port
+from farmwatch.runs.configured import site_method_of, tally_identity
 from farmwatch.upkeep import Upkeep
 from farmwatch.zeros import export_zeros
-from filters.epoch import feature_epoch
 from stream.control import Control
 from stream.log import Kept, Log, Member, Topic
 from stream.loop import StageLoop
 from stream.metrics import Metrics
-from stream.opening import open_log
+from stream.roles import Role
 from stream.stage import Stage
-from stream.topics import all_topics
 from stream.watching import Health
 
 if TYPE_CHECKING:
     from farmwatch.runs.run_rules import RunRules
-    from filters.ruleset import Ruleset
-    from scoring.detector import Detector
-    from scoring.site_method import SiteMethod
-    from scoring.site_verdict import SprtParams
-    from stream.runs import Run
 
 _log = structlog.get_logger()
 _PORT_MARGIN_S = 5.0  # beyond the drain of roles whose supervisor was killed: they hold their ports so long
 _UPKEEP_END_S = 5.0  # seconds that the last round of upkeep may hold up the end of a process
-
-
-def open_configured(config: Config, *, read_only: bool = False) -> Log:
-    """The configured log; `read_only` as for `open_log`.
-
-    Raises StreamError, ConfigError for a URL of no known form, LogUnavailable.
-    """
-    options: dict[str, Any] = {}
-    check_log_url(config)
-    broker_addresses(config.log.url)  # the client would fail at a wrong one with an error of Python's
-    if config.log.url.startswith("kafka:"):
-        options["state_folder"] = Path(config.log.state_folder)
-        options["settings"] = config.kafka
-    return open_log(config.log.url, prefix=config.log.prefix, read_only=read_only, **options)
-
-
-def log_exists(config: Config) -> bool:
-    """False for an embedded log that was never made (no folder, or an empty one); a broker is asked at the opening."""
-    check_log_url(config)
-    scheme, _, place = config.log.url.partition(":")
-    if scheme != "sqlite":
-        return True
-    try:
-        return any(Path(place).expanduser().iterdir())
-    except FileNotFoundError:
-        return False
-    except OSError:  # opening says what is wrong
-        return True
-
-
-def check_log_url(config: Config) -> None:
-    """Raises ConfigError for a URL that cannot be a log's, and for an embedded log where a file stands."""
-    scheme, _, place = config.log.url.partition(":")
-    if scheme not in ("sqlite", "kafka") or not place:
-        raise ConfigError(f"log.url is {config.log.url!r}: give sqlite:FOLDER or kafka:HOST:PORT")
-    folder = Path(place).expanduser()
-    with suppress(PermissionError):  # opening says so
-        if scheme == "sqlite" and folder.exists() and not folder.is_dir():
-            raise ConfigError(f"log.url is {config.log.url!r}: {folder} is a file; an embedded log is a folder")
-
-
-def create_topics(log: Log, config: Config) -> None:
-    """Create the topics that are missing. Raises TopicMismatch where log.partitions was another one."""
-    log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))
-
-
-def tallied_name(config: Config) -> str | None:
-    """Name of the detector whose scores make the site verdicts; None where tally.detector is a whole identity.
-
-    Raises ConfigError for a name that is not among score.detectors.
-    """
-    chosen, names = config.tally.detector, config.score.detectors
-    if "/" in chosen:
-        return None
-    if chosen and chosen not in names:
-        raise ConfigError(
-            f"tally.detector: {chosen!r} is not among score.detectors ({', '.join(names)}), nor a whole identity"
-        )
-    return chosen or names[0]
-
-
-def tally_identity(config: Config) -> str:
-    """Identity of the detector whose scores make the site verdicts. Raises ConfigError, and as `load_detectors`."""
-    from scoring.detector import detector_identities
-
-    name = tallied_name(config)
-    if name is None:
-        return config.tally.detector
-    return detector_identities(msgspec.structs.replace(config.score, detectors=[name]))[0]
-
-
-def site_test_of(config: Config, identity: str = "") -> SprtParams | None:
-    """The site test of the threshold set behind a detector, by default `tally_identity`, where it has one.
-
-    No models need be there for it. A run may rest on a detector whose set is configured no more: it has none then.
-    Raises BadThresholds where the configured set is not the one that the configured identity names, and as
-    `tally_identity`.
-    """
-    from scoring.detector import threshold_set_of
-    from scoring.errors import BadThresholds
-
-    try:
-        chosen = threshold_set_of(config.score, identity or tally_identity(config))
-    except BadThresholds:
-        if not identity or identity == config.tally.detector:
-            raise
-        return None
-    return None if chosen is None else chosen.site_test
-
-
-def configured_site_method(config: Config, identity: str = "") -> SiteMethod:
-    """The site method of [tally], with its numbers, for scores of a detector, by default `tally_identity`.
-
-    Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`.
-    """
-    from scoring.method_choice import site_method
-
-    identity = identity or tally_identity(config)
-    return site_method(config.tally, identity, site_test_of(config, identity))
-
-
-def site_method_of(config: Config, run: Run) -> SiteMethod:
-    """The site method that a run keeps; one that keeps none has the configured one for its detector.
-
-    Raises BadSiteNumbers where this farmwatch cannot read it, and as `configured_site_method`.
-    """
-    from scoring.kept_method import method_of_text
-
-    return method_of_text(run.site_method) if run.site_method else configured_site_method(config, run.detector)
-
-
-def site_method_to_keep(config: Config, identity: str) -> str:
-    """The configured site method for a detector as text, for a run to keep. Raises as `configured_site_method`."""
-    from scoring.kept_method import text_of_method
-    from scoring.method_choice import chosen_method
-
-    return text_of_method(chosen_method(config.tally, identity, site_test_of(config, identity)))
-
-
-def configured_warnings(config: Config) -> dict[str, str]:
-    """Identity -> warning of the detectors of [score] that are on this machine, without loading a language model.
-
-    Raises UnknownDetector, BadWeights, BadThresholds.
-    """
-    from scoring.detector import detector_warnings
-    from scoring.errors import MissingExtra, MissingModel, UnsupportedModel
-
-    found: dict[str, str] = {}
-    for name in config.score.detectors:
-        with suppress(MissingExtra, MissingModel, UnsupportedModel):  # they may be where SCORE runs
-            found |= detector_warnings(msgspec.structs.replace(config.score, detectors=[name]))
-    return found
-
-
-def load_configured_detector(config: Config) -> Detector:
-    """The detector whose scores make the site verdicts; the first of [score] where that is named by its identity only.
-
-    Raises ConfigError, and as `load_detectors`.
-    """
-    from scoring.detector import load_detectors
-
-    name = tallied_name(config) or config.score.detectors[0]
-    return load_detectors(msgspec.structs.replace(config.score, detectors=[name]))[0]
-
-
-def load_configured_ruleset(config: Config) -> Ruleset:
-    """The ruleset of [judge]. Raises BadRuleset."""
-    from filters.ruleset import load_ruleset
-
-    return load_ruleset(config.judge.ruleset)
 
 
 def build_stage(
@@ -208,7 +48,8 @@ def build_stage(
         return CrawlStage(config.crawl, metrics, partitions=config.log.partitions)
     if role is Role.SCORE:
         from farmwatch.runs.scorers import tell_what_score_runs
-        from scoring.detector import detector_identities, load_detectors, refuse_uncalibrated
+        from scoring.detector import detector_identities, load_detectors
+        from scoring.interface import refuse_uncalibrated
         from scoring.score_stage import ScoreStage
 
         detectors = detector_identities(config.score)
@@ -305,9 +146,9 @@ class _Process:
             stage = build_stage(role, self._config, metrics, log=log)
             self._begin(log, stage, stage.name, Control(log).alias.run).run(stop)
             return
-        from farmwatch.runs.fitness import require_live
         from farmwatch.runs.following import follow
         from farmwatch.runs.live import first_rules
+        from farmwatch.runs.live_fitness import require_live
 
         def fit(control: Control, live: RunRules) -> None:
             require_live(control, self._config, live, [role])

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit
-from farmwatch.messages import counted, message, put, put_json, put_table, put_wrapped
+from farmwatch.messages import message, put, put_json, put_table, put_wrapped
 from farmwatch.options import AsJson
+from stream.user_errors import Exit
+from stream.wording import counted
 
 if TYPE_CHECKING:
     from filters.ruleset import Ruleset

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, UsageError
 from farmwatch.messages import message
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
-from farmwatch.role_names import Role, metrics_port
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from farmwatch.role_names import metrics_port
+from stream.roles import Role
+from stream.user_errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
@@ -114,7 +116,7 @@ def refuse_unfit(config: Config, roles: list[Role]) -> None:
         return
     from crawler.errors import BadCrawlSettings, NoContact
     from crawler.fitness import check_crawl
-    from farmwatch.errors import ConfigError
+    from stream.user_errors import ConfigError
 
     try:
         check_crawl(config.crawl)
@@ -177,7 +179,7 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
 def append_files(config: Config, files: Sequence[Path]) -> int:
     """Append the files' hits, and say how many of each are new; returns how many lines held none."""
     from farmwatch.hits import KnownHits, append_hits, input_lines
-    from farmwatch.roles import create_topics
+    from farmwatch.opening import create_topics
 
     if not files:
         return 0

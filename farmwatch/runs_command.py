@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, NotFound
-from farmwatch.messages import counted, message, one_line, put, put_json, put_table, put_wrapped
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.messages import message, put, put_json, put_table, put_wrapped
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import Exit, NotFound
+from stream.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.runs.overview import RunState

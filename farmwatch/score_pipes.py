@@ -10,17 +10,19 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from farmwatch.errors import Exit, UsageError
 from farmwatch.in_order import in_order
 from farmwatch.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
-from farmwatch.messages import counted, message
-from scoring.detector import is_pair, load_detectors, name_of
+from farmwatch.messages import message
+from scoring.detector import load_detectors
 from scoring.errors import DeviceLost
+from scoring.interface import is_pair, name_of
 from scoring.method_choice import site_method
 from scoring.panel import Panel
 from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_line, tally_scores
 from scoring.rate import ErrorCounts
 from scoring.settings import ScoreSettings, TallySettings
+from stream.user_errors import Exit, UsageError
+from stream.wording import counted
 
 T = TypeVar("T")
 _TEXTS_AT_ONCE = 256

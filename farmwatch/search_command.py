@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, FarmwatchError, UsageError
-from farmwatch.messages import message, one_line, put, put_json
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.messages import message, put, put_json
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import Exit, FarmwatchError, UsageError
+from stream.wording import one_line
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
@@ -91,7 +93,7 @@ def _seconds(every: str | None) -> int | None:
 
 def _append(config: Config, files: list[Path], as_json: bool) -> int:
     from farmwatch.hits import Appended, KnownHits, append_hits, input_lines
-    from farmwatch.roles import create_topics
+    from farmwatch.opening import create_topics
 
     for file in files:
         with input_lines(file):  # before a log is made for what is not there

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError
 from farmwatch.member_names import names_folder
 from stream.folders import make_private
+from stream.user_errors import FarmwatchError
 
 IMPORTS_LOCK = "imports.lock"  # of whoever appends pages of archives, see `crawler.sources.known_imports`
 

@@ -29,19 +29,20 @@ from crawler.sources.turns import Turns, moment
 from crawler.sources.usage import PARK_CAP_S
 from farmwatch.config import Config
 from farmwatch.endpoints import Endpoints
-from farmwatch.errors import ConfigError, Exit, FarmwatchError, UsageError
 from farmwatch.exposition import Exposition
-from farmwatch.hits import STDIN, input_lines
-from farmwatch.messages import counted, message, one_line, put, put_json, start_logging
-from farmwatch.options import opened
+from farmwatch.hits import input_lines
+from farmwatch.jsonl import STDIN
+from farmwatch.messages import message, put, put_json, start_logging
+from farmwatch.opening import create_topics, opened
 from farmwatch.progress import counting
-from farmwatch.role_names import Role
-from farmwatch.roles import create_topics
 from farmwatch.search_locks import IMPORTS_LOCK, locks_folder
 from stream.errors import StreamError
 from stream.log import Log
 from stream.metrics import Metrics
+from stream.roles import Role
+from stream.user_errors import ConfigError, Exit, FarmwatchError, UsageError
 from stream.watching import Health
+from stream.wording import counted, one_line
 
 _log = structlog.get_logger()
 PATIENCE_S = 120.0  # a search by hand waits no longer than this for a source

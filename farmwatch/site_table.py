@@ -8,7 +8,6 @@ from stream.reading import rows_of
 from stream.records import SiteState
 from stream.topics import SITES
 
-VERDICTS = ("llm", "human", "undecided", "unclassifiable")
 _DIGEST_SHOWN = 8  # hexadecimal digits: enough to tell the rulesets of one log apart
 COLUMNS = (  # what two headings of the tables of sites mean
     "used: scored pages on which the verdict rests; most dropped by: the rule that failed most of the site's pages"

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from farmwatch.flow import reads_of_live
-from farmwatch.messages import counted
-from farmwatch.role_names import Role
 from farmwatch.runs.named import names_of_live
 from stream.control import Control
 from stream.log import Log
+from stream.roles import Role
 from stream.topics import FRONTIER_STORE, SCORES
+from stream.wording import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import FarmwatchError, UsageError
 from farmwatch.messages import put
+from stream.user_errors import FarmwatchError, UsageError
 
 if TYPE_CHECKING:
     from scoring.deciles import Errors

@@ -23,7 +23,7 @@ from farmwatch.rate_keeping import SeriesKeeper
 from farmwatch.rating import RateLine, rate_lines
 from farmwatch.runs.retention import needed, renew_idle
 from farmwatch.runs.run_rules import RunRules
-from farmwatch.site_table import VERDICTS, SiteTable
+from farmwatch.site_table import SiteTable
 from scoring.rate_series import interval_start
 from scoring.site_rates import has_verdict
 from stream import heartbeat
@@ -32,6 +32,7 @@ from stream.errors import TooMuchExpired
 from stream.log import Log
 from stream.metrics import Metrics
 from stream.records import SiteState
+from stream.vocabulary import VERDICTS
 
 _log = structlog.get_logger()
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week

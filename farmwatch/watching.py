@@ -7,9 +7,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.errors import Exit, UsageError
-from farmwatch.messages import counted, message, put_json, put_table
-from farmwatch.options import DEFAULTS, AsJson, Common, opened
+from farmwatch.messages import message, put_json, put_table
+from farmwatch.opening import opened
+from farmwatch.options import DEFAULTS, AsJson, Common
+from stream.user_errors import Exit, UsageError
+from stream.wording import counted
 
 
 class SiteVerdict(enum.StrEnum):
@@ -95,7 +97,7 @@ def topics(
     config = common.load().config
     with opened(config, create=create) as log:
         if create:
-            from farmwatch.roles import create_topics
+            from farmwatch.opening import create_topics
 
             create_topics(log, config)
         states = topic_states(log)

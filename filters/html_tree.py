@@ -17,7 +17,7 @@ from typing import Any
 from lxml import etree
 from lxml.html import HtmlComment, HtmlElement, HtmlEntity, HTMLParser, HtmlProcessingInstruction
 
-from filters.extraction import ExtractError
+from filters.extraction_interface import ExtractError
 
 MAX_DEPTH = 512
 """Deepest nesting of elements that is taken. The extractors' time grows with its square, and from about 700 on they

@@ -11,7 +11,8 @@ import xxhash
 import zstandard
 
 from filters.chunking import Chunks, chunk
-from filters.extraction import UNFINISHED, ExtractError, Extraction, extract
+from filters.extraction import extract
+from filters.extraction_interface import UNFINISHED, ExtractError, Extraction
 from filters.language import identify
 from filters.quality import measure_quality
 from filters.settings import MeasureSettings

@@ -10,7 +10,7 @@ from __future__ import annotations
 from resiliparse.extract.html2text import extract_plain_text
 
 from filters.blocks import Block, Kind, pack
-from filters.extraction import ExtractError, Extraction
+from filters.extraction_interface import ExtractError, Extraction
 from filters.settings import MeasureSettings
 
 _TRIED = ("plain",)

@@ -19,7 +19,7 @@ from trafilatura.settings import Extractor
 
 from filters import main_text
 from filters.blocks import link_code_share, pack
-from filters.extraction import ExtractError, Extraction
+from filters.extraction_interface import ExtractError, Extraction
 from filters.html_tree import Unparsed, parse
 from filters.settings import MeasureSettings
 

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from filters.extraction import ExtractError
+from filters.extraction_interface import ExtractError
 from filters.measuring import RawPage, failed, measure, measure_raw
 from filters.settings import MeasureSettings
 

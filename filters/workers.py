@@ -23,7 +23,8 @@ from pathlib import Path
 import msgspec
 
 from filters.errors import WorkersUnavailable
-from filters.extraction import ExtractError, extractor
+from filters.extraction import extractor
+from filters.extraction_interface import ExtractError
 from filters.measuring import Measured, RawPage, failed
 from filters.settings import MeasureSettings
 from filters.worker_process import LENGTH

@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate
 
-from scoring.site_method import PageScore
+from scoring.interface import PageScore
 
 MIN_GROUP = 4
 MIN_SHARE = 0.25

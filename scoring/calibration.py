@@ -31,8 +31,8 @@ import msgspec
 import numpy as np
 
 from scoring.calibration_report import CalibrationReport, Slice
-from scoring.detector import BUILT_IN
 from scoring.errors import BadParameters, CalibrationRefused
+from scoring.interface import BUILT_IN
 from scoring.labelled_scores import LabelledScores, separation
 from scoring.platt import cross_fitted, fit_curve, reliability
 from scoring.published import published_for

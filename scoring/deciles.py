@@ -24,16 +24,9 @@ import msgspec
 from scoring.bimodal import is_mixed
 from scoring.detector_family import not_as_measured, same_family
 from scoring.errors import BadSiteNumbers, NoSiteTest
-from scoring.site_method import (
-    HUMAN,
-    LLM,
-    UNCLASSIFIABLE,
-    MethodName,
-    PageScore,
-    SiteVerdict,
-    afterthoughts,
-    method_digest,
-)
+from scoring.interface import MethodName, PageScore, SiteVerdict
+from scoring.site_method import afterthoughts, method_digest
+from stream.vocabulary import HUMAN, LLM, UNCLASSIFIABLE
 
 PLACES = tuple(tenth / 10 for tenth in range(1, 10))
 PAGES = 15

@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
-import msgspec
-
-from scoring.errors import BadIdentity, BadThresholds, Uncalibrated, UnknownDetector
-from scoring.pair_settings import MEASURES, UNCALIBRATED, Measure, pair_identity
+from scoring.errors import BadThresholds, UnknownDetector
+from scoring.interface import BUILT_IN, MEASURES, UNCALIBRATED, Detector, Measure, base_of, name_of
+from scoring.pair_settings import pair_identity
 
 if TYPE_CHECKING:
     from scoring.settings import ScoreSettings
     from scoring.threshold_set import ThresholdSet
-
-BUILT_IN = "lite-ngram"
-
-
-class TextScore(msgspec.Struct, frozen=True, kw_only=True):
-    """What a detector says of one text. Where it abstains, score, p_llm and flag are None and `abstain` says why."""
-
-    score: float | None = None  # the detector's own scale
-    p_llm: float | None = None  # calibrated probability, where the detector has one
-    flag: bool | None = None  # True = looks like a language model's
-    abstain: str = ""  # a word: too_short, too_long, few_function_words, …; "" = not abstained
-    tokens: int = 0  # tokens that the detector read
-
-
-class Detector(Protocol):
-    """Scores texts. Pure: the same texts give the same scores, in any batch."""
-
-    @property
-    def identity(self) -> str:
-        """Name, weights and threshold in one string. Scores of two identities are never pooled."""
-
-    @property
-    def warning(self) -> str:
-        """What must be said wherever its scores show, with its measured error rates."""
-
-    def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """One TextScore per text, in order. Takes any string; it abstains, with the reason, where it cannot judge."""
 
 
 def load_detector(name: str = BUILT_IN, weights: Path | None = None) -> Detector:
@@ -107,65 +77,12 @@ def threshold_set_of(settings: ScoreSettings, identity: str) -> ThresholdSet | N
     return chosen
 
 
-def base_of(identity: str) -> str:
-    """The identity without its last part, which names the thresholds.
-
-    Raises BadIdentity for what is no whole identity: without its thresholds it would lose another part.
-    """
-    refuse_bad_identity(identity)
-    return identity.rpartition("/")[0]
-
-
-def refuse_bad_identity(identity: str) -> None:
-    """Raises BadIdentity, in printable characters, for what no detector is called."""
-    name = name_of(identity)
-    form = _FORMS.get(name, "NAME/THRESHOLDS, with parts between them")
-    fits = identity.count("/") == form.count("/") if name in _FORMS else "/" in identity
-    if not (fits and len(identity) <= _LONGEST_IDENTITY and _IDENTITY.fullmatch(identity)):
-        raise BadIdentity(
-            f"{identity[:_LONGEST_IDENTITY]!a} is no detector's identity: one is {form}, of letters, digits and"
-            " . _ + @ -, as `farmwatch detectors` and `farmwatch score` print it"
-        )
-
-
-def name_of(identity: str) -> str:
-    """The detector's name, as `load_detector` takes it."""
-    return identity.partition("/")[0]
-
-
-def is_pair(identity: str) -> bool:
-    """True for a detector, by name or identity, that reads with a pair of language models."""
-    return name_of(identity) in MEASURES
-
-
-def calibrated(identity: str) -> bool:
-    """False for a detector that gives scores and no flags."""
-    return identity.rpartition("/")[2] != UNCALIBRATED
-
-
-def refuse_uncalibrated(identities: Sequence[str]) -> None:
-    """Raises Uncalibrated where one of these detectors has no thresholds: site verdicts rest on flags."""
-    for identity in identities:
-        if not calibrated(identity):
-            name = name_of(identity)
-            raise Uncalibrated(
-                f"{identity} has no thresholds: measure them by `farmwatch calibrate --detector {name}"
-                f" --labels FILE` on labelled texts, and name the file that it writes in score.thresholds"
-            )
-
-
 def detector_names() -> list[str]:
     """The names that `load_detector` takes."""
     return sorted(_NAMES)
 
 
 _NAMES = (BUILT_IN, *MEASURES)
-_IDENTITY = re.compile("[A-Za-z0-9_-]+(/[A-Za-z0-9._+@-]+)+")
-_LONGEST_IDENTITY = 300
-_FORMS: dict[str, str] = {
-    BUILT_IN: f"{BUILT_IN}/WEIGHTS/THRESHOLDS",
-    **{str(name): f"{name}/OBSERVER+PERFORMER@DIGITS/DTYPE/TOKENS/THRESHOLDS" for name in MEASURES},
-}
 
 
 def _refuse_unknown(settings: ScoreSettings) -> None:

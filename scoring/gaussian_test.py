@@ -29,8 +29,9 @@ import msgspec
 from scoring.bimodal import is_mixed
 from scoring.detector_family import BINOCULARS_FALCON, not_as_measured
 from scoring.errors import BadParameters, BadTrainingData, NoSiteTest, TooFewLabels
+from scoring.interface import MethodName, PageScore, SiteVerdict
 from scoring.sequential import SequentialTest, check_errors, wald_bounds
-from scoring.site_method import MethodName, PageScore, SiteVerdict, method_digest
+from scoring.site_method import method_digest
 from stream.ranges import MOST
 
 DESIGN_PAGES = 8  # m above: about as many as the test takes to decide

@@ -7,7 +7,7 @@ import msgspec
 from scoring.deciles import DecileNumbers, DecileTest
 from scoring.errors import BadSiteNumbers
 from scoring.gaussian_test import GaussianParams, GaussianTest
-from scoring.site_method import SiteMethod
+from scoring.interface import SiteMethod
 from scoring.site_verdict import SiteTest, SprtParams
 
 

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.detector import BUILT_IN, base_of
 from scoring.errors import CalibrationRefused, PooledDetectors
+from scoring.interface import BUILT_IN, base_of
 from scoring.logistic import logistic
 from scoring.ranking import share_below
 from scoring.rate_intervals import Z95

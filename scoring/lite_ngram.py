@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.detector import BUILT_IN, TextScore
 from scoring.errors import BadThresholds, BadWeights
 from scoring.function_words import function_words_per_100
+from scoring.interface import BUILT_IN, TextScore
 from scoring.logistic import logistic
 from scoring.ngrams import tokens, vectors
 from scoring.normalising import normalise

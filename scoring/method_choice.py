@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from scoring.deciles import load_deciles
 from scoring.gaussian_test import gaussian_params_for
+from scoring.interface import SiteMethod
 from scoring.kept_method import KeptDeciles, KeptGaussian, KeptMethod, KeptSprt, built
 from scoring.settings import TallySettings
-from scoring.site_method import SiteMethod
 from scoring.site_verdict import SprtParams, params_for
 
 

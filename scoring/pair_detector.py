@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scoring.detector import TextScore
 from scoring.errors import BadThresholds, PoisonText, UnsupportedModel
+from scoring.interface import UNCALIBRATED, Measure, TextScore
 from scoring.pair_scores import PairReading
-from scoring.pair_settings import UNCALIBRATED, Measure, PairSettings, pair_identity
+from scoring.pair_settings import PairSettings, pair_identity
 from scoring.pair_tokens import Abstained
 from scoring.rounding import SCORE_DIGITS, significant
 

@@ -11,12 +11,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from scoring.interface import Measure
 from scoring.model_folder import find_model, fingerprint
 from scoring.pair_tokens import RULES
 
-Measure = Literal["binoculars", "fast-detectgpt"]
-MEASURES: tuple[Measure, ...] = ("binoculars", "fast-detectgpt")
-UNCALIBRATED = "uncalibrated"  # last part of the identity of a detector that has no threshold set
 _DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -12,8 +12,8 @@ from itertools import chain
 
 import msgspec
 
-from scoring.detector import Detector, TextScore
 from scoring.errors import BadParameters, PoisonText, PooledDetectors
+from scoring.interface import Detector, TextScore
 from scoring.pair_detector import PairDetector
 
 Said = TextScore | Exception

@@ -11,12 +11,13 @@ from typing import Literal
 import msgspec
 
 from scoring.canary import is_canary
-from scoring.detector import Detector, TextScore
 from scoring.errors import PooledDetectors
+from scoring.estimate_line import EstimateLine, estimate_line
+from scoring.interface import Detector, PageScore, SiteMethod, TextScore
 from scoring.rate import HALF_WIDTH, ErrorCounts
-from scoring.site_method import UNCLASSIFIABLE, PageScore, SiteMethod
-from scoring.site_rates import SiteRate, site_rate
+from scoring.site_rates import site_rate
 from stream.idents import Ident
+from stream.vocabulary import UNCLASSIFIABLE
 
 
 class TextLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,25 +69,6 @@ class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
     method: str | None = None  # of the site verdicts
     method_digest: str | None = None
     run: str | None = None
-
-
-class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Output of `estimate`; rate, low and high are null where no site could be classified."""
-
-    rate: float | None
-    low: float | None
-    high: float | None
-    llm: int
-    human: int
-    undecided: int
-    classifiable: int
-    unclassifiable: int
-    sites: int
-    confidence: float
-    method: str
-    text: str
-    more_sites: int | None = 0  # classifiable sites missing for the wanted half width; null: no number would do
-    more_known_sites: int = 0  # sites of known truth missing, where more_sites is null
 
 
 def score_texts(detector: Detector, lines: Sequence[TextLine]) -> list[ScoreLine]:
@@ -164,23 +146,3 @@ def _refuse_another(line: SiteVerdictLine, seen: dict[str, str]) -> None:
         if seen.setdefault(what, name) != name:
             one, other = (each or f"a {what} that is not named" for each in (seen[what], name))
             raise PooledDetectors(f"sites of two {what}s cannot be counted together: {one} and {other}")
-
-
-def estimate_line(found: SiteRate) -> EstimateLine:
-    """A rate as the fields that `estimate` and `rate --json` print."""
-    return EstimateLine(
-        rate=found.rate.rate,
-        low=found.rate.low,
-        high=found.rate.high,
-        llm=found.llm,
-        human=found.human,
-        undecided=found.undecided,
-        classifiable=found.classifiable,
-        unclassifiable=found.unclassifiable,
-        sites=found.sites,
-        confidence=found.rate.confidence,
-        method=found.rate.method,
-        text=found.text,
-        more_sites=found.rate.more_sites,
-        more_known_sites=found.rate.more_known_sites,
-    )

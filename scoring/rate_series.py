@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 import xxhash
 
-from scoring.pipes import EstimateLine
+from scoring.estimate_line import EstimateLine
 from stream.records import RatePoint
 
 SERIES = ("", "source", "rank", "query-group")  # the splits of which series are kept; "" = all sites

@@ -26,8 +26,8 @@ from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
 from scoring.canary import is_canary
-from scoring.detector import Detector, TextScore, refuse_uncalibrated
 from scoring.errors import CannotScore
+from scoring.interface import Detector, TextScore, refuse_uncalibrated
 from scoring.panel import Panel, Work
 from scoring.score_memory import ScoreMemory, Scores
 from stream import topics

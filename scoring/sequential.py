@@ -35,8 +35,10 @@ from typing import NamedTuple
 import msgspec
 
 from scoring.errors import BadParameters
-from scoring.site_method import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED, MethodName, PageScore, SiteVerdict, afterthoughts
+from scoring.interface import MethodName, PageScore, SiteVerdict
+from scoring.site_method import afterthoughts
 from stream.ranges import MOST
+from stream.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 
 PLACES = 9  # after the point, of the sum and its bounds, nats
 

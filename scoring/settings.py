@@ -9,8 +9,8 @@ import msgspec
 
 from scoring.deciles import PAGES
 from scoring.gaussian_test import GaussianParams
-from scoring.pair_settings import MEASURES, PairSettings
-from scoring.site_method import MethodName
+from scoring.interface import MEASURES, MethodName
+from scoring.pair_settings import PairSettings
 from scoring.site_verdict import SprtParams
 from stream.ranges import TEN_YEARS_S, Count, PositiveCount, Seconds
 

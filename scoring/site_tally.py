@@ -27,9 +27,10 @@ from collections.abc import Sequence
 import msgspec
 import xxhash
 
+from scoring.interface import PageScore, SiteVerdict
 from scoring.judged_page import JudgedPage
-from scoring.site_method import DECIDED, PageScore, SiteVerdict
 from stream.records import Hit, Score, SiteState, Verdict
+from stream.vocabulary import DECIDED
 
 ARTICLE = "article"
 

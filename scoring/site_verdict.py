@@ -31,38 +31,9 @@ import msgspec
 from scoring.bimodal import is_mixed
 from scoring.detector_family import not_as_measured
 from scoring.errors import BadParameters, NoSiteTest
+from scoring.interface import MethodName, PageScore, SiteVerdict
 from scoring.sequential import PLACES, SequentialTest, check_errors, wald_bounds
-from scoring.site_method import (
-    DECIDED,
-    HUMAN,
-    LLM,
-    UNCLASSIFIABLE,
-    UNDECIDED,
-    MethodName,
-    PageScore,
-    SiteMethod,
-    SiteVerdict,
-    method_digest,
-)
-
-__all__ = [
-    "DECIDED",
-    "HUMAN",
-    "LITE_NGRAM_PARAMS",
-    "LLM",
-    "LOW_FPR_PARAMS",
-    "UNCLASSIFIABLE",
-    "UNDECIDED",
-    "FewestPages",
-    "PageScore",
-    "SiteMethod",
-    "SiteTest",
-    "SiteVerdict",
-    "SprtParams",
-    "fewest_pages",
-    "of_flags",
-    "params_for",
-]
+from scoring.site_method import method_digest
 
 
 class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,10 +15,10 @@ import xxhash
 
 from scoring.canary import is_canary
 from scoring.errors import FoldFailed
+from scoring.interface import SiteMethod
 from scoring.judged_page import JudgedPage
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
-from scoring.site_method import SiteMethod
 from scoring.site_tally import SiteTally, hit_key, stop_reason
 from stream import topics
 from stream.batch import concerns_one_record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scoring.detector import TextScore
+from scoring.interface import TextScore
 
 
 class FakeDetector:

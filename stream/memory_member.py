@@ -13,7 +13,7 @@ from stream.shares import fair_part
 from stream.unread import expired, next_offset, tell_beyond_end
 
 if TYPE_CHECKING:
-    from stream.memory_log import Membership, MemoryLog
+    from stream.memory_storage import Membership, MemoryStorage
     from stream.memory_topic import MemoryPartition
 
 _LOOK_S = 0.02  # a waiting poll looks this often at the clock, which tests may turn
@@ -24,7 +24,7 @@ class MemoryMember:
 
     def __init__(
         self,
-        log: MemoryLog,
+        log: MemoryStorage,
         group: str,
         membership: Membership,
         topics: Mapping[str, int],

@@ -20,8 +20,8 @@ import zstandard
 from crawler.page_headers import page_headers
 from crawler.urls import page_id
 from farmwatch.config import Config, load
-from farmwatch.role_names import Role
-from farmwatch.roles import create_topics, open_configured, run_role
+from farmwatch.opening import create_topics, open_configured
+from farmwatch.roles import run_role
 from farmwatch.runs.live import live_or_begun
 from filters.judge_stage import JudgeStage
 from filters.measurer import Measurer
@@ -34,6 +34,7 @@ from stream.loop import StageLoop
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
 from stream.records import Features, Hit, Page, Verdict, decode, encode
+from stream.roles import Role
 from stream.runs import Run, RunNames, State
 from stream.stage import Stage
 from stream.topics import FEATURES, HITS, PAGES
@@ -216,7 +217,7 @@ def cutover_world(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> I
     config = config_of(*place)
     if kind == "memory":
         shared = _Shared()
-        monkeypatch.setattr("farmwatch.roles.open_configured", lambda _: shared)
+        monkeypatch.setattr("farmwatch.opening.open_configured", lambda _: shared)
         log: Log = shared
     else:
         log = open_configured(config)

@@ -13,7 +13,7 @@ from filters.judging import judge
 from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from scoring.detector import TextScore
+from scoring.interface import TextScore
 from scoring.score_stage import score_key
 from stream.log import Output, partition_of
 from stream.opening import open_log

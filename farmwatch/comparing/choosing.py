@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from farmwatch.errors import NotFound
 from farmwatch.runs.lag import lag_by_group
 from farmwatch.runs.named import FIRST, run_meant
 from farmwatch.runs.offsets import last_record
@@ -16,6 +15,7 @@ from stream.log import Log
 from stream.reading import records_of
 from stream.records import RuleOutcome, Verdict
 from stream.runs import LIVE, Run, RunNames, State
+from stream.user_errors import NotFound
 
 _LITTLE = 0.01  # of its records: how far behind a run that follows may be before it is told
 _DONE = {MEASURE: "measured", JUDGE: "judged", TALLY: "tallied"}

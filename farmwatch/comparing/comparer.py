@@ -12,17 +12,17 @@ from farmwatch.comparing.flips import sample_of
 from farmwatch.comparing.joining import Joined, RuleCounts, join
 from farmwatch.comparing.site_changes import Drawing, PairedSites
 from farmwatch.comparing.site_rows import SiteRows, read_site_rows
-from farmwatch.messages import counted
 from farmwatch.runs.run_state import LIVE_NOW
 from farmwatch.runs.window import window_text
-from farmwatch.settings import RateSettings
 from scoring.paired_bootstrap import Errors
 from scoring.rate import ErrorCounts
+from scoring.rate_settings import RateSettings
 from scoring.site_rates import SiteRate, site_rate
-from scoring.site_verdict import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 from stream.control import Control
 from stream.log import Log
 from stream.records import RuleOutcome
+from stream.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
+from stream.wording import counted
 
 NO_THRESHOLD = "no threshold"  # the condition of a rule that is disabled
 _MANY = 0.01  # of the fetches: how many one run only may have judged before differences are told to be of windows, too

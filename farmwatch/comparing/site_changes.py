@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from farmwatch.comparing.comparison import SITE_KINDS, Change, GroupChange, SiteCells, SiteFlip
 from farmwatch.comparing.site_rows import SiteRow
-from farmwatch.messages import counted
 from farmwatch.rating import UNKNOWN
 from scoring.paired_bootstrap import FEWEST_SITES, Errors, Numbers, paired_change
 from scoring.site_rates import by_rank_band, group_order
 from stream.records import SiteState
+from stream.wording import counted
 
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
 _ABSENT = SiteRow("absent", 0, 0, 0, 0, 0, (), 0)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import msgspec
 
 from scoring.canary import is_canary
-from scoring.site_verdict import UNCLASSIFIABLE
 from stream.log import Log
 from stream.reading import records_of, rows_of
 from stream.records import Record, SiteState
+from stream.vocabulary import UNCLASSIFIABLE
 
 _Raw = msgspec.Raw  # skipped over, not read
 

@@ -11,9 +11,10 @@ import msgspec
 from farmwatch.audit_report import AuditReport
 from farmwatch.messages import put, put_json, put_table, put_wrapped, this_command
 from farmwatch.rating import RateLine, rate_lines
-from farmwatch.settings import RateSettings
-from farmwatch.site_table import COLUMNS, VERDICTS
+from farmwatch.site_table import COLUMNS
+from scoring.rate_settings import RateSettings
 from stream.records import SiteState
+from stream.vocabulary import VERDICTS
 
 
 @dataclass(frozen=True, slots=True)

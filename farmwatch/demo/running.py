@@ -16,18 +16,20 @@ from crawler.crawl_stage import FrontierCounts, frontier_left
 from farmwatch.audit import audit
 from farmwatch.audit_report import AuditReport
 from farmwatch.config import Config, load
+from farmwatch.configured import load_configured_detector
 from farmwatch.demo.demo_web import Truth, build_demo_web
 from farmwatch.demo.report import DemoResult, print_json, print_result
 from farmwatch.demo.web import LoopbackWeb
-from farmwatch.errors import Exit, FarmwatchError, UsageError
 from farmwatch.layers import ENV_PREFIX
 from farmwatch.messages import error_console, message
-from farmwatch.roles import load_configured_detector, load_configured_ruleset, open_configured
+from farmwatch.opening import open_configured
+from farmwatch.runs.configured import load_configured_ruleset
 from farmwatch.settling import Progress, settle
 from farmwatch.site_table import read_sites
 from farmwatch.supervisor import this_program
 from stream.log import Log
 from stream.records import SiteState
+from stream.user_errors import Exit, FarmwatchError, UsageError
 
 _CONTACT = "https://farmwatch.example/demo"  # nobody is visited but the demo's own web on this machine
 _DELAY_S = 0.05  # between two requests to a host; 5 s against strangers

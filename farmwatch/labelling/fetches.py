@@ -7,16 +7,17 @@ from pathlib import Path
 
 import msgspec
 
-from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.jsonl import JsonLines
 from farmwatch.labelled import Label, LabelledPage
 from farmwatch.labelling.judgements import standing
-from farmwatch.messages import counted, message, one_line
+from farmwatch.messages import message
 from stream.control import Control
 from stream.log import Log, partition_of
 from stream.reading import records_of
 from stream.records import Features, Record
 from stream.topics import FEATURES
+from stream.user_errors import Exit, FarmwatchError
+from stream.wording import counted, one_line
 
 _TOLD = 20  # pages without features that are named one by one
 

@@ -13,10 +13,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from farmwatch.errors import FarmwatchError
-from farmwatch.hits import binary_input
-from farmwatch.jsonl import JsonLines
+from farmwatch.jsonl import JsonLines, binary_input
 from filters.judging import ARTICLE
+from stream.user_errors import FarmwatchError
 
 OTHER = "other"  # page_type of what is no article
 LLM, HUMAN = "llm", "human"  # labels, as `farmwatch calibrate` reads them

@@ -11,8 +11,8 @@ from types import TracebackType
 
 import msgspec
 
-from farmwatch.errors import FarmwatchError
 from farmwatch.labelling.judgements import Judgement, standing
+from stream.user_errors import FarmwatchError
 
 _OPENING = b'{"fetch_id":'  # every line that was written here begins so
 

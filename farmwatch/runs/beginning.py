@@ -6,25 +6,23 @@ but topics that the next attempt finds there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
-from farmwatch.errors import RunRefused
-from farmwatch.messages import one_line
 from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.missing import gaps_of, merged
 from farmwatch.runs.named import EXACTLY, ever_live, run_named
 from farmwatch.runs.offsets import reached
-from farmwatch.runs.phases import MEASURE, is_done, phases_of, progress_of
+from farmwatch.runs.phases import is_done, phases_of, progress_of
 from farmwatch.runs.planning import Plan, further
 from farmwatch.runs.rows import Change, change
-from filters.judge_stage import asked_store
+from farmwatch.runs.run_topics import topics_of
 from stream.clock import Clock, wall_ms
 from stream.control import Control
-from stream.log import Kept, Log, Topic
-from stream.runs import Gap, Run, State, memory_store
-from stream.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+from stream.log import Log
+from stream.runs import Gap, Run, State
+from stream.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, all_topics
+from stream.user_errors import RunRefused
+from stream.wording import one_line
 
 _ERROR_CHARS = 300
 
@@ -167,25 +165,3 @@ def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     row = change(log, decide)
     assert row is not None
     return row
-
-
-def topics_of(run: Run, partitions: int) -> list[Topic]:
-    """Topics of a run's own, kept as those of the live run are; changelogs of its stores included."""
-    names = run.names()
-    like = {topic.name: topic for topic in all_topics(partitions, run.epoch)}
-    made = [(VERDICTS, names.verdicts), (SITES, names.sites)]
-    if run.remeasures:
-        made.append((FEATURES, names.features))
-    topics = [_renamed(like[kind], name) for kind, name in made]
-    return [*topics, *(Topic(f"state.{store}", partitions, Kept.COMPACT) for store in stores_of(run))]
-
-
-def stores_of(run: Run) -> Sequence[str]:
-    """Keyed state of a run's own."""
-    stores = [run.names().tally_store, asked_store(run.name)]
-    measures = any(phase.name == MEASURE for phase in phases_of(run))
-    return [*stores, memory_store(run.features, run.epoch)] if measures else stores
-
-
-def _renamed(topic: Topic, name: str) -> Topic:
-    return Topic(name, topic.partitions, topic.kept, topic.retention_ms, topic.retention_bytes)

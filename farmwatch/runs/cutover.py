@@ -16,8 +16,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from farmwatch.errors import Exit, FarmwatchError, RunRefused
-from farmwatch.messages import counted, one_line
 from farmwatch.runs.counts import Counts, counts_of, rows_of
 from farmwatch.runs.lag import MAX_LAG, lag_by_group
 from farmwatch.runs.missing import lacking
@@ -31,6 +29,8 @@ from stream.control import Control
 from stream.errors import Fenced
 from stream.log import Log
 from stream.runs import Alias, Cutover, Run, State
+from stream.user_errors import Exit, FarmwatchError, RunRefused
+from stream.wording import counted, one_line
 
 
 class CutoverRefused(RunRefused):

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 import structlog
 
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError
-from farmwatch.messages import counted
 from farmwatch.runs.asking import PassBegin, begin_pass, is_held, texts_to_ask
 from farmwatch.runs.beginning import finish, measured, note_error, note_gap
 from farmwatch.runs.bounded import BoundedMember
@@ -35,7 +33,9 @@ from stream.log import Log
 from stream.loop import StageLoop
 from stream.metrics import Metrics
 from stream.runs import Gap, Run, State
+from stream.user_errors import FarmwatchError
 from stream.watching import Health
+from stream.wording import counted
 
 _log = structlog.get_logger()
 _LOOK_S = 0.2  # between looks of the watching thread: whether it is told to stop

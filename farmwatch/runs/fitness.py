@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from shlex import quote
 
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError, NotFound, RunRefused, UsageError
-from farmwatch.messages import one_line
-from farmwatch.role_names import Role
-from farmwatch.roles import site_method_of
+from farmwatch.runs.live_fitness import require_site_method
 from farmwatch.runs.offsets import reached
 from farmwatch.runs.phases import MEASURE, phases_of
 from farmwatch.runs.planning import Plan, further
-from farmwatch.runs.run_rules import RunRules
 from filters.epoch import epoch_settings, feature_epoch
-from filters.errors import BadRuleset
 from filters.settings import MeasureSettings
-from scoring.errors import BadSiteNumbers, BadThresholds, NoSiteTest
-from stream.control import Control
 from stream.log import Log
 from stream.runs import Run
-
-
-class LiveRunUnfit(FarmwatchError):
-    """This farmwatch cannot carry the live run on. The operator goes back, or does what the message says.
-
-    A role that meets it at its start ends with it; one that goes over to the run stays with the run that it has.
-    """
+from stream.user_errors import UsageError
+from stream.wording import one_line
 
 
 def refuse_unfit(log: Log, config: Config, plan: Plan) -> None:
@@ -69,31 +57,6 @@ def _measured_otherwise(config: Config, run: Run) -> str:
 
 def _value(name: str, settings: Mapping[str, str]) -> str:
     return settings.get(name) or str(getattr(MeasureSettings(), name.partition(".")[2]))
-
-
-def require_site_method(config: Config, run: Run) -> None:
-    """Raises RunRefused where the site method that a run keeps cannot be read, or it keeps none and none is known."""
-    try:
-        site_method_of(config, run)
-    except (BadSiteNumbers, BadThresholds, NoSiteTest) as error:
-        if run.site_method:
-            said = f"keeps {error}: another version of farmwatch began it. Use that, or replay it anew"
-            raise RunRefused(one_line(f"the run {run.name} {said}")) from error
-        said = f"rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
-        raise RunRefused(one_line(f"the run {run.name} {said}")) from error
-
-
-def require_live(control: Control, config: Config, live: RunRules, roles: Collection[Role]) -> None:
-    """Raises LiveRunUnfit where one of the roles cannot carry the live run on; it names the way back."""
-    try:
-        if Role.JUDGE in roles or Role.TALLY in roles:
-            _ = live.ruleset
-        if Role.TALLY in roles:
-            require_site_method(config, live.run)
-    except (BadRuleset, NotFound, RunRefused) as error:
-        before = control.alias.before
-        back = f"; `farmwatch cutover --back` goes back to the run {before}" if before else ""
-        raise LiveRunUnfit(one_line(f"the live run {live.run.name} cannot be carried on: {error}{back}")) from error
 
 
 def _has_to_measure(log: Log, run: Run) -> bool:

@@ -11,15 +11,15 @@ from collections.abc import Callable
 
 import structlog
 
-from farmwatch.errors import FarmwatchError
-from farmwatch.messages import one_line
-from farmwatch.role_names import Role
-from farmwatch.runs.fitness import LiveRunUnfit
+from farmwatch.runs.live_fitness import LiveRunUnfit
 from farmwatch.runs.run_rules import RunRules, live_now
 from stream.control import Control
 from stream.errors import StreamError
 from stream.log import Log
 from stream.metrics import Metrics
+from stream.roles import Role
+from stream.user_errors import FarmwatchError
+from stream.wording import one_line
 
 LOOK_S = 1.0  # between two looks at which run is live
 

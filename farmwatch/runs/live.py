@@ -11,11 +11,9 @@ from contextlib import suppress
 
 import msgspec
 
-from farmwatch import roles
-from farmwatch.canary_rounds import sent_last
 from farmwatch.config import Config
-from farmwatch.errors import FarmwatchError
-from farmwatch.role_names import Role
+from farmwatch.runs.canary_round import sent_last
+from farmwatch.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
 from farmwatch.runs.named import FIRST, ever_live, run_meant, spoken
 from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_rules import RunRules, live_now, method_name, rules_of
@@ -29,7 +27,9 @@ from stream.clock import Clock, wall_ms
 from stream.control import Control
 from stream.errors import UnknownTopic
 from stream.log import Log
+from stream.roles import Role
 from stream.runs import LIVE, Run, State
+from stream.user_errors import FarmwatchError
 
 
 def live_or_begun(log: Log, config: Config, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:
@@ -48,7 +48,7 @@ def live_or_begun(log: Log, config: Config, *, by: str | None = None, clock: Clo
         def decide(control: Control) -> Change | None:
             now = control.live
             if now is None:
-                ruleset = roles.load_configured_ruleset(config)
+                ruleset = load_configured_ruleset(config)
                 run = _first(config, ruleset, (detector, method), by or operator(), clock())
                 return Change(run, [(ruleset.digest, ruleset.source)])
             filled = msgspec.structs.replace(
@@ -83,7 +83,7 @@ def in_force(log: Log, config: Config, run: str = "") -> RunRules:
     live = live_now(control)
     if live is not None:
         return live
-    ruleset = roles.load_configured_ruleset(config)
+    ruleset = load_configured_ruleset(config)
     detector = _configured_detector(config)
     return RunRules(_first(config, ruleset, (detector, configured_method(config, detector)), "", 0), ruleset.source)
 
@@ -94,7 +94,7 @@ def differences(live: RunRules, config: Config, control: Control) -> Iterator[st
     That names a run of `control` which is what is configured, where there is one. Raises BadRuleset where a ruleset
     does not load.
     """
-    run, ruleset, configured = live.run, live.ruleset, roles.load_configured_ruleset(config)
+    run, ruleset, configured = live.run, live.ruleset, load_configured_ruleset(config)
     detector = _configured_detector(config) or run.detector
     epoch = feature_epoch(config.measure)
     method = configured_method(config, detector)
@@ -197,7 +197,7 @@ def _first(config: Config, ruleset: Ruleset, judged_by: tuple[str, str], by: str
 def _configured_detector(config: Config) -> str:
     """Identity; "" where this machine does not have what it is made of."""
     try:
-        return roles.tally_identity(config)
+        return tally_identity(config)
     except (FarmwatchError, ScoringError):
         return ""
 
@@ -207,6 +207,6 @@ def configured_method(config: Config, detector: str) -> str:
     if not detector:
         return ""
     try:
-        return roles.site_method_to_keep(config, detector)
+        return site_method_to_keep(config, detector)
     except (FarmwatchError, ScoringError):
         return ""

@@ -9,10 +9,8 @@ from itertools import count
 
 import msgspec
 
-from farmwatch import roles
 from farmwatch.config import Config
-from farmwatch.errors import NotFound, RunRefused, UsageError
-from farmwatch.messages import one_line
+from farmwatch.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
 from farmwatch.runs.named import name_meant, run_named
 from farmwatch.runs.run_rules import rules_of
 from farmwatch.runs.source import candidates, choose_source
@@ -25,6 +23,8 @@ from stream.control import Control
 from stream.log import Log
 from stream.runs import RESERVED, RUN_NAME, Run, State, features_of
 from stream.topics import FEATURES, HITS, PAGES, SCORES
+from stream.user_errors import NotFound, RunRefused, UsageError
+from stream.wording import one_line
 
 _SHORT = 6  # digits of a ruleset's digest in a run's name
 _NAME_KEPT = 24  # characters of a ruleset's name in it
@@ -60,7 +60,7 @@ class Plan:
 def plan(log: Log, control: Control, config: Config, asked: Asked, clock: Clock = wall_ms) -> Plan:
     """What is asked for, as a plan.
 
-    Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `roles.site_method_to_keep`.
+    Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `site_method_to_keep`.
     """
     if asked.ruleset is None and asked.detector is None and asked.name is None:
         raise UsageError("name what is to be replayed: --ruleset, --detector, or by --name a run to go on with")
@@ -75,7 +75,8 @@ def plan(log: Log, control: Control, config: Config, asked: Asked, clock: Clock 
 
 def asked_detector(config: Config, named: str) -> str:
     """Identity of a detector by its name, or as it is given whole. Raises as `detector_identities`."""
-    from scoring.detector import detector_identities, refuse_bad_identity
+    from scoring.detector import detector_identities
+    from scoring.interface import refuse_bad_identity
 
     if "/" in named:
         refuse_bad_identity(named)
@@ -119,7 +120,7 @@ def _going_on(control: Control, run: Run, config: Config, asked: Asked, now_ms: 
         )
     window = None if asked.end is None else read_window(None, asked.end, control.runs, now_ms)
     if not run.site_method:  # of a version that kept none: it was judged as configured, and keeps that from now on
-        run = msgspec.structs.replace(run, site_method=roles.site_method_to_keep(config, run.detector))
+        run = msgspec.structs.replace(run, site_method=site_method_to_keep(config, run.detector))
     return Plan(run, ruleset, is_new=False, further=window)
 
 
@@ -177,7 +178,7 @@ def _beginning(log: Log, control: Control, config: Config, asked: Asked, now_ms:
     epoch = feature_epoch(config.measure)
     source = choose_source(log, window, epoch, candidates(window, live), control.runs, control.alias.run)
     stop = {source.topic: source.stop, HITS: stops_of(log, HITS, window), SCORES: log.end(SCORES)}
-    detector = detector or roles.tally_identity(config)
+    detector = detector or tally_identity(config)
     run = Run(
         name=name,
         ruleset=ruleset.name,
@@ -195,7 +196,7 @@ def _beginning(log: Log, control: Control, config: Config, asked: Asked, now_ms:
         created_by=operator(),
         why=asked.why,
         gaps=source.gaps,
-        site_method=roles.site_method_to_keep(config, detector),
+        site_method=site_method_to_keep(config, detector),
         measured_by=epoch_settings(config.measure),
     )
     return Plan(run, ruleset, is_new=True)
@@ -206,7 +207,7 @@ def _asked_ruleset(control: Control, config: Config, asked: Asked) -> Ruleset:
     if asked.ruleset is not None:
         return load_ruleset(asked.ruleset)
     live = control.live
-    return roles.load_configured_ruleset(config) if live is None else rules_of(control, live).ruleset
+    return load_configured_ruleset(config) if live is None else rules_of(control, live).ruleset
 
 
 def _free_name(runs: Mapping[str, Run], ruleset: Ruleset) -> str:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from farmwatch.errors import RunRefused
-from farmwatch.runs.beginning import stores_of, topics_of
 from farmwatch.runs.named import ever_live
 from farmwatch.runs.phases import groups_of
 from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_state import members_of
+from farmwatch.runs.run_topics import stores_of, topics_of
 from stream.control import Control, exclusive
 from stream.log import Log
 from stream.runs import LIVE, Run, State
+from stream.user_errors import RunRefused
 
 
 class RunNeeded(RunRefused):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from farmwatch.errors import NotFound
 from filters.ruleset import Ruleset, parse_ruleset
 from stream.control import Control
 from stream.runs import Run, RunNames
+from stream.user_errors import NotFound
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
-from farmwatch.role_names import Role
 from farmwatch.runs.offsets import done_by, is_record, unread_of
 from filters.judging import ARTICLE
 from filters.known_scores import KnownScores, ScoreKeys
@@ -14,6 +13,7 @@ from scoring.judged_page import JudgedPage
 from stream.log import At, Log
 from stream.reading import records_of
 from stream.records import Features, ScoreRequest
+from stream.roles import Role
 from stream.runs import Run
 from stream.topics import REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from farmwatch.errors import NotFound
 from farmwatch.runs.offsets import between, first_record, last_record
 from farmwatch.runs.window import Cut, Window, is_empty, kept, offsets_of, refuse_deleted, stops_of
 from farmwatch.spans import moment
@@ -18,6 +17,7 @@ from stream.reading import records_of
 from stream.records import Features
 from stream.runs import LIVE, Gap, Run, State
 from stream.topics import FEATURES, PAGES
+from stream.user_errors import NotFound
 
 NO_RUNS: Mapping[str, Run] = {}
 _SPREAD = 16  # records looked at between the first and the last of each partition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from farmwatch.config import Config
-from farmwatch.roles import site_method_of
+from farmwatch.runs.configured import site_method_of
 from farmwatch.runs.phases import ASK, JUDGE, MEASURE, Phase
 from farmwatch.runs.scored import known_texts, unasked_of
 from farmwatch.runs.scorers import ScorersWatch

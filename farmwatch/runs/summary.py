@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 
 from farmwatch.config import Config
-from farmwatch.messages import counted, one_line
 from farmwatch.rating import RateLine, rate_lines
-from farmwatch.role_names import Role
 from farmwatch.runs.counts import Counts, counts_of, rows_of
 from farmwatch.runs.missing import gaps_of, lacking, records_in
 from farmwatch.runs.named import FIRST, spoken
@@ -18,10 +16,13 @@ from farmwatch.runs.run_state import STOPPED, WAS_LIVE, state_of
 from farmwatch.runs.scored import requests_wait
 from farmwatch.runs.scorers import scored_detectors
 from farmwatch.runs.window import at_least
-from farmwatch.site_table import VERDICTS, short_ruleset
+from farmwatch.site_table import short_ruleset
 from stream.control import Control
 from stream.log import Log
+from stream.roles import Role
 from stream.runs import LIVE, Gap, Run, State
+from stream.vocabulary import VERDICTS
+from stream.wording import counted, one_line
 
 _NAMED = 8  # partitions that are named before the rest is counted
 

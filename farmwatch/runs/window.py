@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from farmwatch.errors import FarmwatchError, UsageError
-from farmwatch.messages import one_line
 from farmwatch.runs.offsets import between, first_record, last_record
 from farmwatch.spans import moment
 from stream.log import Log
 from stream.runs import Gap, Run, State
 from stream.times import is_day, read_time
+from stream.user_errors import FarmwatchError, UsageError
+from stream.wording import one_line
 
 EARLIEST, NOW, FOLLOW = "earliest", "now", "follow"
 _DAY_MS = 86_400_000

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from farmwatch.rating import rate_lines
-from farmwatch.settings import RateSettings
 from scoring.canary import CanaryName
 from scoring.rate_intervals import Interval, Known, corrected_interval, wilson
+from scoring.rate_settings import RateSettings
 from stream.records import SiteState
 
 ROUNDS = 10_000

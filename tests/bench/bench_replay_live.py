@@ -28,7 +28,7 @@ from typing import NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 
 from farmwatch.demo.web import LoopbackWeb, Response
-from farmwatch.roles import tally_identity
+from farmwatch.runs.configured import tally_identity
 from stream.heartbeat import is_heartbeat
 from stream.log import Log, Message
 from stream.records import Score, Verdict, decode

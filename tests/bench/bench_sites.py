@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from scoring.bimodal import is_mixed
 from scoring.deciles import PAGES, DecileTest, load_deciles
 from scoring.gaussian_test import GaussianParams, GaussianTest, fit_gaussian
+from scoring.interface import PageScore, SiteMethod
 from scoring.lite_ngram import LiteNgram
-from scoring.site_method import HUMAN, LLM, PageScore, SiteMethod
 from scoring.site_training import LabelledSite, train_sites
 from scoring.site_verdict import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
+from stream.vocabulary import HUMAN, LLM
 from tests.conftest import data_root
 
 ACCURACY, LOW_FPR = 0.9015310749276843, 0.8536432310785527  # thresholds that Binoculars' authors published

@@ -20,7 +20,7 @@ from farmwatch.audit import audit
 from farmwatch.audit_report import AuditReport
 from farmwatch.config import Config, load
 from farmwatch.demo.web import LoopbackWeb
-from farmwatch.roles import open_configured
+from farmwatch.opening import open_configured
 from farmwatch.settling import settle
 from stream.heartbeat import is_heartbeat
 from stream.log import Log

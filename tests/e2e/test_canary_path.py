@@ -18,7 +18,7 @@ from farmwatch.audit import audit
 from farmwatch.canaries import canary_sender, page_of_text, read_canaries
 from farmwatch.config import Config, load
 from farmwatch.flow import lag_of
-from farmwatch.rate_history import read_points
+from farmwatch.rate_points import read_points
 from farmwatch.rating import RateLine, rate_lines
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import read_sites

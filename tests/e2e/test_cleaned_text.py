@@ -20,7 +20,8 @@ from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from scoring.detector import TextScore, load_detector
+from scoring.detector import load_detector
+from scoring.interface import TextScore
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from stream.log import Output

@@ -14,12 +14,15 @@ from typing import NamedTuple
 import pytest
 
 from farmwatch.config import Config, load
+from farmwatch.opening import create_topics, open_configured
 from farmwatch.preflight import check_models
-from farmwatch.role_names import Role, metrics_port
-from farmwatch.roles import build_stage, create_topics, open_configured, run_role, tally_identity
+from farmwatch.role_names import metrics_port
+from farmwatch.roles import build_stage, run_role
+from farmwatch.runs.configured import tally_identity
 from filters.ruleset import load_ruleset
-from scoring.detector import Detector, detector_identities, load_detectors
+from scoring.detector import detector_identities, load_detectors
 from scoring.errors import Uncalibrated
+from scoring.interface import Detector
 from scoring.pair_settings import PairSettings, pair_identity
 from scoring.published import write_thresholds
 from scoring.site_verdict import SprtParams
@@ -27,6 +30,7 @@ from scoring.threshold_set import Curve, ThresholdSet
 from stream.log import Log, Output
 from stream.metrics import Metrics
 from stream.records import Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
+from stream.roles import Role
 from stream.topics import HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.pairs import Pair, build_pair
 from tests.stream.worlds import patiently

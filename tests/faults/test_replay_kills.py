@@ -18,7 +18,6 @@ from crawler.urls import page_id
 from farmwatch.audit import audit
 from farmwatch.audit_scope import OF_RUNS
 from farmwatch.config import Config
-from farmwatch.errors import Exit
 from farmwatch.runs.engine import Ending
 from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from filters.judge_stage import JudgeStage
@@ -30,6 +29,7 @@ from stream.log import Log, Output
 from stream.records import Hit, Page
 from stream.runs import State, features_of
 from stream.topics import HITS, PAGES, REPLAY_REQUESTS
+from stream.user_errors import Exit
 from tests.extraction_here import extract_here
 from tests.front_door import article_html
 from tests.replay_process import PATIENCE_S, Command, Dies, flags_of

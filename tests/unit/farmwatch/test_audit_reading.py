@@ -11,7 +11,6 @@ import pytest
 
 from farmwatch.audit import audit
 from farmwatch.audit_scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED
-from farmwatch.errors import Exit
 from filters.judge_stage import JudgeStage
 from filters.ruleset import load_ruleset
 from stream import heartbeat
@@ -22,6 +21,7 @@ from stream.memory_log import MemoryLog
 from stream.records import Hit, Page, encode
 from stream.runs import LIVE, Gap, Run
 from stream.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
+from stream.user_errors import Exit
 from tests.audit_world import OTHER, SITE, World
 from tests.cutover_world import CutoverWorld, cutover_world
 from tests.front_door import PARTITIONS, Runner

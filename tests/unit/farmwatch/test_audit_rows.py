@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from farmwatch.audit import audit
 from farmwatch.audit_report import AuditReport
 from farmwatch.audit_scope import TALLIED
-from farmwatch.errors import Exit
 from scoring.canary import CanaryName
 from scoring.site_tally import SPARE_TEXTS
 from scoring.tally_stage import TallyStage
@@ -26,6 +25,7 @@ from stream.records import Hit, Record, Score, SiteState, Verdict, decode, encod
 from stream.runs import State
 from stream.stage import BY_REPLAY
 from stream.topics import FEATURES, HITS, SCORES, SITES, VERDICTS
+from stream.user_errors import Exit
 from tests.audit_world import World
 from tests.cutover_world import DETECTOR, CutoverWorld, cutover_world
 from tests.front_door import PARTITIONS, Runner

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from farmwatch.audit import audit
-from farmwatch.errors import Exit, NotFound
-from farmwatch.role_names import Role
 from farmwatch.roles import build_stage
 from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.run_rules import RunRules
@@ -22,7 +20,9 @@ from stream.dead_letters import dead_letter
 from stream.log import Kept, Output, Topic, partition_of
 from stream.metrics import Metrics
 from stream.records import Features, Score, ScoreRequest, decode, encode
+from stream.roles import Role
 from stream.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from stream.user_errors import Exit, NotFound
 from tests.cutover_world import DETECTOR, CutoverWorld, cutover_world
 from tests.front_door import PARTITIONS, Runner
 

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from farmwatch.canaries import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, page_of_text, read_canaries
 from farmwatch.config import load
-from farmwatch.errors import BadCanaries, Exit
+from farmwatch.errors import BadCanaries
 from farmwatch.preflight import check_models
-from farmwatch.role_names import Role
 from farmwatch.settings import CanarySettings
 from scoring.canary import truth_of
 from stream.records import Page
+from stream.roles import Role
+from stream.user_errors import Exit
 
 
 def write(folder: Path, *lines: dict[str, Any] | str, name: str = "canaries.jsonl") -> CanarySettings:

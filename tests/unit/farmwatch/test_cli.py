@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from farmwatch.cli import app
-from farmwatch.errors import Exit
 from farmwatch.reference import commands
-from farmwatch.role_names import Role
 from farmwatch.running import parse_roles
+from stream.roles import Role
+from stream.user_errors import Exit
 from tests.front_door import Runner
 
 _ROOT = Path(__file__).resolve().parents[3]

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.comparing.comparison import SITE_KINDS, SITES_NAMED, Change, Comparison, RuleChange
-from farmwatch.errors import NotFound
 from farmwatch.rating import rate_lines
-from farmwatch.settings import RateSettings
 from farmwatch.site_table import SiteTable
 from filters.judging import judge
 from filters.ruleset import parse_ruleset
 from scoring.rate import ErrorCounts
+from scoring.rate_settings import RateSettings
 from stream.heartbeat import HEADER, travelling
 from stream.log import Log, Message, Output, partition_of
 from stream.memory_log import MemoryLog
 from stream.opening import open_log
 from stream.records import Features, SiteState, encode
 from stream.runs import State
+from stream.user_errors import NotFound
 from tests.two_runs import DETECTOR, EXTRACTED, PARTITIONS, RULESETS, A, B, begin, page, put_features, put_run, site
 
 KEPT, LANGUAGE, SHORT, REPEATS, SHORT_REPEATS, NEITHER = range(6)

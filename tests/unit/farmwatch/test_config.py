@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from farmwatch.config import Config, Loaded, load, shown
-from farmwatch.errors import ConfigError
 from farmwatch.layers import (
     MASK,
     SECRET,
@@ -23,6 +22,7 @@ from farmwatch.layers import (
     resolve,
     settings_of,
 )
+from stream.user_errors import ConfigError
 
 
 def _file(folder: Path, text: str) -> Path:

@@ -12,11 +12,11 @@ from farmwatch import crawl_onlooker
 from farmwatch.config import Config
 from farmwatch.crawl_onlooker import Onlooker
 from farmwatch.crawl_watch import CrawlWatch
-from farmwatch.errors import Exit
-from farmwatch.roles import create_topics, open_configured
+from farmwatch.opening import create_topics, open_configured
 from farmwatch.settings import LogSettings
 from stream.errors import LogUnavailable, UnknownTopic
 from stream.metrics import Metrics
+from stream.user_errors import Exit
 
 SOON_S = 20.0
 

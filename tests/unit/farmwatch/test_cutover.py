@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.errors import Exit, NotFound
-from farmwatch.roles import open_configured, site_method_to_keep
+from farmwatch.opening import open_configured
 from farmwatch.runs import rows
+from farmwatch.runs.configured import site_method_to_keep
 from farmwatch.runs.cutover import CutoverRefused, OtherCutover, Wanted, cut_over
 from farmwatch.runs.named import names_to_read
 from filters.judge_stage import JudgeStage
@@ -26,6 +26,7 @@ from stream.errors import Fenced
 from stream.log import Log, Output
 from stream.records import SiteState, encode
 from stream.runs import Alias, Run, State
+from stream.user_errors import Exit, NotFound
 from tests.cutover_world import CutoverWorld, config_of, cutover_world
 from tests.front_door import PARTITIONS, Runner
 

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from farmwatch.audit import audit
-from farmwatch.role_names import Role
 from farmwatch.runs import following
 from farmwatch.runs.beginning import begin
 from farmwatch.runs.cutover import Wanted, cut_over
@@ -19,6 +18,7 @@ from farmwatch.runs.engine import Ending, Replay
 from farmwatch.runs.planning import Asked, plan
 from stream.metrics import Metrics
 from stream.records import Features, decode
+from stream.roles import Role
 from stream.runs import Run, RunNames
 from tests.cutover_world import OTHER, CutoverWorld, cutover_world, patiently
 from tests.front_door import PARTITIONS

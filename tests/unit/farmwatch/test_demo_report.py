@@ -11,9 +11,9 @@ from rich.console import Console
 from farmwatch.audit_report import AuditReport
 from farmwatch.demo.report import DemoResult, print_result
 from farmwatch.demo.running import run_demo
-from farmwatch.errors import UsageError
-from farmwatch.settings import RateSettings
+from scoring.rate_settings import RateSettings
 from stream.records import SiteState
+from stream.user_errors import UsageError
 
 _VERDICTS = {"a": "llm", "b": "llm", "c": "human", "d": "undecided", "e": "unclassifiable"}
 

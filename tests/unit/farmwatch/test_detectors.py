@@ -11,10 +11,8 @@ import pytest
 
 from farmwatch.caveats import caveats
 from farmwatch.config import Config, load
-from farmwatch.errors import ConfigError, Exit
 from farmwatch.preflight import check_models
-from farmwatch.role_names import Role
-from farmwatch.roles import site_test_of, tallied_name, tally_identity
+from farmwatch.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.errors import BadThresholds, DeviceLost, MissingExtra, MissingModel, PoisonText
 from scoring.lite_ngram import LiteNgram
 from scoring.pair_detector import PairDetector
@@ -22,6 +20,8 @@ from scoring.pair_tokens import Abstained
 from scoring.published import write_thresholds
 from scoring.testing import FakeDetector
 from scoring.threshold_set import ThresholdSet
+from stream.roles import Role
+from stream.user_errors import ConfigError, Exit
 from tests.front_door import Runner
 
 WITHOUT_MODELS = ["--set", "score.pair.observer=/nowhere/observer"]

@@ -14,7 +14,6 @@ import pytest
 from farmwatch import doctor
 from farmwatch.config import Config, load
 from farmwatch.doctor import examine
-from farmwatch.errors import Exit
 from farmwatch.finding import Finding, State
 from filters.epoch import feature_epoch
 from filters.extraction import EXTRACTORS
@@ -27,6 +26,7 @@ from stream.errors import LogUnavailable
 from stream.log import Output, Topic
 from stream.opening import open_log
 from stream.topics import HITS, RATES, all_topics
+from stream.user_errors import Exit
 from tests.front_door import Runner
 
 
@@ -190,7 +190,7 @@ class _Broker:
 
 
 def _on_broker(config: Config, broker: _Broker, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
-    monkeypatch.setattr("farmwatch.roles.open_configured", lambda config, read_only: broker)
+    monkeypatch.setattr("farmwatch.opening.open_configured", lambda config, read_only: broker)
     monkeypatch.setattr("farmwatch.doctor.require_broker", lambda config: None)
     log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
     found = [finding for finding in examine(msgspec.structs.replace(config, log=log)) if finding.check == "broker"]
@@ -230,7 +230,7 @@ def test_a_broker_that_is_away_says_how_to_mend_it(config: Config, monkeypatch: 
             raise LogUnavailable("no broker answers")
 
     broker = _Away({}, [])
-    monkeypatch.setattr("farmwatch.roles.open_configured", lambda config, read_only: broker)
+    monkeypatch.setattr("farmwatch.opening.open_configured", lambda config, read_only: broker)
     monkeypatch.setattr("farmwatch.doctor.require_broker", lambda config: None)
     log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
     findings = {finding.check: finding for finding in examine(msgspec.structs.replace(config, log=log))}

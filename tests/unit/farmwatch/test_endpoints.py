@@ -15,8 +15,8 @@ import pytest
 import structlog.testing
 
 from farmwatch.endpoints import Endpoints
-from farmwatch.errors import ConfigError
 from stream.metrics import Metrics
+from stream.user_errors import ConfigError
 from stream.watching import Health
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from farmwatch.errors import Exit, UsageError
 from farmwatch.generated import renewed, section
+from stream.user_errors import Exit, UsageError
 from tests.front_door import Runner, article_html
 
 COMMAND = "farmwatch rulesets evaluate"

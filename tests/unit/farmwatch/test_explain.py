@@ -16,13 +16,12 @@ import pytest
 import zstandard
 
 from crawler.urls import page_id
-from farmwatch.errors import Exit
 from farmwatch.explain_rules import shown_value
 from farmwatch.explain_words import ERRORS, PATHS, extraction, flagged_above
 from farmwatch.explaining import explain_url
 from filters.blocks import Block, pack
 from filters.epoch import feature_epoch
-from filters.extraction import ExtractError
+from filters.extraction_interface import ExtractError
 from filters.judging import judge
 from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
@@ -32,6 +31,7 @@ from stream.memory_log import MemoryLog
 from stream.opening import open_log
 from stream.records import Features, Page, Record, RuleOutcome, Score, encode
 from stream.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
+from stream.user_errors import Exit
 from tests.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
 
 pytestmark = pytest.mark.usefixtures("no_weights")

@@ -12,10 +12,9 @@ import pytest
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from farmwatch.role_names import Role
-from farmwatch.roles import configured_site_method
 from farmwatch.runs import engine, following
 from farmwatch.runs.beginning import begin
+from farmwatch.runs.configured import configured_site_method
 from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.planning import Asked, plan
 from farmwatch.site_table import read_sites
@@ -26,6 +25,7 @@ from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
 from stream.control import exclusive
 from stream.metrics import Metrics
+from stream.roles import Role
 from stream.runs import Alias, RunNames
 from tests.cutover_world import DETECTOR, OTHER, CutoverWorld, cutover_world, patiently
 

@@ -13,7 +13,6 @@ import pytest
 from crawler.hits_file import make_hit
 from crawler.rows import SiteRow, pack, site_key
 from crawler.statuses import Status
-from farmwatch.errors import Exit
 from filters.epoch import feature_epoch
 from filters.settings import MeasureSettings
 from stream.heartbeat import beat
@@ -21,6 +20,7 @@ from stream.log import Change, Commit, Output, partition_of
 from stream.opening import open_log
 from stream.records import Decision, Hit, Record, encode
 from stream.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
+from stream.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 
 

@@ -19,7 +19,6 @@ from crawler.jobs import Kind
 from crawler.settings import CrawlSettings
 from crawler.sources.known_imports import KnownImports
 from crawler.warc_in import ArchivedPage, Skipped, pages_of
-from farmwatch.errors import Exit
 from farmwatch.importing import import_pages
 from filters.epoch import feature_epoch
 from filters.settings import MeasureSettings
@@ -30,6 +29,7 @@ from stream.memory_log import MemoryLog
 from stream.opening import open_log
 from stream.records import Hit, Page, decode
 from stream.topics import HITS, PAGES, all_topics
+from stream.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 from tests.warc_check import write
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from farmwatch import jsonl
-from farmwatch.errors import Exit
 from farmwatch.jsonl import ALIKE_SHOWN, JsonLines, batches
+from stream.user_errors import Exit
 
 
 class _Item(msgspec.Struct):

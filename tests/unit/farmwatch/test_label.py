@@ -22,7 +22,7 @@ from farmwatch.labelling.screen import laid_out
 from farmwatch.labelling.session import Session
 from filters.judging import judge
 from filters.ruleset import load_ruleset
-from scoring.detector import TextScore
+from scoring.interface import TextScore
 from stream.control import exclusive
 from stream.log import Output, Topic, partition_of
 from stream.opening import open_log

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from farmwatch.errors import Exit, FarmwatchError, UsageError
 from farmwatch.labelled import LabelledPages
 from filters.settings import MeasureSettings
+from stream.user_errors import Exit, FarmwatchError, UsageError
 from tests.front_door import article_html
 
 ONE_WORKER = MeasureSettings(workers=1, time_limit_s=60)

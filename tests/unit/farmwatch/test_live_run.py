@@ -12,8 +12,8 @@ import pytest
 
 from farmwatch.canaries import canary_sender
 from farmwatch.config import load
-from farmwatch.errors import Exit
-from farmwatch.roles import configured_site_method, create_topics, open_configured, site_method_of, site_method_to_keep
+from farmwatch.opening import create_topics, open_configured
+from farmwatch.runs.configured import configured_site_method, site_method_of, site_method_to_keep
 from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.live import canaries_sent_before, differences, in_force, live_or_begun
 from farmwatch.runs.named import names_to_read
@@ -27,6 +27,7 @@ from stream.log import Output, partition_of
 from stream.records import Page, SiteState, decode, encode
 from stream.runs import LIVE, Alias, State, names_of
 from stream.topics import PAGES
+from stream.user_errors import Exit
 from tests.cutover_world import DETECTOR, CutoverWorld, config_of, cutover_world
 from tests.front_door import PARTITIONS, Runner
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from farmwatch.config import Config, load
-from farmwatch.errors import Exit, FarmwatchError
 from farmwatch.member_names import claimed_name, names_folder
-from farmwatch.role_names import Role
+from stream.roles import Role
+from stream.user_errors import Exit, FarmwatchError
 
 _ROOT = Path(__file__).resolve().parents[3]
 _HOLDER = """

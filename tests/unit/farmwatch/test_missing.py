@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.runs.beginning import cancel, note_gap, topics_of
+from farmwatch.runs.beginning import cancel, note_gap
 from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
 from farmwatch.runs.engine import Ending
 from farmwatch.runs.missing import lacking, merged, records_in
+from farmwatch.runs.run_topics import topics_of
 from farmwatch.runs.summary import lines_of, summary_of
 from stream.control import Control
 from stream.memory_log import MemoryLog

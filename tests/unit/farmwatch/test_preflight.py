@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import structlog
 
-from farmwatch.errors import Exit
 from farmwatch.member_names import claimed_name
-from farmwatch.role_names import Role
 from stream.errors import LogUnavailable
 from stream.log import Output
 from stream.opening import open_log
+from stream.roles import Role
 from stream.topics import HITS, PAGES, SITES, VERDICTS, all_topics
+from stream.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from farmwatch.errors import Exit
 from filters.ruleset import load_ruleset
 from scoring.canary import CanaryName
 from stream.log import Output
 from stream.opening import open_log
 from stream.records import SiteState, encode
 from stream.topics import SITES
+from stream.user_errors import Exit
 from tests.front_door import DETECTOR, Runner
 
 pytestmark = pytest.mark.usefixtures("no_weights")

@@ -14,16 +14,16 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from farmwatch.errors import Exit
-from farmwatch.rate_history import read_points
 from farmwatch.rate_keeping import SeriesKeeper
-from farmwatch.settings import RateSettings
+from farmwatch.rate_points import read_points
 from scoring.rate_series import GROUPS_CAP, THIN_AFTER_DAYS
+from scoring.rate_settings import RateSettings
 from stream.log import Output
 from stream.memory_log import MemoryLog
 from stream.opening import open_log
 from stream.records import SiteState, encode
 from stream.topics import RATES, all_topics
+from stream.user_errors import Exit
 from tests.front_door import DETECTOR, Runner
 
 HOUR_S, DAY_S = 3600, 86_400

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from farmwatch.errors import UsageError
 from farmwatch.rate_command import By
 from farmwatch.rate_cuts import Cut, read_days, read_ranks
 from farmwatch.rating import SPLITS, rate_lines
-from farmwatch.settings import RateSettings
-from scoring.pipes import EstimateLine
+from scoring.estimate_line import EstimateLine
 from scoring.rate import ErrorCounts
+from scoring.rate_settings import RateSettings
 from stream.records import SiteState
+from stream.user_errors import UsageError
 
 _BASE: dict[str, Any] = {"ruleset": "default", "digest": "d1", "detector": "x/1"}
 

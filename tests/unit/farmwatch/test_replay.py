@@ -17,7 +17,6 @@ import zstandard
 from prometheus_client import generate_latest
 
 from crawler.urls import page_id
-from farmwatch.errors import RunRefused, UsageError
 from farmwatch.runs.beginning import begin, cancel
 from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.engine import Ending, Standing
@@ -37,6 +36,7 @@ from stream.metrics import Metrics
 from stream.records import Hit, Page, SiteState, Verdict
 from stream.runs import Alias, Run, State
 from stream.topics import HITS, PAGES, REPLAY_REQUESTS
+from stream.user_errors import RunRefused, UsageError
 from tests.extraction_here import extract_here
 from tests.front_door import article_html
 from tests.replay_world import (

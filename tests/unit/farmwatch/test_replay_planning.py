@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from farmwatch.config import Config
-from farmwatch.errors import NotFound, RunRefused, UsageError
 from farmwatch.runs.beginning import begin
 from farmwatch.runs.fitness import refuse_other_epoch
 from farmwatch.runs.overview import run_state
@@ -23,6 +22,7 @@ from stream.memory_log import MemoryLog
 from stream.records import Page
 from stream.runs import RUN_NAME, Alias, Run
 from stream.topics import FEATURES, PAGES
+from stream.user_errors import NotFound, RunRefused, UsageError
 from tests.replay_world import (
     DETECTOR,
     OTHER_DETECTOR,

@@ -14,7 +14,6 @@ import pytest
 
 from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.replay_command import _warnings
-from farmwatch.role_names import Role
 from farmwatch.roles import build_stage
 from farmwatch.runs.asking import PassBegin, begin_pass, is_held, texts_to_ask
 from farmwatch.runs.bounded import BoundedMember
@@ -33,6 +32,7 @@ from stream.log import Commit, Log, Output, partition_of
 from stream.memory_log import MemoryLog
 from stream.metrics import Metrics
 from stream.records import Score, ScoreRequest
+from stream.roles import Role
 from stream.runs import State, names_of
 from stream.topics import CONTROL, FEATURES, PAGES, SCORE_REQUESTS
 from tests import replay_world

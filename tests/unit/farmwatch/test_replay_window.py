@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farmwatch.errors import UsageError
 from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
 from farmwatch.runs.engine import Ending
 from farmwatch.runs.missing import lacking
@@ -24,6 +23,7 @@ from stream.log import Log, Output, Topic
 from stream.memory_log import MemoryLog
 from stream.runs import Gap, Run
 from stream.topics import FEATURES
+from stream.user_errors import UsageError
 from tests.replay_world import OTHER_DETECTOR, LiveWorld, config_of, features_of_pages, write_rules
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from farmwatch.config import load
-from farmwatch.errors import Exit
-from farmwatch.roles import open_configured
+from farmwatch.opening import open_configured
 from stream.log import Log
 from stream.topics import FEATURES, SCORE_REQUESTS
+from stream.user_errors import Exit
 from tests.front_door import PARTITIONS, finished_log
 
 _ROOT = Path(__file__).resolve().parents[3]

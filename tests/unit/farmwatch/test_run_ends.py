@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.roles import site_method_to_keep
 from farmwatch.runs.beginning import finish, note_error
+from farmwatch.runs.configured import site_method_to_keep
 from farmwatch.runs.counts import rows_of
 from farmwatch.runs.engine import Ending
 from stream.control import exclusive

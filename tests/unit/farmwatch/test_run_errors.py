@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.errors import Exit
 from farmwatch.replay_command import _conclude
 from farmwatch.runs.engine import Ending
 from farmwatch.runs.missing import buried
@@ -23,6 +22,7 @@ from stream.memory_log import MemoryLog
 from stream.records import Page
 from stream.runs import Run, State
 from stream.topics import DEAD_LETTERS, FEATURES, PAGES, all_topics
+from stream.user_errors import Exit
 from tests.front_door import Runner
 from tests.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, output, write_rules
 

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from farmwatch.errors import Exit
 from farmwatch.flow import lag_of
 from farmwatch.hits import append_hits
 from farmwatch.rate_cuts import Cut
 from farmwatch.rating import rate_lines
-from farmwatch.settings import RateSettings
 from farmwatch.site_table import read_sites
+from scoring.rate_settings import RateSettings
 from scoring.tally_stage import TallyStage
 from scoring.testing import FakeDetector
 from stream.log import Output, partition_of
@@ -28,6 +27,7 @@ from stream.metrics import Metrics
 from stream.opening import open_log
 from stream.records import Hit, SiteState, decode
 from stream.topics import HITS, all_topics
+from stream.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 
 

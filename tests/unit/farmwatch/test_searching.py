@@ -13,12 +13,12 @@ from crawler.sources.marginalia import Marginalia
 from crawler.sources.settings import BraveSettings, MarginaliaSettings, SearchSettings
 from crawler.sources.source import Query, Request
 from farmwatch.config import Config
-from farmwatch.errors import Exit
 from farmwatch.searching import Desk, Wanted
 from stream.errors import LogUnavailable
 from stream.log import Output
 from stream.memory_log import MemoryLog
 from stream.topics import all_topics
+from stream.user_errors import Exit
 from tests.search_engines import BRAVE, Engine, says
 
 QUERIES = [Query("garden", "garden")]

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-from farmwatch.errors import Exit
 from farmwatch.settings import UpSettings
 from farmwatch.supervisor import ChildSpec, Supervisor, stop_on_signals
+from stream.user_errors import Exit
 
 _ROOT = Path(__file__).resolve().parents[3]
 _PATIENCE_S = 20.0

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from farmwatch.errors import Exit
 from scoring.deciles import read_numbers
+from stream.user_errors import Exit
 from tests.front_door import Runner
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"

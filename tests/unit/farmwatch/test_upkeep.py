@@ -10,7 +10,7 @@ from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from farmwatch.config import Config, load
-from farmwatch.rate_history import read_points
+from farmwatch.rate_points import read_points
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.upkeep import Upkeep
 from filters.ruleset import load_ruleset

@@ -12,12 +12,12 @@ import pytest
 
 from crawler.crawl_stage import FrontierCounts
 from crawler.urls import page_id
-from farmwatch.errors import Exit
 from filters.ruleset import load_ruleset
 from stream.log import Output
 from stream.opening import open_log
 from stream.records import Hit, Page, SiteState, encode
 from stream.topics import HITS, PAGES, SITES, all_topics
+from stream.user_errors import Exit
 from tests.front_door import DETECTOR, URL, Runner, StandInDetector
 
 pytestmark = pytest.mark.usefixtures("no_weights")

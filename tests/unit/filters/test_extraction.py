@@ -12,7 +12,8 @@ import zstandard
 from filters import extraction, trafilatura_text
 from filters.blocks import Definition, Kind, measured, unpack
 from filters.errors import MissingExtractor, UnknownExtractor
-from filters.extraction import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, ExtractError, Extraction, decode, extract, extractor
+from filters.extraction import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, decode, extract, extractor
+from filters.extraction_interface import ExtractError, Extraction
 from filters.html_tree import Unparsed
 from filters.measuring import RawPage
 from filters.settings import MeasureSettings

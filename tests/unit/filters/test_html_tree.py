@@ -11,7 +11,7 @@ from lxml import etree
 from lxml.html import HtmlElement
 from trafilatura.utils import load_html
 
-from filters.extraction import ExtractError
+from filters.extraction_interface import ExtractError
 from filters.html_tree import MAX_DEPTH, Unparsed, parse
 
 END = "<p>the end of the page</p>"

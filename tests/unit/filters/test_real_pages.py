@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from filters.blocks import JOINED, unpack
-from filters.extraction import ExtractError
+from filters.extraction_interface import ExtractError
 from filters.features import features_of
 from filters.judging import judge
 from filters.measuring import RawPage

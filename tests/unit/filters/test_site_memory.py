@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filters.chunking import Chunks
-from filters.extraction import UNFINISHED
+from filters.extraction_interface import UNFINISHED
 from filters.measuring import failed
 from filters.settings import MeasureSettings
 from filters.shingles import Outline, outline

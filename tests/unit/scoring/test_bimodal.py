@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.bimodal import is_mixed
-from scoring.site_method import PageScore
+from scoring.interface import PageScore
 
 
 def pages(scores: list[float], threshold: float = 0.9) -> list[PageScore]:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from scoring.deciles import PLACES, DecileNumbers, DecileTest, Errors, deciles, load_deciles, read_numbers
 from scoring.errors import BadSiteNumbers, BadTrainingData, MissingExtra, NoSiteTest
-from scoring.site_method import PageScore
+from scoring.interface import PageScore
 from scoring.site_training import LabelledSite, train_sites
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, BadTrainingData, NoSiteTest
 from scoring.gaussian_test import GaussianParams, GaussianTest, fit_gaussian, gaussian_params_for
-from scoring.site_method import PageScore
+from scoring.interface import PageScore
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
 TEST = GaussianTest(GaussianParams())

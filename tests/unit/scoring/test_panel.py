@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scoring.detector import TextScore
 from scoring.errors import BadParameters, PooledDetectors
+from scoring.interface import TextScore
 from scoring.pair_detector import PairDetector
 from scoring.pair_tokens import Abstained
 from scoring.panel import Panel, compared

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.pipes import estimate_line
+from scoring.estimate_line import estimate_line
 from scoring.rate_series import interval_start, largest, point_of, thinned
 from scoring.site_rates import site_rate
 from stream.records import RatePoint

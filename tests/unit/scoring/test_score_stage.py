@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from scoring.detector import Detector, TextScore
 from scoring.errors import CannotScore, DeviceLost, PoisonText
+from scoring.interface import MEASURES, Detector, TextScore
 from scoring.pair_detector import PairDetector
 from scoring.pair_scores import PairReading
-from scoring.pair_settings import MEASURES
 from scoring.score_stage import Scored, ScoreStage
 from scoring.testing import FakeDetector
 from scoring.threshold_set import Curve, ThresholdSet

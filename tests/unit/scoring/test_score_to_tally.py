@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from scoring.detector import TextScore
 from scoring.errors import DeviceGone, DeviceLost
+from scoring.interface import TextScore
 from scoring.score_stage import ScoreStage
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams

@@ -11,10 +11,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, NoSiteTest
+from scoring.interface import PageScore
 from scoring.site_verdict import (
     LITE_NGRAM_PARAMS,
     LOW_FPR_PARAMS,
-    PageScore,
     SiteTest,
     SprtParams,
     fewest_pages,

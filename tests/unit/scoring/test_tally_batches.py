@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scoring.interface import PageScore, SiteMethod, SiteVerdict
 from scoring.settings import TallySettings
-from scoring.site_method import PageScore, SiteMethod, SiteVerdict
 from scoring.site_tally import SiteTally
 from scoring.tally_stage import TallyStage
 from stream.embedded_log import EmbeddedLog

@@ -1,0 +1,143 @@
+"""What a detector and a site method are, and the names of detectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from scoring.errors import BadIdentity, Uncalibrated
+
+BUILT_IN = "lite-ngram"
+Measure = Literal["binoculars", "fast-detectgpt"]
+
+MEASURES: tuple[Measure, ...] = ("binoculars", "fast-detectgpt")
+
+UNCALIBRATED = "uncalibrated"  # last part of the identity of a detector that has no threshold set
+_IDENTITY = re.compile("[A-Za-z0-9_-]+(/[A-Za-z0-9._+@-]+)+")
+
+_LONGEST_IDENTITY = 300
+
+_FORMS: dict[str, str] = {
+    BUILT_IN: f"{BUILT_IN}/WEIGHTS/THRESHOLDS",
+    **{str(name): f"{name}/OBSERVER+PERFORMER@DIGITS/DTYPE/TOKENS/THRESHOLDS" for name in MEASURES},
+}
+
+
+class TextScore(msgspec.Struct, frozen=True, kw_only=True):
+    """What a detector says of one text. Where it abstains, score, p_llm and flag are None and `abstain` says why."""
+
+    score: float | None = None  # the detector's own scale
+    p_llm: float | None = None  # calibrated probability, where the detector has one
+    flag: bool | None = None  # True = looks like a language model's
+    abstain: str = ""  # a word: too_short, too_long, few_function_words, …; "" = not abstained
+    tokens: int = 0  # tokens that the detector read
+
+
+class Detector(Protocol):
+    """Scores texts. Pure: the same texts give the same scores, in any batch."""
+
+    @property
+    def identity(self) -> str:
+        """Name, weights and threshold in one string. Scores of two identities are never pooled."""
+
+    @property
+    def warning(self) -> str:
+        """What must be said wherever its scores show, with its measured error rates."""
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """One TextScore per text, in order. Takes any string; it abstains, with the reason, where it cannot judge."""
+
+
+def base_of(identity: str) -> str:
+    """The identity without its last part, which names the thresholds.
+
+    Raises BadIdentity for what is no whole identity: without its thresholds it would lose another part.
+    """
+    refuse_bad_identity(identity)
+    return identity.rpartition("/")[0]
+
+
+def name_of(identity: str) -> str:
+    """The detector's name, as `load_detector` takes it."""
+    return identity.partition("/")[0]
+
+
+def is_pair(identity: str) -> bool:
+    """True for a detector, by name or identity, that reads with a pair of language models."""
+    return name_of(identity) in MEASURES
+
+
+def refuse_uncalibrated(identities: Sequence[str]) -> None:
+    """Raises Uncalibrated where one of these detectors has no thresholds: site verdicts rest on flags."""
+    for identity in identities:
+        if not calibrated(identity):
+            name = name_of(identity)
+            raise Uncalibrated(
+                f"{identity} has no thresholds: measure them by `farmwatch calibrate --detector {name}"
+                f" --labels FILE` on labelled texts, and name the file that it writes in score.thresholds"
+            )
+
+
+MethodName = Literal["sprt", "gaussian", "deciles"]
+
+
+class PageScore(msgspec.Struct, frozen=True):
+    """What a detector said of one text of a site; None = not known. A text on which it abstained is no PageScore."""
+
+    flag: bool | None
+    score: float | None = None  # on the detector's own scale; finite
+    fetched_at: int = 0  # ms UTC; 0 = unknown
+
+
+class SiteVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a method says of a site, and what it rests on."""
+
+    verdict: str  # llm | human | undecided | unclassifiable
+    pages_used: int  # scores up to the decision; all of them where there is none
+    flagged: int  # of pages_used
+    llr: float  # after pages_used, nats; > 0 speaks for llm. Of `deciles`: the margin of the support vector machine
+    pages: int  # usable scores there were before the site closed
+    method: MethodName = "sprt"
+    decided_at: int = 0  # fetch time of the page with which the site was first decided, ms; 0 = not decided
+    before: str = ""  # the verdict that later pages corrected; "" = none
+    before_pages: int = 0  # scores on which it had rested
+    mixed: bool = False  # two clear groups of scores, see scoring.bimodal
+    closed: bool = False  # scores came after the site closed: no later one is evidence either
+
+
+class SiteMethod(Protocol):
+    """Judges a site. Pure: the verdict depends on the pages and their order only."""
+
+    @property
+    def name(self) -> MethodName:
+        """The method's name in settings and rows."""
+
+    @property
+    def digest(self) -> str:
+        """Tells methods of one name apart whose verdicts may differ, see `method_digest`."""
+
+    def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
+        """Judge a site by page scores in the order of their fetch; those that lack what it needs are passed over."""
+
+    def evidence(self, verdict: SiteVerdict) -> str:
+        """Why a verdict is what it is, in one sentence for people."""
+
+
+def refuse_bad_identity(identity: str) -> None:
+    """Raises BadIdentity, in printable characters, for what no detector is called."""
+    name = name_of(identity)
+    form = _FORMS.get(name, "NAME/THRESHOLDS, with parts between them")
+    fits = identity.count("/") == form.count("/") if name in _FORMS else "/" in identity
+    if not (fits and len(identity) <= _LONGEST_IDENTITY and _IDENTITY.fullmatch(identity)):
+        raise BadIdentity(
+            f"{identity[:_LONGEST_IDENTITY]!a} is no detector's identity: one is {form}, of letters, digits and"
+            " . _ + @ -, as `farmwatch detectors` and `farmwatch score` print it"
+        )
+
+
+def calibrated(identity: str) -> bool:
+    """False for a detector that gives scores and no flags."""
+    return identity.rpartition("/")[2] != UNCALIBRATED

@@ -1,0 +1,46 @@
+"""Errors that a user can mend, and the exit codes of commands."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Exit(enum.IntEnum):
+    """Exit codes of every command (docs/cli.md)."""
+
+    OK = 0  # done, nothing wrong
+    PROBLEM = 1  # done, and something is wrong: audit broken, doctor FAIL, lines skipped, nothing found, too few labels
+    USAGE = 2  # the command line or the configuration is wrong; nothing was done
+    UNAVAILABLE = 3  # the log, a file or a model is not there or cannot be used
+    INTERRUPTED = 130  # Ctrl-C
+
+
+class FarmwatchError(Exception):
+    """A failure with a message for the operator: what, where, how to mend. `exit` is the exit code of the command."""
+
+    retriable = False
+    exit = Exit.UNAVAILABLE
+
+
+class ConfigError(FarmwatchError):
+    """The configuration cannot be used; the message names the setting's path. The operator mends that setting."""
+
+    exit = Exit.USAGE
+
+
+class UsageError(FarmwatchError):
+    """The arguments of a command do not fit together. The operator reads `--help`."""
+
+    exit = Exit.USAGE
+
+
+class NotFound(FarmwatchError):
+    """What was asked for is not in the log or on disk. The operator checks the name and the log."""
+
+    exit = Exit.PROBLEM
+
+
+class RunRefused(FarmwatchError):
+    """What was asked for does not go with a run as it stands; nothing was changed. The message says why, what to do."""
+
+    exit = Exit.PROBLEM
