@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from farmwatch.config import Config
+from farmwatch.runs.settings import ReplaySettings
 from stream.user_errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stream.runs import Run
 
 
-def tallied_name(config: Config) -> str | None:
+def tallied_name(config: ReplaySettings) -> str | None:
     """Name of the detector whose scores make the site verdicts; None where tally.detector is a whole identity.
 
     Raises ConfigError for a name that is not among score.detectors.
@@ -31,7 +31,7 @@ def tallied_name(config: Config) -> str | None:
     return chosen or names[0]
 
 
-def tally_identity(config: Config) -> str:
+def tally_identity(config: ReplaySettings) -> str:
     """Identity of the detector whose scores make the site verdicts. Raises ConfigError, and as `load_detectors`."""
     from scoring.detector import detector_identities
 
@@ -41,7 +41,7 @@ def tally_identity(config: Config) -> str:
     return detector_identities(msgspec.structs.replace(config.score, detectors=[name]))[0]
 
 
-def site_test_of(config: Config, identity: str = "") -> SprtParams | None:
+def site_test_of(config: ReplaySettings, identity: str = "") -> SprtParams | None:
     """The site test of the threshold set behind a detector, by default `tally_identity`, where it has one.
 
     No models need be there for it. A run may rest on a detector whose set is configured no more: it has none then.
@@ -60,7 +60,7 @@ def site_test_of(config: Config, identity: str = "") -> SprtParams | None:
     return None if chosen is None else chosen.site_test
 
 
-def configured_site_method(config: Config, identity: str = "") -> SiteMethod:
+def configured_site_method(config: ReplaySettings, identity: str = "") -> SiteMethod:
     """The site method of [tally], with its numbers, for scores of a detector, by default `tally_identity`.
 
     Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`.
@@ -71,7 +71,7 @@ def configured_site_method(config: Config, identity: str = "") -> SiteMethod:
     return site_method(config.tally, identity, site_test_of(config, identity))
 
 
-def site_method_of(config: Config, run: Run) -> SiteMethod:
+def site_method_of(config: ReplaySettings, run: Run) -> SiteMethod:
     """The site method that a run keeps; one that keeps none has the configured one for its detector.
 
     Raises BadSiteNumbers where this farmwatch cannot read it, and as `configured_site_method`.
@@ -81,7 +81,7 @@ def site_method_of(config: Config, run: Run) -> SiteMethod:
     return method_of_text(run.site_method) if run.site_method else configured_site_method(config, run.detector)
 
 
-def site_method_to_keep(config: Config, identity: str) -> str:
+def site_method_to_keep(config: ReplaySettings, identity: str) -> str:
     """The configured site method for a detector as text, for a run to keep. Raises as `configured_site_method`."""
     from scoring.kept_method import text_of_method
     from scoring.method_choice import chosen_method
@@ -89,7 +89,7 @@ def site_method_to_keep(config: Config, identity: str) -> str:
     return text_of_method(chosen_method(config.tally, identity, site_test_of(config, identity)))
 
 
-def load_configured_ruleset(config: Config) -> Ruleset:
+def load_configured_ruleset(config: ReplaySettings) -> Ruleset:
     """The ruleset of [judge]. Raises BadRuleset."""
     from filters.ruleset import load_ruleset
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import structlog
 
-from farmwatch.config import Config
 from farmwatch.runs.asking import PassBegin, begin_pass, is_held, texts_to_ask
 from farmwatch.runs.beginning import finish, measured, note_error, note_gap
 from farmwatch.runs.bounded import BoundedMember
@@ -24,6 +23,7 @@ from farmwatch.runs.named import names_of_live
 from farmwatch.runs.offsets import NO_STOPS, Stops, reached
 from farmwatch.runs.phases import ASK, MEASURE, Phase, Progress, ask_phase, phases_of, progress_of
 from farmwatch.runs.scorers import is_scored
+from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.stages import loop_settings, stage_of
 from farmwatch.runs.yielding import Gate, LiveLag
 from filters.ruleset import Ruleset
@@ -90,7 +90,7 @@ class Replay:
     def __init__(
         self,
         log: Log,
-        config: Config,
+        config: ReplaySettings,
         run: Run,
         ruleset: Ruleset,
         member: str,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from shlex import quote
 
-from farmwatch.config import Config
 from farmwatch.runs.live_fitness import require_site_method
 from farmwatch.runs.offsets import reached
 from farmwatch.runs.phases import MEASURE, phases_of
 from farmwatch.runs.planning import Plan, further
+from farmwatch.runs.settings import ReplaySettings
 from filters.epoch import epoch_settings, feature_epoch
 from filters.settings import MeasureSettings
 from stream.log import Log
@@ -18,7 +18,7 @@ from stream.user_errors import UsageError
 from stream.wording import one_line
 
 
-def refuse_unfit(log: Log, config: Config, plan: Plan) -> None:
+def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
     """Raises what would end the run later: what MEASURE has not, and TALLY cannot read.
 
     That is UnknownExtractor, MissingExtractor, and as `require_site_method`, `refuse_other_epoch`.
@@ -32,7 +32,7 @@ def refuse_unfit(log: Log, config: Config, plan: Plan) -> None:
         refuse_other_epoch(config, run)
 
 
-def refuse_other_epoch(config: Config, run: Run) -> None:
+def refuse_other_epoch(config: ReplaySettings, run: Run) -> None:
     """Raises UsageError where this configuration would measure in another feature epoch than the run began with."""
     epoch = feature_epoch(config.measure)
     if epoch != run.epoch:
@@ -42,7 +42,7 @@ def refuse_other_epoch(config: Config, run: Run) -> None:
         )
 
 
-def _measured_otherwise(config: Config, run: Run) -> str:
+def _measured_otherwise(config: ReplaySettings, run: Run) -> str:
     """In which settings of [measure] they differ, or that only versions do; and how to go on."""
     here = epoch_settings(config.measure)
     names = [name for name in sorted(run.measured_by | here) if run.measured_by.get(name) != here.get(name)]

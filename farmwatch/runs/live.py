@@ -11,13 +11,13 @@ from contextlib import suppress
 
 import msgspec
 
-from farmwatch.config import Config
 from farmwatch.runs.canary_round import sent_last
 from farmwatch.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
 from farmwatch.runs.named import FIRST, ever_live, run_meant, spoken
 from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_rules import RunRules, live_now, method_name, rules_of
 from farmwatch.runs.scorers import configured_detectors
+from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.who import operator
 from filters.epoch import feature_epoch
 from filters.ruleset import Ruleset, load_ruleset, shipped_rulesets
@@ -32,7 +32,7 @@ from stream.runs import LIVE, Run, State
 from stream.user_errors import FarmwatchError
 
 
-def live_or_begun(log: Log, config: Config, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:
+def live_or_begun(log: Log, config: ReplaySettings, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:
     """The live run; where no live stage has ever begun, it is written as the configuration has it.
 
     A process that cannot know the detector (its files are where SCORE runs) leaves it and the site method open, for
@@ -65,14 +65,14 @@ def live_or_begun(log: Log, config: Config, *, by: str | None = None, clock: Clo
     return rules_of(control, live)
 
 
-def first_rules(role: Role, log: Log, config: Config) -> RunRules:
+def first_rules(role: Role, log: Log, config: ReplaySettings) -> RunRules:
     """What a live role begins with: the live run, which JUDGE and TALLY begin where none was. Raises as they do."""
     if role is not Role.MEASURE:
         return live_or_begun(log, config)
     return live_now(Control(log)) or RunRules(FIRST)
 
 
-def in_force(log: Log, config: Config, run: str = "") -> RunRules:
+def in_force(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
     """The live run as a command that only looks sees it: as configured where no live stage has ever begun.
 
     Or another run, by its name. Raises NotFound for one that is not there, BadRuleset, LogUnavailable.
@@ -88,7 +88,7 @@ def in_force(log: Log, config: Config, run: str = "") -> RunRules:
     return RunRules(_first(config, ruleset, (detector, configured_method(config, detector)), "", 0), ruleset.source)
 
 
-def differences(live: RunRules, config: Config, control: Control) -> Iterator[str]:
+def differences(live: RunRules, config: ReplaySettings, control: Control) -> Iterator[str]:
     """What is configured otherwise than the live run has it, and so is not in force: a sentence each, with what to do.
 
     That names a run of `control` which is what is configured, where there is one. Raises BadRuleset where a ruleset
@@ -144,7 +144,7 @@ def canaries_sent_before(log: Log, run: str, partition: int) -> int:
     return last
 
 
-def _how(asked: Run, run: Run, config: Config, control: Control) -> str:
+def _how(asked: Run, run: Run, config: ReplaySettings, control: Control) -> str:
     """The commands after which what is asked for is live in place of `run`."""
     if ready := _ready(asked, control):
         if ready == control.alias.before:
@@ -177,7 +177,7 @@ def _ready(asked: Run, control: Control) -> str:
     return max(fit, key=lambda run: run.created_at).name if fit else ""
 
 
-def _first(config: Config, ruleset: Ruleset, judged_by: tuple[str, str], by: str, at: int) -> Run:
+def _first(config: ReplaySettings, ruleset: Ruleset, judged_by: tuple[str, str], by: str, at: int) -> Run:
     """The run that a log begins with; `judged_by` is the detector and the site method."""
     detector, method = judged_by
     return Run(
@@ -194,7 +194,7 @@ def _first(config: Config, ruleset: Ruleset, judged_by: tuple[str, str], by: str
     )
 
 
-def _configured_detector(config: Config) -> str:
+def _configured_detector(config: ReplaySettings) -> str:
     """Identity; "" where this machine does not have what it is made of."""
     try:
         return tally_identity(config)
@@ -202,7 +202,7 @@ def _configured_detector(config: Config) -> str:
         return ""
 
 
-def configured_method(config: Config, detector: str) -> str:
+def configured_method(config: ReplaySettings, detector: str) -> str:
     """The site method for a detector, as text; "" where there is none, or it is not known."""
     if not detector:
         return ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from farmwatch.config import Config
 from farmwatch.runs.configured import site_method_of
 from farmwatch.runs.run_rules import RunRules
+from farmwatch.runs.settings import ReplaySettings
 from filters.errors import BadRuleset
 from scoring.errors import BadSiteNumbers, BadThresholds, NoSiteTest
 from stream.control import Control
@@ -23,7 +23,7 @@ class LiveRunUnfit(FarmwatchError):
     """
 
 
-def require_site_method(config: Config, run: Run) -> None:
+def require_site_method(config: ReplaySettings, run: Run) -> None:
     """Raises RunRefused where the site method that a run keeps cannot be read, or it keeps none and none is known."""
     try:
         site_method_of(config, run)
@@ -35,7 +35,7 @@ def require_site_method(config: Config, run: Run) -> None:
         raise RunRefused(one_line(f"the run {run.name} {said}")) from error
 
 
-def require_live(control: Control, config: Config, live: RunRules, roles: Collection[Role]) -> None:
+def require_live(control: Control, config: ReplaySettings, live: RunRules, roles: Collection[Role]) -> None:
     """Raises LiveRunUnfit where one of the roles cannot carry the live run on; it names the way back."""
     try:
         if Role.JUDGE in roles or Role.TALLY in roles:

@@ -9,10 +9,10 @@ from itertools import count
 
 import msgspec
 
-from farmwatch.config import Config
 from farmwatch.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
 from farmwatch.runs.named import name_meant, run_named
 from farmwatch.runs.run_rules import rules_of
+from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.source import candidates, choose_source
 from farmwatch.runs.who import operator
 from farmwatch.runs.window import FOLLOW, NOW, Window, read_window, stops_of, window_text
@@ -57,7 +57,7 @@ class Plan:
     further: Window | None = None  # whose end, if it is later, a run that goes on is to reach
 
 
-def plan(log: Log, control: Control, config: Config, asked: Asked, clock: Clock = wall_ms) -> Plan:
+def plan(log: Log, control: Control, config: ReplaySettings, asked: Asked, clock: Clock = wall_ms) -> Plan:
     """What is asked for, as a plan.
 
     Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `site_method_to_keep`.
@@ -73,7 +73,7 @@ def plan(log: Log, control: Control, config: Config, asked: Asked, clock: Clock 
     return _beginning(log, control, config, asked, clock())
 
 
-def asked_detector(config: Config, named: str) -> str:
+def asked_detector(config: ReplaySettings, named: str) -> str:
     """Identity of a detector by its name, or as it is given whole. Raises as `detector_identities`."""
     from scoring.detector import detector_identities
     from scoring.interface import refuse_bad_identity
@@ -99,7 +99,7 @@ def _refuse_unknown(control: Control, name: str) -> None:
         raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
 
 
-def _going_on(control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> Plan:
+def _going_on(control: Control, run: Run, config: ReplaySettings, asked: Asked, now_ms: int) -> Plan:
     if run.state == State.REMOVED:
         raise RunRefused(
             f"the run {run.name} is being removed: end it by `farmwatch runs rm {run.name}`, or name another"
@@ -141,7 +141,7 @@ def further(log: Log, run: Run, window: Window | None) -> Run:
     return msgspec.structs.replace(run, stop=stop, to_at=max(run.to_at, window.to_at))
 
 
-def _differences(control: Control, run: Run, config: Config, asked: Asked, now_ms: int) -> list[str]:
+def _differences(control: Control, run: Run, config: ReplaySettings, asked: Asked, now_ms: int) -> list[str]:
     """What the command line says otherwise than the run has it."""
     found = []
     if asked.ruleset is not None and (ruleset := load_ruleset(asked.ruleset)).digest != run.digest:
@@ -165,7 +165,7 @@ def run_window(run: Run) -> str:
     return window_text(run.from_at, run.to_at)
 
 
-def _beginning(log: Log, control: Control, config: Config, asked: Asked, now_ms: int) -> Plan:
+def _beginning(log: Log, control: Control, config: ReplaySettings, asked: Asked, now_ms: int) -> Plan:
     if asked.name is not None and asked.ruleset is None and asked.detector is None:
         _refuse_unknown(control, asked.name)
     if FEATURES not in log.topics():
@@ -202,7 +202,7 @@ def _beginning(log: Log, control: Control, config: Config, asked: Asked, now_ms:
     return Plan(run, ruleset, is_new=True)
 
 
-def _asked_ruleset(control: Control, config: Config, asked: Asked) -> Ruleset:
+def _asked_ruleset(control: Control, config: ReplaySettings, asked: Asked) -> Ruleset:
     """That of the command line; else that of the live run, and where none is live yet, the configured one."""
     if asked.ruleset is not None:
         return load_ruleset(asked.ruleset)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from farmwatch.config import Config
+from farmwatch.runs.settings import ReplaySettings
 from scoring.detector import detector_identities
 from scoring.errors import ScoringError
 from stream.clock import Clock, wall_ms
@@ -28,14 +28,14 @@ def tell_what_score_runs(log: Log, detectors: Sequence[str], clock: Clock = wall
         tell_scorers(log, Scorers(detectors=list(detectors), at=clock()))
 
 
-def scored_detectors(control: Control, config: Config) -> list[str]:
+def scored_detectors(control: Control, config: ReplaySettings) -> list[str]:
     """Identities that SCORE runs; those that are configured where it never said; none where that cannot be known."""
     if control.scorers is not None:
         return control.scorers.detectors
     return configured_detectors(config)
 
 
-def configured_detectors(config: Config) -> list[str]:
+def configured_detectors(config: ReplaySettings) -> list[str]:
     """Identities that SCORE runs once it is restarted; none where that cannot be known here."""
     try:
         return detector_identities(config.score)
@@ -43,13 +43,13 @@ def configured_detectors(config: Config) -> list[str]:
         return []
 
 
-def is_scored(control: Control, config: Config, detector: str) -> bool:
+def is_scored(control: Control, config: ReplaySettings, detector: str) -> bool:
     """Whether SCORE runs a detector; also where that is not known: a request names what is wanted."""
     detectors = scored_detectors(control, config)
     return not detectors or detector in detectors
 
 
-def is_scored_now(log: Log, config: Config, detector: str) -> bool:
+def is_scored_now(log: Log, config: ReplaySettings, detector: str) -> bool:
     """See `is_scored`, as the log has it now. Raises LogUnavailable."""
     return is_scored(Control(log), config, detector)
 
@@ -58,7 +58,7 @@ class ScorersWatch:
     """Whether SCORE runs a detector, looked up now and then; for one thread."""
 
     def __init__(
-        self, log: Log, config: Config, detector: str, monotonic: Callable[[], float] = time.monotonic
+        self, log: Log, config: ReplaySettings, detector: str, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         """Look at the log when first asked."""
         self._log = log

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from farmwatch.config import Config
 from farmwatch.runs.configured import site_method_of
 from farmwatch.runs.phases import ASK, JUDGE, MEASURE, Phase
 from farmwatch.runs.scored import known_texts, unasked_of
 from farmwatch.runs.scorers import ScorersWatch
+from farmwatch.runs.settings import ReplaySettings
 from filters.ruleset import Ruleset
 from stream.log import Log
 from stream.loop import LoopSettings
@@ -20,7 +20,7 @@ _RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however
 _BATCH_BYTES = 24 * 1024 * 1024
 
 
-def stage_of(phase: Phase, log: Log, config: Config, run: Run, ruleset: Ruleset, metrics: Metrics) -> Stage:
+def stage_of(phase: Phase, log: Log, config: ReplaySettings, run: Run, ruleset: Ruleset, metrics: Metrics) -> Stage:
     """The stage of a phase; what it starts ends with its `close`. Raises as its settings do."""
     names = run.names()
     if phase.name == MEASURE:
@@ -53,7 +53,7 @@ def stage_of(phase: Phase, log: Log, config: Config, run: Run, ruleset: Ruleset,
     return stage
 
 
-def loop_settings(config: Config) -> LoopSettings:
+def loop_settings(config: ReplaySettings) -> LoopSettings:
     """Those of [loop], with larger batches: nobody waits for a single record of a replay."""
     loop = config.loop
     return msgspec.structs.replace(

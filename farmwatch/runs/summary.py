@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from farmwatch.config import Config
 from farmwatch.rating import RateLine, rate_lines
 from farmwatch.runs.counts import Counts, counts_of, rows_of
 from farmwatch.runs.missing import gaps_of, lacking, records_in
@@ -15,6 +14,7 @@ from farmwatch.runs.named import FIRST, spoken
 from farmwatch.runs.run_state import STOPPED, WAS_LIVE, state_of
 from farmwatch.runs.scored import requests_wait
 from farmwatch.runs.scorers import scored_detectors
+from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.window import at_least
 from farmwatch.site_table import short_ruleset
 from stream.control import Control
@@ -53,7 +53,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     next: list[str]
 
 
-def summary_of(log: Log, control: Control, config: Config, run: Run, now_ms: int) -> Summary:
+def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int) -> Summary:
     """What the run has come to by now. Raises LogUnavailable."""
     rows = rows_of(log, run.names().sites)
     live = control.live or FIRST
