@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable
 
 from crawler.page_headers import page_headers
 from crawler.warc_in import ArchivedPage
-from stream.log import Output, partition_of
-from stream.records import Hit, encode
-from stream.topics import HITS, PAGES
+from stream.log.contract import (Output, partition_of)
+from stream.schema.records import (Hit, encode)
+from stream.schema.topics import (HITS, PAGES)
 
 _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_OUTPUTS = 2000

@@ -10,7 +10,7 @@ from crawler.site_store import SiteStore
 from crawler.statuses import Status
 from crawler.stopping import Stopping
 from crawler.urls import hit_url, host_of, origin_of, page_bytes, port_of
-from stream.records import Decision, Hit
+from stream.schema.records import (Decision, Hit)
 
 _HITS_CAP = 100  # hit ids kept per URL
 

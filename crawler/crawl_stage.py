@@ -32,11 +32,11 @@ from crawler.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key
 from crawler.settings import CrawlSettings
 from crawler.statuses import Status
 from crawler.warc_out import open_warc
-from stream.log import Log
-from stream.metrics import Meter, Metrics
-from stream.records import Decision, Hit, Record
-from stream.stage import Context, Stage
-from stream.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
+from stream.log.contract import Log
+from stream.processing.metrics import (Meter, Metrics)
+from stream.schema.records import (Decision, Hit, Record)
+from stream.processing.stage import (Context, Stage)
+from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS, PAGES)
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")

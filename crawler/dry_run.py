@@ -28,10 +28,10 @@ from crawler.robots_explain import Why, explain
 from crawler.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
 from crawler.settings import CrawlSettings
 from crawler.site_store import SiteStore
-from stream.log import StateReader
-from stream.metrics import Meter
-from stream.records import Decision, Hit, Page
-from stream.state import KeyedState
+from stream.log.contract import StateReader
+from stream.processing.metrics import Meter
+from stream.schema.records import (Decision, Hit, Page)
+from stream.processing.state import KeyedState
 
 REFUSALS_KEPT = 100  # of a site
 _UNUSABLE_KEPT = 10

@@ -37,9 +37,9 @@ from crawler.sitemap_reading import SitemapReading
 from crawler.statuses import Status
 from crawler.stopping import Stopping
 from crawler.tdmrep import TDM_PATH
-from stream.metrics import Meter
-from stream.records import Decision, Hit, Page
-from stream.state import KeyedState
+from stream.processing.metrics import Meter
+from stream.schema.records import (Decision, Hit, Page)
+from stream.processing.state import KeyedState
 
 
 class Claim(NamedTuple):

@@ -28,8 +28,8 @@ from crawler.rows import (
 from crawler.settings import CrawlSettings
 from crawler.site_store import SiteStore
 from crawler.statuses import Status
-from stream.log import StateReader
-from stream.state import KeyedState
+from stream.log.contract import StateReader
+from stream.processing.state import KeyedState
 
 _PAGE = 1000  # rows read at a time
 _STATES = ("active", "parked", "resting", "stopped")

@@ -21,10 +21,10 @@ import xxhash
 
 from crawler.errors import UnusableUrl
 from crawler.urls import hit_url, host_of
-from stream.clock import wall_ms
-from stream.idents import ident_of
-from stream.records import Hit
-from stream.times import read_time
+from stream.log.clock import wall_ms
+from stream.text.ids import ident_of
+from stream.schema.records import Hit
+from stream.text.times import read_time
 
 LINE_CAP = 1_000_000  # characters of one record
 QUERY_ID_CAP = 200  # characters of a query id that is made from the query

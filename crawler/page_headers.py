@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream.records import Page
+from stream.schema.records import Page
 
 
 def page_headers(page: Page) -> dict[str, str]:

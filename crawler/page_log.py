@@ -10,7 +10,7 @@ from crawler.rows import FOUND_BY, SiteRow, UrlRow
 from crawler.site_store import SiteStore
 from crawler.statuses import Status
 from crawler.urls import fetch_id, page_id_of_normal
-from stream.records import Page
+from stream.schema.records import Page
 
 _STATUS_OF = {
     Outcome.FETCHED: Status.FETCHED,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawler.rows import TOTALS_KEY, is_queue_key, refuse_other_format
-from stream.log import Log
-from stream.topics import FRONTIER_STORE
+from stream.log.contract import Log
+from stream.schema.topics import FRONTIER_STORE
 
 
 def queued_pages(log: Log, partition: int, store: str = FRONTIER_STORE) -> Iterator[str]:

@@ -10,7 +10,7 @@ from crawler.frontier_report import QUEUES, SiteLine, SiteLines, require_readabl
 from crawler.rows import SitemapRow, SiteRow, UrlRow, robots_key, site_key, sitemap_key, unpack, url_key
 from crawler.settings import CrawlSettings
 from crawler.statuses import Status
-from stream.log import StateReader
+from stream.log.contract import StateReader
 
 
 class UrlLine(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from crawler.rows import (
 )
 from crawler.settings import CrawlSettings
 from crawler.statuses import Status, refetch_s
-from stream.state import KeyedState
+from stream.processing.state import KeyedState
 
 _HEADS = 8  # places of a queue that stand in its site's row
 STEP = 100  # URLs of a site dealt with without a request in one step; the rest follows at once

@@ -28,8 +28,8 @@ from crawler.opt_outs import forbids_mining, opt_outs
 from crawler.settings import CrawlSettings
 from crawler.urls import host_of, normalise, page_id_of_normal, twin_of
 from crawler.warc_records import BadRecord, WarcRecord, records_of
-from stream.records import Hit, Page
-from stream.times import read_time
+from stream.schema.records import (Hit, Page)
+from stream.text.times import read_time
 
 _WANTED = ("response", "metadata")
 _HEAD_CAP_BYTES = 256 * 1024  # header lines of a response

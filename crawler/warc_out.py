@@ -23,7 +23,7 @@ from crawler.errors import ArchiveUnwritable
 from crawler.settings import CrawlSettings
 from crawler.warc_exchange import Member, exchange, warcinfo
 from crawler.warc_file import NameTaken, WarcFile, close_leftovers
-from stream.metrics import Metrics
+from stream.processing.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 

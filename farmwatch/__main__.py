@@ -10,7 +10,7 @@ from typing import NoReturn, TextIO
 from cyclopts import CycloptsError
 
 from farmwatch.messages import message
-from stream.user_errors import Exit, FarmwatchError
+from stream.text.user_errors import (Exit, FarmwatchError)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -93,7 +93,7 @@ def _known(error: Exception) -> Exit | None:
     from crawler.errors import ArchiveUnwritable, CrawlError, OldFrontier
     from filters.errors import BadRuleset, FiltersError, UnknownExtractor
     from scoring.errors import BadParameters, ScoringError, TooFewLabels, UnknownDetector, UnknownThresholds
-    from stream.errors import StreamError
+    from stream.log.errors import StreamError
 
     if isinstance(error, OldFrontier | ArchiveUnwritable):
         return Exit.UNAVAILABLE

@@ -41,12 +41,12 @@ from farmwatch.audit_scope import (
 )
 from farmwatch.config import Config
 from scoring.judged_page import JudgedPage
-from stream.clock import Clock, wall_ms
-from stream.control import Control
-from stream.log import Log
-from stream.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState
-from stream.runs import LIVE
-from stream.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from stream.log.clock import (Clock, wall_ms)
+from stream.schema.control import Control
+from stream.log.contract import Log
+from stream.schema.records import (Features, Hit, Page, Record, Score, ScoreRequest, SiteState)
+from stream.schema.runs import LIVE
+from stream.schema.topics import (DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES)
 
 _IMPORT = "import"  # Page.found_by of what came from an archive
 _NO_PAGE = frozenset({"refused", "failed"})  # outcomes of visits that got no page; one that is unchanged had one before

@@ -10,7 +10,7 @@ from farmwatch.audit_report import RateCheck
 from farmwatch.rating import RateLine, Versions, rate_lines
 from scoring.canary import is_canary
 from scoring.rate_settings import RateSettings
-from stream.records import SiteState
+from stream.schema.records import SiteState
 
 _ANY = "-"  # a site's name: a rate asks only whether it is a canary's
 

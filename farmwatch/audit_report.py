@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from farmwatch.rating import RateLine, Versions
-from stream.wording import counted
+from stream.text.wording import counted
 
 
 @dataclass(frozen=True, slots=True)

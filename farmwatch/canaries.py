@@ -25,10 +25,10 @@ from farmwatch.config import Config
 from farmwatch.errors import BadCanaries
 from farmwatch.settings import CanarySettings
 from scoring.canary import HUMAN_TRUTH, CanaryName, is_label
-from stream.packed_files import DamagedFile, open_packed
-from stream.records import Page
-from stream.stage import Context
-from stream.topics import SITES
+from stream.text.packed_files import (DamagedFile, open_packed)
+from stream.schema.records import Page
+from stream.processing.stage import Context
+from stream.schema.topics import SITES
 
 FOUND_BY = "canary"
 SITES_CAP = 500  # canary sites of a file

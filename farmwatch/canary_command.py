@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from farmwatch.messages import message, put, put_json, put_table
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.user_errors import Exit
-from stream.wording import counted
+from stream.text.user_errors import Exit
+from stream.text.wording import counted
 
 if TYPE_CHECKING:
     from farmwatch.canaries import CanarySite
     from farmwatch.config import Config
     from farmwatch.rating import Versions
     from scoring.canary_counts import CanarySummary
-    from stream.records import SiteState
+    from stream.schema.records import SiteState
 
 _SAID = {
     "site_fpr": "human sites called llm",

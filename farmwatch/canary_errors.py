@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scoring.canary_counts import CanarySummary, canary_summary
 from scoring.rate import ErrorCounts
 from scoring.rate_settings import RateSettings
-from stream.records import SiteState
+from stream.schema.records import SiteState
 
 _DAY_MS = 86_400_000
 

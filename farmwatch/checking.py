@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put_json, put_table, put_wrapped
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.user_errors import Exit
-from stream.wording import one_line
+from stream.text.user_errors import Exit
+from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from farmwatch.audit_report import RateCheck, Step

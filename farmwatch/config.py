@@ -30,9 +30,9 @@ from filters.settings import JudgeSettings, MeasureSettings
 from filters.toml_lines import BadToml, read_toml
 from scoring.rate_settings import RateSettings
 from scoring.settings import ScoreSettings, TallySettings
-from stream.kafka_settings import KafkaSettings
-from stream.loop import LoopSettings
-from stream.user_errors import ConfigError
+from stream.kafka.settings import KafkaSettings
+from stream.processing.loop import LoopSettings
+from stream.text.user_errors import ConfigError
 
 FILE_NAME = "farmwatch.toml"
 

@@ -11,8 +11,8 @@ from cyclopts import Parameter
 
 from farmwatch.messages import error_console
 from farmwatch.options import DEFAULTS, AsJson, Common, host_of
-from stream.roles import Role
-from stream.user_errors import Exit, UsageError
+from stream.schema.roles import Role
+from stream.text.user_errors import (Exit, UsageError)
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
@@ -81,7 +81,7 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
     from farmwatch.roles import run_role
     from farmwatch.running import append_files, refuse_unfit
     from farmwatch.supervisor import stop_on_signals
-    from stream.metrics import Metrics
+    from stream.processing.metrics import Metrics
 
     refuse_unfit(config, [Role.CRAWL])
     check_log(config, [Role.CRAWL])

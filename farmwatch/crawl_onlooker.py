@@ -14,8 +14,8 @@ from farmwatch.crawl_view import CrawlView, status_line
 from farmwatch.crawl_watch import CrawlWatch
 from farmwatch.messages import message
 from farmwatch.opening import open_configured
-from stream.errors import StreamError
-from stream.user_errors import Exit
+from stream.log.errors import StreamError
+from stream.text.user_errors import Exit
 
 _DRAW_S = 0.5
 _ASK_S = {"sqlite": 0.5, "kafka": 5.0}  # between questions whether all is done; on Kafka the state has to be read

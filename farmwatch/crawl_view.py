@@ -7,8 +7,8 @@ from rich.live import Live
 from rich.text import Text
 
 from farmwatch.crawl_watch import CrawlFigures
-from farmwatch.spans import lasting, size
-from stream.wording import one_line
+from stream.text.spans import (lasting, size)
+from stream.text.wording import one_line
 
 _REASONS_SHOWN = 8
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from crawler.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
-from stream.clock import Clock, wall_ms
-from stream.log import At, Commit, Member, Message, Output, StateReader
-from stream.metrics import Metrics
-from stream.topics import PAGES
+from stream.log.clock import (Clock, wall_ms)
+from stream.log.contract import (At, Commit, Member, Message, Output, StateReader)
+from stream.processing.metrics import Metrics
+from stream.schema.topics import PAGES
 
 _LOOK_S = 0.5  # between two looks at the frontier
 _WINDOW_S = 60  # over which rates and outcomes are told
@@ -179,7 +179,7 @@ def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
 
 
 class WatchedMember:
-    """A member (`stream.log.Member`) that tells a watch what it has committed, and has it look now and then."""
+    """A member (`stream.log.contract.Member`) that tells a watch what it has committed, and has it look now and then."""
 
     def __init__(self, member: Member, watch: CrawlWatch) -> None:
         """Stand in front of `member`."""

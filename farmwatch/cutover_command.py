@@ -10,14 +10,14 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json, put_table
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.user_errors import Exit, UsageError
-from stream.wording import counted, one_line
+from stream.text.user_errors import (Exit, UsageError)
+from stream.text.wording import (counted, one_line)
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
     from farmwatch.runs.cutover import Moved
-    from stream.log import Log
-    from stream.runs import Cutover
+    from stream.log.contract import Log
+    from stream.schema.runs import Cutover
 
 _DIGEST_SHOWN = 8
 
@@ -82,7 +82,7 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     import msgspec
 
     from farmwatch.runs.run_rules import method_name
-    from farmwatch.spans import lasting
+    from stream.text.spans import lasting
     from scoring.kept_method import same_method
 
     done, run = moved.cutover, moved.run
@@ -113,7 +113,7 @@ def _tell_differences(log: Log, config: Config) -> None:
     """What is configured otherwise than the run that is live now has it: the roles will say so at their next start."""
     from farmwatch.runs.live import differences, in_force
     from filters.errors import BadRuleset
-    from stream.control import Control
+    from stream.schema.control import Control
 
     live, control = in_force(log, config), Control(log)
     try:
@@ -126,7 +126,7 @@ def _tell_differences(log: Log, config: Config) -> None:
 def _show(log: Log, as_json: bool) -> int:
     import msgspec
 
-    from stream.control import Control
+    from stream.schema.control import Control
 
     control = Control(log)
     if as_json:
@@ -147,7 +147,7 @@ def _show(log: Log, as_json: bool) -> int:
 
 
 def _put_cutovers(rows: Sequence[Cutover]) -> None:
-    from farmwatch.spans import moment
+    from stream.text.spans import moment
 
     put_table(
         ("number", "at", "by", "from", "to", "behind", "why"),

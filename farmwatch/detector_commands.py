@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from farmwatch.configured import known_detectors
 from farmwatch.messages import message, put_json, put_table
 from farmwatch.options import JUST_CONFIGURED, AsJson, Configured
-from stream.user_errors import Exit
-from stream.wording import one_line
+from stream.text.user_errors import Exit
+from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
@@ -51,7 +51,7 @@ def _refusal(config: Config) -> str:
     """Why SCORE or TALLY would not start; "" where they would."""
     from farmwatch.preflight import check_detectors
     from scoring.errors import ScoringError
-    from stream.roles import Role
+    from stream.schema.roles import Role
 
     try:
         check_detectors(config, [Role.SCORE, Role.TALLY])

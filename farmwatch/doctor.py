@@ -32,12 +32,12 @@ from scoring.errors import (
     UnknownDetector,
     UnsupportedModel,
 )
-from stream.errors import StreamError
-from stream.user_errors import FarmwatchError
-from stream.wording import counted, one_line
+from stream.log.errors import StreamError
+from stream.text.user_errors import FarmwatchError
+from stream.text.wording import (counted, one_line)
 
 if TYPE_CHECKING:
-    from stream.kafka_log import KafkaLog
+    from stream.kafka.log import KafkaLog
 
 PACKAGES = ("stream", "crawler", "filters", "scoring", "farmwatch")
 _GIB = 1024**3
@@ -160,7 +160,7 @@ def _log(config: Config) -> Finding:
     if not topics:
         return Finding("log", State.OK, f"{config.log.url}: no topics yet; `farmwatch up` makes them")
     from filters.epoch import feature_epoch
-    from stream.topics import all_topics
+    from stream.schema.topics import all_topics
 
     due = {topic.name: topic.partitions for topic in all_topics(config.log.partitions, feature_epoch(config.measure))}
     odd = [f"{name} has {n}" for name, n in sorted(topics.items()) if n != due.get(name, config.log.partitions)]
@@ -188,7 +188,7 @@ def _broker(config: Config) -> list[Finding]:
         return []
     from farmwatch.opening import open_configured
     from filters.epoch import feature_epoch
-    from stream.topics import all_topics
+    from stream.schema.topics import all_topics
 
     try:
         require_broker(config)
@@ -208,7 +208,7 @@ def _broker(config: Config) -> list[Finding]:
 
 def _clock(config: Config) -> Finding:
     from farmwatch.opening import log_exists, open_configured
-    from stream.topics import HITS
+    from stream.schema.topics import HITS
 
     now_ms = time.time_ns() // 1_000_000
     with suppress(StreamError, FarmwatchError):  # the line of the log has said so
@@ -263,7 +263,7 @@ def _sites(config: Config) -> Finding:
     """Whose scores judge sites, and by which method: that there are numbers for it, as TALLY will want them."""
     from farmwatch.preflight import NEVER_SAID_REMEDY, check_detectors, never_said
     from farmwatch.runs.configured import tally_identity
-    from stream.roles import Role
+    from stream.schema.roles import Role
 
     try:
         check_detectors(config, [Role.TALLY])

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
 from farmwatch.finding import Finding, State
-from stream.errors import StreamError
-from stream.topics import CONTROL
-from stream.user_errors import FarmwatchError
-from stream.wording import one_line
+from stream.log.errors import StreamError
+from stream.schema.topics import CONTROL
+from stream.text.user_errors import FarmwatchError
+from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from crawler.sources.settings import SourceSettings
@@ -49,7 +49,7 @@ def crawl(config: Config) -> list[Finding]:
 def ports(config: Config) -> Finding:
     """Whether each role could serve its metrics."""
     from farmwatch.role_names import metrics_port
-    from stream.roles import Role
+    from stream.schema.roles import Role
 
     host, first = config.metrics.host, config.metrics.port
     if not first:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, cast
 from farmwatch.config import Config
 from farmwatch.doctor_runs import opened_or_none
 from farmwatch.finding import Finding, State
-from farmwatch.spans import moment
-from stream.dead_letters import DeadLetter
-from stream.errors import StreamError
-from stream.log import At, Log
-from stream.reading import Unreadable, dead_letters_of
-from stream.topics import DEAD_LETTERS
-from stream.user_errors import FarmwatchError
-from stream.wording import counted, one_line
+from stream.text.spans import moment
+from stream.processing.dead_letters import DeadLetter
+from stream.log.errors import StreamError
+from stream.log.contract import (At, Log)
+from stream.processing.topic_reader import (Unreadable, dead_letters_of)
+from stream.schema.topics import DEAD_LETTERS
+from stream.text.user_errors import FarmwatchError
+from stream.text.wording import (counted, one_line)
 
 if TYPE_CHECKING:
-    from stream.embedded_log import EmbeddedLog
+    from stream.embedded.log import EmbeddedLog
 
 _NEWEST = 100  # dead letters looked at, of each partition: a letter holds the record that it buries
 _ERROR_CHARS = 200

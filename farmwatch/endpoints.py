@@ -16,7 +16,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from stream.user_errors import ConfigError
+from stream.text.user_errors import ConfigError
 
 _log = structlog.get_logger()
 _TEXT = "text/plain; charset=utf-8"

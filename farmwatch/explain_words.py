@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream.wording import counted
+from stream.text.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from farmwatch.explaining import Explanation
     from filters.settings import MeasureSettings
-    from stream.records import Score
+    from stream.schema.records import Score
 
 _FLAT = "which of it is links, lists or tables is unknown"
 TEXTS = {"main": "main text", "c4": "main text cleaned as C4 does"}

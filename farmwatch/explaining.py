@@ -23,10 +23,10 @@ from filters.ruleset import Ruleset
 from filters.settings import MeasureSettings
 from filters.workers import ExtractionPool
 from scoring.interface import Detector
-from stream.log import Log
-from stream.records import Features, Score, Verdict
-from stream.runs import LIVE, RunNames, names_of
-from stream.user_errors import FarmwatchError
+from stream.log.contract import Log
+from stream.schema.records import (Features, Score, Verdict)
+from stream.schema.runs import (LIVE, RunNames, names_of)
+from stream.text.user_errors import FarmwatchError
 
 _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstd",

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json, put_table, put_wrapped
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common, host_of
-from stream.user_errors import Exit, NotFound, UsageError
-from stream.wording import counted, one_line
+from stream.text.user_errors import (Exit, NotFound, UsageError)
+from stream.text.wording import (counted, one_line)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from crawler.frontier_report import FrontierReport, SiteLine
     from crawler.site_report import SiteReport, UrlLine
     from farmwatch.config import Config
-    from stream.log import Log
+    from stream.log.contract import Log
 
 _OVERVIEW = 10  # lines of each list, where no --limit is given
 
@@ -78,7 +78,7 @@ def _read(log: Log, config: Config, now_ms: int, limit: int | None) -> FrontierR
     from crawler.frontier_report import FrontierReader
     from crawler.registrable import registrable_domain
     from farmwatch.progress import counting
-    from stream.topics import FRONTIER_STORE
+    from stream.schema.topics import FRONTIER_STORE
 
     reader = FrontierReader(config.crawl, now_ms, limit, registrable_domain)
     partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
@@ -92,8 +92,8 @@ def _read(log: Log, config: Config, now_ms: int, limit: int | None) -> FrontierR
 
 def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | None) -> SiteReport:
     from crawler.site_report import site_report
-    from stream.log import partition_of
-    from stream.topics import FRONTIER_STORE
+    from stream.log.contract import partition_of
+    from stream.schema.topics import FRONTIER_STORE
 
     partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
     found = None
@@ -107,7 +107,7 @@ def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | No
 
 def _tell(report: FrontierReport, now_ms: int) -> None:
     from crawler.reasons import meaning_of_reason
-    from farmwatch.spans import lasting, queue_in_words, when
+    from stream.text.spans import (lasting, queue_in_words, when)
 
     sites = report.sites
     put(
@@ -162,7 +162,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def _show_list(lines: Sequence[SiteLine], now_ms: int, *, as_json: bool) -> None:
     from crawler.reasons import meaning_of_reason
-    from farmwatch.spans import when
+    from stream.text.spans import when
 
     if as_json:
         import msgspec
@@ -201,7 +201,7 @@ def _say_cut(shown: int, found: int, noun: str) -> None:
 
 def _put_parked(lines: Sequence[SiteLine], now_ms: int, title: str) -> None:
     from crawler.reasons import meaning_of_reason
-    from farmwatch.spans import when
+    from stream.text.spans import when
 
     put_table(
         ("site", "asked again", "reason", "what it means", "queued"),
@@ -242,7 +242,7 @@ def _show_site(report: SiteReport, now_ms: int, *, as_json: bool) -> int:
 
 def _site_in_words(report: SiteReport, now_ms: int) -> list[str]:
     from crawler.reasons import in_words, meaning_of_reason
-    from farmwatch.spans import lasting, moment, when
+    from stream.text.spans import (lasting, moment, when)
 
     line = report.line
     said = [f"{line.site}: {line.state}, {counted(line.fetched, 'page')} fetched, {line.queued} queued"]
@@ -270,7 +270,7 @@ def _site_in_words(report: SiteReport, now_ms: int) -> list[str]:
 
 def _url_in_words(url: UrlLine, now_ms: int) -> str:
     from crawler.reasons import in_words
-    from farmwatch.spans import when
+    from stream.text.spans import when
 
     parts = []
     if url.waits_in:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream.user_errors import UsageError
+from stream.text.user_errors import UsageError
 
 
 def renewed(page: str, command: str, content: str) -> str:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from crawler.hits_file import LINE_CAP, BadLine, read_hits
 from farmwatch.jsonl import binary_input
-from stream.errors import BadRecord
-from stream.log import Log, partition_of
-from stream.packed_files import bounded_lines
-from stream.records import Hit, Record, read
-from stream.topics import HITS
-from stream.wording import counted
+from stream.log.errors import BadRecord
+from stream.log.contract import (Log, partition_of)
+from stream.text.packed_files import bounded_lines
+from stream.schema.records import (Hit, Record, read)
+from stream.schema.topics import HITS
+from stream.text.wording import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common, host_of
-from stream.user_errors import Exit, FarmwatchError, UsageError
-from stream.wording import counted, one_line
+from stream.text.user_errors import (Exit, FarmwatchError, UsageError)
+from stream.text.wording import (counted, one_line)
 
 if TYPE_CHECKING:
     from crawler.warc_in import Skipped

@@ -19,8 +19,8 @@ from typing import BinaryIO
 from crawler.appending import Batch, page_outputs
 from crawler.sources.known_imports import KnownImports
 from crawler.warc_in import ArchivedPage, Skipped
-from stream.log import Log
-from stream.topics import HITS
+from stream.log.contract import Log
+from stream.schema.topics import HITS
 
 _MIB = 2**20
 

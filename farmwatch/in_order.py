@@ -12,7 +12,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from stream.user_errors import FarmwatchError
+from stream.text.user_errors import FarmwatchError
 
 A = TypeVar("A")
 B = TypeVar("B")

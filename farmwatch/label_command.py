@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from farmwatch.messages import message, put, put_json, put_table, this_command
 from farmwatch.options import AsJson
-from stream.user_errors import Exit, UsageError
-from stream.wording import counted, one_line
+from stream.text.user_errors import (Exit, UsageError)
+from stream.text.wording import (counted, one_line)
 
 if TYPE_CHECKING:
     from farmwatch.labelling.judgements import SamplePage
@@ -48,7 +48,7 @@ def label(
     from farmwatch.labelling.judgements import Sample
     from farmwatch.labelling.labels_file import LabelsFile
     from farmwatch.labelling.session import Session
-    from stream.clock import wall_ms
+    from stream.log.clock import wall_ms
 
     if str(sample) in STDIN and (answers is None or str(answers) in STDIN):
         raise UsageError("the sample and the keys cannot both come from stdin: name a file for one of them")

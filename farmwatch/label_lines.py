@@ -23,10 +23,10 @@ import msgspec
 
 from farmwatch.jsonl import ALIKE_SHOWN, JsonLines, binary_input
 from farmwatch.messages import message
-from stream.idents import Ident
-from stream.packed_files import unpacked_name
-from stream.user_errors import Exit, FarmwatchError
-from stream.wording import counted
+from stream.text.ids import Ident
+from stream.text.packed_files import unpacked_name
+from stream.text.user_errors import (Exit, FarmwatchError)
+from stream.text.wording import counted
 
 _LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}
 _NO_LABEL = "no label"

@@ -28,12 +28,12 @@ from farmwatch.jsonl import batches
 from farmwatch.messages import message
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
-from stream.memory_state import MemoryState
-from stream.metrics import Meter
-from stream.records import Features, Page, decode
-from stream.stage import Context
-from stream.state import KeyedState
-from stream.user_errors import Exit, FarmwatchError, UsageError
+from stream.memory.state import MemoryState
+from stream.processing.metrics import Meter
+from stream.schema.records import (Features, Page, decode)
+from stream.processing.stage import Context
+from stream.processing.state import KeyedState
+from stream.text.user_errors import (Exit, FarmwatchError, UsageError)
 
 HTML_CAP_BYTES = 64 * 1024 * 1024  # of one page, inflated
 _BATCH = 32  # pages in memory at once

@@ -21,7 +21,7 @@ import msgspec
 
 from filters.toml_lines import BadToml, read_toml
 from filters.toml_values import as_toml
-from stream.user_errors import ConfigError
+from stream.text.user_errors import ConfigError
 
 MOST_BYTES = 1024 * 1024
 """Of a configuration file."""

@@ -18,8 +18,8 @@ from itertools import count
 from pathlib import Path
 
 from farmwatch.config import Config
-from stream.folders import make_private
-from stream.user_errors import FarmwatchError
+from stream.log.private_folders import make_private
+from stream.text.user_errors import FarmwatchError
 
 _FOLDER = "members"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from stream.wording import one_line
+from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,15 +12,15 @@ from farmwatch.config import Config
 from farmwatch.errors import NoLog
 from farmwatch.messages import message
 from filters.epoch import feature_epoch
-from stream.log import Log
+from stream.log.contract import Log
 from stream.opening import open_log
-from stream.topics import all_topics
-from stream.user_errors import ConfigError
-from stream.wording import one_line
+from stream.schema.topics import all_topics
+from stream.text.user_errors import ConfigError
+from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
-    from stream.log import Log
+    from stream.log.contract import Log
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def opened(config: Config, *, write: bool = False, create: bool = False) -> Iter
     NoLog: a command that only looks must not answer from an empty log in the wrong folder.
     """
     from farmwatch.brokers import require_broker
-    from stream.reading import Unreadable, reporting_to
+    from stream.processing.topic_reader import (Unreadable, reporting_to)
 
     if not create and not log_exists(config):
         raise NoLog(

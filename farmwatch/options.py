@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.messages import message
-from stream.user_errors import UsageError
+from stream.text.user_errors import UsageError
 
 if TYPE_CHECKING:
     from farmwatch.config import Loaded

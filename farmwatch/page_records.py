@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from crawler.urls import normalise, page_id, site_of
 from filters.extraction_interface import UNFINISHED
-from stream.log import Log, Message, partition_of
-from stream.reading import records_of
-from stream.records import Features, Page, R, Record, Score, Verdict
-from stream.topics import FEATURES, PAGES, SCORES, VERDICTS
-from stream.user_errors import NotFound
-from stream.wording import one_line
+from stream.log.contract import (Log, Message, partition_of)
+from stream.processing.topic_reader import records_of
+from stream.schema.records import (Features, Page, R, Record, Score, Verdict)
+from stream.schema.topics import (FEATURES, PAGES, SCORES, VERDICTS)
+from stream.text.user_errors import NotFound
+from stream.text.wording import one_line
 
 
 class _Head(Record, frozen=True, kw_only=True):

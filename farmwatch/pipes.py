@@ -26,8 +26,8 @@ from filters.site_memory import Likeness, SiteMemory
 from filters.site_rows import NoState
 from filters.toml_values import as_toml
 from filters.workers import ExtractionPool
-from stream.records import Features, Verdict
-from stream.user_errors import Exit
+from stream.schema.records import (Features, Verdict)
+from stream.text.user_errors import Exit
 
 _NUMBERS = frozenset(kind.of for kind in RULES.values() if kind.threshold is float)
 _PAGES_PER_JOB = 8  # read ahead: enough to keep the processes busy, little enough to stay small in memory

@@ -10,9 +10,9 @@ from datetime import date
 from scoring.canary import is_canary
 from scoring.rate_settings import RateSettings
 from scoring.site_rates import days_within, query_groups
-from stream.records import SiteState
-from stream.times import read_day
-from stream.user_errors import UsageError
+from stream.schema.records import SiteState
+from stream.text.times import read_day
+from stream.text.user_errors import UsageError
 
 _RANKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 

@@ -17,10 +17,10 @@ from farmwatch.rate_points import read_points
 from farmwatch.runs.named import run_meant
 from scoring.rate_series import SERIES, series_of
 from scoring.site_rates import group_order
-from stream.control import Control
-from stream.records import RatePoint
-from stream.user_errors import Exit, UsageError
-from stream.wording import counted
+from stream.schema.control import Control
+from stream.schema.records import RatePoint
+from stream.text.user_errors import (Exit, UsageError)
+from stream.text.wording import counted
 
 _DAYS_SHOWN = 7  # without --since
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 
-from stream.log import Log
-from stream.reading import rows_of
-from stream.records import RatePoint, decode
-from stream.topics import RATES
+from stream.log.contract import Log
+from stream.processing.topic_reader import rows_of
+from stream.schema.records import (RatePoint, decode)
+from stream.schema.topics import RATES
 
 
 def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:

@@ -24,7 +24,7 @@ from scoring.site_rates import (
     rate_of,
     rates_by,
 )
-from stream.records import SiteState
+from stream.schema.records import SiteState
 
 UNKNOWN = "unknown"  # the group of sites whose hits name no source, query, rank or day
 WINDOWS = ("day", "week", "month")

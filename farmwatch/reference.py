@@ -27,9 +27,9 @@ from farmwatch.generated import renewed
 from farmwatch.layers import allowed_values, encode, settings_of, shown_value
 from filters.rule_kinds import MOST, RuleKind
 from filters.rules import RULES
-from stream import ranges
-from stream.metrics import SPECS
-from stream.user_errors import Exit
+from stream.text import ranges
+from stream.processing.metrics import SPECS
+from stream.text.user_errors import Exit
 
 COMMAND = "python -m farmwatch.reference docs"
 _MADE = f"<!-- Made by `{COMMAND}`; change the code, not this page. -->\n"

@@ -14,17 +14,17 @@ from cyclopts import Parameter
 from farmwatch.messages import json_line, message, put, put_wrapped
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.user_errors import Exit
-from stream.wording import counted, one_line
+from stream.text.user_errors import Exit
+from stream.text.wording import (counted, one_line)
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
     from farmwatch.outlet import Outlet
     from farmwatch.runs.engine import Ending, Replay
     from farmwatch.runs.planning import Asked, Plan
-    from stream.log import Log
-    from stream.runs import Run
-    from stream.watching import Health
+    from stream.log.contract import Log
+    from stream.schema.runs import Run
+    from stream.processing.health import Health
 
 _NICE = 10  # of the process and of those that it starts: live goes first
 
@@ -112,7 +112,7 @@ def _begin(log: Log, config: Config, asked: Asked, port: int, held: ExitStack) -
     from farmwatch.runs.beginning import BegunMeanwhile, begin
     from farmwatch.runs.fitness import refuse_unfit
     from farmwatch.runs.planning import plan
-    from stream.control import Control
+    from stream.schema.control import Control
 
     process = None
     while True:
@@ -166,7 +166,7 @@ def _tell_what_was(run: Run, config: Config) -> None:
 def _warnings(log: Log, run: Run, config: Config) -> list[str]:
     """What will keep articles of the run unscored."""
     from farmwatch.runs.scorers import configured_detectors, is_scored, scored_detectors
-    from stream.control import Control
+    from stream.schema.control import Control
 
     control = Control(log)
     if is_scored(control, config, run.detector):
@@ -190,7 +190,7 @@ class _Process:
     def __init__(self, config: Config, member: str, port: int) -> None:
         from farmwatch.endpoints import Endpoints
         from farmwatch.exposition import Exposition
-        from stream.metrics import Metrics
+        from stream.processing.metrics import Metrics
 
         self.member = member
         self.metrics = Metrics()
@@ -200,7 +200,7 @@ class _Process:
         self.url = f"http://{config.metrics.host}:{self.endpoints.port}/metrics"
 
     def _health(self) -> Health:
-        from stream.watching import Health
+        from stream.processing.health import Health
 
         return Health(True, False, "starting") if self.replay is None else self.replay.health()
 
@@ -266,7 +266,7 @@ def _conclude(
     from farmwatch.runs.engine import Ending
     from farmwatch.runs.missing import buried
     from farmwatch.runs.summary import as_builtins, lines_of, summary_of
-    from stream.control import Control
+    from stream.schema.control import Control
 
     control = Control(log)
     row = control.runs.get(run.name, run)

@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from farmwatch.messages import put, put_json, put_wrapped
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.user_errors import ConfigError, Exit, FarmwatchError, UsageError
-from stream.wording import counted, one_line
+from stream.text.user_errors import (ConfigError, Exit, FarmwatchError, UsageError)
+from stream.text.wording import (counted, one_line)
 
 if TYPE_CHECKING:
     from crawler.jobs import Answer
@@ -100,8 +100,8 @@ def _from_frontier(config: Config, url: str) -> _Source:
     from crawler.frontier_report import require_readable
     from crawler.rows import SiteRow, robots_key, site_key, tdm_key, unpack
     from crawler.urls import site_of
-    from stream.log import partition_of
-    from stream.topics import FRONTIER_STORE
+    from stream.log.contract import partition_of
+    from stream.schema.topics import FRONTIER_STORE
 
     site = site_of(url)
     with opened(config) as log:

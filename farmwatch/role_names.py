@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream.roles import Role
+from stream.schema.roles import Role
 
 
 def metrics_port(first: int, role: Role) -> int:

@@ -8,8 +8,8 @@ from cyclopts import Parameter
 
 from farmwatch.messages import message, put, put_json, put_table, put_wrapped
 from farmwatch.options import AsJson
-from stream.user_errors import Exit
-from stream.wording import counted
+from stream.text.user_errors import Exit
+from stream.text.wording import counted
 
 if TYPE_CHECKING:
     from filters.ruleset import Ruleset

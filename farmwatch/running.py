@@ -14,8 +14,8 @@ from farmwatch.messages import message
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
 from farmwatch.role_names import metrics_port
-from stream.roles import Role
-from stream.user_errors import Exit, UsageError
+from stream.schema.roles import Role
+from stream.text.user_errors import (Exit, UsageError)
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
@@ -116,7 +116,7 @@ def refuse_unfit(config: Config, roles: list[Role]) -> None:
         return
     from crawler.errors import BadCrawlSettings, NoContact
     from crawler.fitness import check_crawl
-    from stream.user_errors import ConfigError
+    from stream.text.user_errors import ConfigError
 
     try:
         check_crawl(config.crawl)

@@ -13,14 +13,14 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json, put_table, put_wrapped
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.user_errors import Exit, NotFound
-from stream.wording import counted, one_line
+from stream.text.user_errors import (Exit, NotFound)
+from stream.text.wording import (counted, one_line)
 
 if TYPE_CHECKING:
     from farmwatch.runs.overview import RunState
     from farmwatch.runs.removal import Freed
-    from stream.control import Control
-    from stream.runs import Run
+    from stream.schema.control import Control
+    from stream.schema.runs import Run
 
 Name = Annotated[str, Parameter(help="Name of the run.")]
 _DETECTOR_SHOWN = 28  # characters
@@ -33,7 +33,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     object a line.
     """
     from farmwatch.runs.overview import run_states
-    from stream.control import Control
+    from stream.schema.control import Control
 
     config = common.load().config
     with opened(config) as log:
@@ -77,7 +77,7 @@ def show_run(
     from farmwatch.runs.named import run_meant
     from farmwatch.runs.overview import run_state
     from farmwatch.runs.summary import lines_of, summary_of
-    from stream.control import Control
+    from stream.schema.control import Control
 
     config = common.load().config
     with opened(config) as log:
@@ -114,7 +114,7 @@ def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
 
 def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     from farmwatch.runs.run_rules import method_name
-    from farmwatch.spans import moment
+    from stream.text.spans import moment
 
     run = state.run
     yield "state", f"{state.state}{f'; `{state.resume}` goes on with it' if state.resume else ''}"
@@ -144,7 +144,7 @@ def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
     """
     from farmwatch.runs.beginning import cancel
     from farmwatch.runs.named import run_meant
-    from stream.control import Control
+    from stream.schema.control import Control
 
     config = common.load().config
     with opened(config, write=True) as log:
@@ -171,7 +171,7 @@ def remove_runs(
     """
     from farmwatch.runs.named import name_meant, run_named
     from farmwatch.runs.removal import RunNeeded, remove, what_it_frees, why_not
-    from stream.control import Control
+    from stream.schema.control import Control
 
     config = common.load().config
     with opened(config, write=not dry_run) as log:
@@ -191,7 +191,7 @@ def remove_runs(
 
 
 def _tell_freed(name: str, freed: Freed, *, removed: bool, as_json: bool) -> None:
-    from farmwatch.spans import size
+    from stream.text.spans import size
 
     if as_json:
         told = {"topics": freed.topics, "records": freed.records, "bytes": freed.bytes}
@@ -205,7 +205,7 @@ def _tell_freed(name: str, freed: Freed, *, removed: bool, as_json: bool) -> Non
 
 def _row(state: RunState) -> tuple[Any, ...]:
     from farmwatch.site_table import short_ruleset
-    from farmwatch.spans import lasting
+    from stream.text.spans import lasting
 
     run = state.run
     shown = _DETECTOR_SHOWN if sys.stdout.isatty() else len(run.detector)  # who reads a pipe wants it whole

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from farmwatch.config import Config
 from farmwatch.member_names import names_folder
-from stream.folders import make_private
-from stream.user_errors import FarmwatchError
+from stream.log.private_folders import make_private
+from stream.text.user_errors import FarmwatchError
 
 IMPORTS_LOCK = "imports.lock"  # of whoever appends pages of archives, see `crawler.sources.known_imports`
 

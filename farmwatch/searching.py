@@ -36,13 +36,13 @@ from farmwatch.messages import message, put, put_json, start_logging
 from farmwatch.opening import create_topics, opened
 from farmwatch.progress import counting
 from farmwatch.search_locks import IMPORTS_LOCK, locks_folder
-from stream.errors import StreamError
-from stream.log import Log
-from stream.metrics import Metrics
-from stream.roles import Role
-from stream.user_errors import ConfigError, Exit, FarmwatchError, UsageError
-from stream.watching import Health
-from stream.wording import counted, one_line
+from stream.log.errors import StreamError
+from stream.log.contract import Log
+from stream.processing.metrics import Metrics
+from stream.schema.roles import Role
+from stream.text.user_errors import (ConfigError, Exit, FarmwatchError, UsageError)
+from stream.processing.health import Health
+from stream.text.wording import (counted, one_line)
 
 _log = structlog.get_logger()
 PATIENCE_S = 120.0  # a search by hand waits no longer than this for a source

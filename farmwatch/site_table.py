@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from farmwatch.runs.named import names_to_read
-from stream.log import At, Log
-from stream.reading import rows_of
-from stream.records import SiteState
-from stream.topics import SITES
+from stream.log.contract import (At, Log)
+from stream.processing.topic_reader import rows_of
+from stream.schema.records import SiteState
+from stream.schema.topics import SITES
 
 _DIGEST_SHOWN = 8  # hexadecimal digits: enough to tell the rulesets of one log apart
 COLUMNS = (  # what two headings of the tables of sites mean

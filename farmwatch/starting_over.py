@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from farmwatch.flow import reads_of_live
 from farmwatch.runs.named import names_of_live
-from stream.control import Control
-from stream.log import Log
-from stream.roles import Role
-from stream.topics import FRONTIER_STORE, SCORES
-from stream.wording import counted
+from stream.schema.control import Control
+from stream.log.contract import Log
+from stream.schema.roles import Role
+from stream.schema.topics import (FRONTIER_STORE, SCORES)
+from stream.text.wording import counted
 
 
 @dataclass(frozen=True, slots=True)

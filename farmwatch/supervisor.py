@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from farmwatch.settings import UpSettings
-from stream.user_errors import Exit
+from stream.text.user_errors import Exit
 
 _log = structlog.get_logger()
 _LOOK_S = 0.1  # between looks at the children

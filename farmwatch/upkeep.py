@@ -26,13 +26,13 @@ from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import SiteTable
 from scoring.rate_series import interval_start
 from scoring.site_rates import has_verdict
-from stream import heartbeat
-from stream.control import Control
-from stream.errors import TooMuchExpired
-from stream.log import Log
-from stream.metrics import Metrics
-from stream.records import SiteState
-from stream.vocabulary import VERDICTS
+from stream.processing import heartbeat
+from stream.schema.control import Control
+from stream.log.errors import TooMuchExpired
+from stream.log.contract import Log
+from stream.processing.metrics import Metrics
+from stream.schema.records import SiteState
+from stream.schema.vocabulary import VERDICTS
 
 _log = structlog.get_logger()
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week

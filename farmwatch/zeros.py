@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from stream.metrics import Metrics
-from stream.stage import Stage
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Stage
 
 Series = tuple[str, Mapping[str, str]]
 

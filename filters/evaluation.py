@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from filters.judging import ARTICLE, UNKNOWN
-from stream.records import Verdict
+from stream.schema.records import Verdict
 
 
 class Judged(NamedTuple):

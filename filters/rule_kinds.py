@@ -13,7 +13,7 @@ from filters.blocks import Definition, columns
 from filters.quality_names import MEASURES
 from filters.toml_values import as_toml
 from filters.url_patterns import UrlPattern
-from stream.records import Features
+from stream.schema.records import Features
 
 Value = float | str | None
 Threshold = float | str | list[str] | None

@@ -33,7 +33,7 @@ Kind = Literal["chunks", "shingles"]
 
 
 class SiteState(Protocol):
-    """What is needed of keyed state; `stream.state.KeyedState` has it."""
+    """What is needed of keyed state; `stream.processing.state.KeyedState` has it."""
 
     def put(self, key: bytes, value: bytes) -> None:
         """Set key to value."""

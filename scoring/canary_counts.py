@@ -20,8 +20,8 @@ from scoring.canary import HUMAN_TRUTH, LLM_TRUTH, TRUTHS, canary_name, truth_of
 from scoring.error_counts import CanaryCounts
 from scoring.rate_intervals import Z95, Interval, wilson
 from scoring.site_rates import refuse_pooled
-from stream.records import SiteState
-from stream.vocabulary import LLM, UNCLASSIFIABLE
+from stream.schema.records import SiteState
+from stream.schema.vocabulary import (LLM, UNCLASSIFIABLE)
 
 
 class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):

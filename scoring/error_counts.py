@@ -18,7 +18,7 @@ import msgspec
 
 from scoring.errors import BadParameters
 from scoring.rate_intervals import Z95, wilson
-from stream.ranges import Count
+from stream.text.ranges import Count
 
 FEWEST_KNOWN = 5  # sites of either truth: with fewer even a verdict without a mistake is hardly known
 

@@ -32,7 +32,7 @@ from scoring.errors import BadParameters, BadTrainingData, NoSiteTest, TooFewLab
 from scoring.interface import MethodName, PageScore, SiteVerdict
 from scoring.sequential import SequentialTest, check_errors, wald_bounds
 from scoring.site_method import method_digest
-from stream.ranges import MOST
+from stream.text.ranges import MOST
 
 DESIGN_PAGES = 8  # m above: about as many as the test takes to decide
 

@@ -15,7 +15,7 @@ import msgspec
 import xxhash
 
 from scoring.estimate_line import EstimateLine
-from stream.records import RatePoint
+from stream.schema.records import RatePoint
 
 SERIES = ("", "source", "rank", "query-group")  # the splits of which series are kept; "" = all sites
 GROUPS_CAP = 200  # series of one split

@@ -21,8 +21,8 @@ import msgspec
 from scoring.canary import is_canary
 from scoring.errors import PooledDetectors
 from scoring.rate import HALF_WIDTH, ErrorCounts, Rate, estimate
-from stream.records import SiteState
-from stream.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
+from stream.schema.records import SiteState
+from stream.schema.vocabulary import (HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED)
 
 GroupKey = Callable[[SiteState], Sequence[str]]  # the groups that a site belongs to: none, one or several
 

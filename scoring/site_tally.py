@@ -29,8 +29,8 @@ import xxhash
 
 from scoring.interface import PageScore, SiteVerdict
 from scoring.judged_page import JudgedPage
-from stream.records import Hit, Score, SiteState, Verdict
-from stream.vocabulary import DECIDED
+from stream.schema.records import (Hit, Score, SiteState, Verdict)
+from stream.schema.vocabulary import DECIDED
 
 ARTICLE = "article"
 

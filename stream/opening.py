@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from stream.errors import StreamError
-from stream.log import Log
+from stream.log.errors import StreamError
+from stream.log.contract import Log
 
 FORMS = "memory:, sqlite:DIR or kafka:HOST:PORT[,HOST:PORT]"
 
@@ -21,16 +21,16 @@ def open_log(url: str, *, prefix: str = "", read_only: bool = False, **options: 
     """
     kind, _, place = url.partition(":")
     if kind == "memory" and not place:
-        from stream.memory_log import MemoryLog
+        from stream.memory.log import MemoryLog
 
         return MemoryLog(**options)
     if kind == "sqlite" and place:
-        from stream.embedded_log import EmbeddedLog
+        from stream.embedded.log import EmbeddedLog
 
         return EmbeddedLog(Path(place).expanduser(), prefix=prefix, read_only=read_only, **options)
     if kind == "kafka" and ":" in place:
         try:
-            from stream.kafka_log import KafkaLog
+            from stream.kafka.log import KafkaLog
         except ModuleNotFoundError as error:
             if error.name is None or error.name.split(".")[0] != "kafka":
                 raise

@@ -10,12 +10,12 @@ from crawler.urls import fetch_id, page_id
 from farmwatch.audit import audit
 from farmwatch.audit_report import AuditReport
 from scoring.judged_page import JudgedPage
-from stream.dead_letters import dead_letter
-from stream.heartbeat import is_heartbeat
-from stream.log import Message, Output
-from stream.memory_log import MemoryLog
-from stream.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
-from stream.topics import all_topics
+from stream.processing.dead_letters import dead_letter
+from stream.processing.heartbeat import is_heartbeat
+from stream.log.contract import (Message, Output)
+from stream.memory.log import MemoryLog
+from stream.schema.records import (Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode)
+from stream.schema.topics import all_topics
 from tests.tally_desk import Desk
 
 SITE = "a.example"

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
-from stream.log import partition_of
-from stream.metrics import Meter, Metrics
-from stream.records import Hit, Page, Record, decode
-from stream.stage import Context
-from stream.state import KeyedState
+from stream.log.contract import partition_of
+from stream.processing.metrics import (Meter, Metrics)
+from stream.schema.records import (Hit, Page, Record, decode)
+from stream.processing.stage import Context
+from stream.processing.state import KeyedState
 
 
 def settings_for(target: str, **changes: object) -> CrawlSettings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream.records import Features
+from stream.schema.records import Features
 
 
 def numbered_page(number: int, text: str = "", site: str = "a.example", tokens: int = 9) -> Features:

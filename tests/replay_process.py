@@ -23,10 +23,11 @@ from farmwatch.runs.bounded import BoundedMember
 from filters import judge_stage, known_scores
 from filters.measure_stage import MeasureStage
 from scoring import tally_stage
-from stream import embedded_log, kafka_log
-from stream.control import ControlWriter
-from stream.kafka_producer import TransactionalProducer
-from stream.log import Commit
+from stream.embedded import log as embedded_log
+from stream.kafka import log as kafka_log
+from stream.schema.control import ControlWriter
+from stream.kafka.producer import TransactionalProducer
+from stream.log.contract import Commit
 
 # what a command imports as it runs, imported before it begins
 LOADED = (cutover_command, replay_command, cutover, engine, summary, telling, judge_stage, known_scores, tally_stage)

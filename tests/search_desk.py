@@ -17,10 +17,10 @@ from crawler.sources.searching import Searcher, Summary
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import Answer, Query, Request, Source
 from crawler.sources.turns import Turns
-from stream.log import Log
-from stream.metrics import Metrics
-from stream.records import Hit, decode
-from stream.topics import HITS
+from stream.log.contract import Log
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Hit, decode)
+from stream.schema.topics import HITS
 
 PARTITIONS = 2
 NOON = 1_763_812_800.0  # 2025-11-22 12:00 UTC

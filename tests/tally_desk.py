@@ -10,11 +10,11 @@ import msgspec
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage
-from stream.memory_state import MemoryState
-from stream.metrics import Meter
-from stream.records import Decision, Hit, Record, Score, SiteState, Verdict, decode
-from stream.stage import Context
-from stream.state import KeyedState
+from stream.memory.state import MemoryState
+from stream.processing.metrics import Meter
+from stream.schema.records import (Decision, Hit, Record, Score, SiteState, Verdict, decode)
+from stream.processing.stage import Context
+from stream.processing.state import KeyedState
 
 SITE = "a.example"
 DAY_MS = 86_400_000

@@ -8,10 +8,10 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from crawler.sources.exclusion import marked_lock
-from stream.log import Log
-from stream.reading import records_of
-from stream.records import Hit
-from stream.topics import HITS
+from stream.log.contract import Log
+from stream.processing.topic_reader import records_of
+from stream.schema.records import Hit
+from stream.schema.topics import HITS
 
 
 class KnownImports:

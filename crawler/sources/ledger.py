@@ -14,10 +14,10 @@ import msgspec
 
 from crawler.sources.exclusion import Exclusion
 from crawler.sources.usage import Usage
-from stream.errors import BadRecord
-from stream.log import Log, Message, Output
-from stream.reading import report
-from stream.topics import CONTROL
+from stream.log.errors import BadRecord
+from stream.log.contract import (Log, Message, Output)
+from stream.processing.topic_reader import report
+from stream.schema.topics import CONTROL
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import xxhash
 
 from crawler.hits_file import QUERY_ID_CAP, BadLine, read_records, wrong_header
 from crawler.sources.source import Query
-from stream.idents import ident_of
+from stream.text.ids import ident_of
 
 _TEXT_CAP = 2000  # characters of a query
 _CODE = re.compile(r"[A-Za-z0-9-]{0,16}")  # of a language or a country

@@ -10,7 +10,7 @@ from crawler.appending import hit_output, page_outputs
 from crawler.hits_file import make_hit
 from crawler.sources.source import Found, Query
 from crawler.warc_in import ArchivedPage
-from stream.log import Output
+from stream.log.contract import Output
 
 
 def result_output(

@@ -18,8 +18,8 @@ from crawler.sources.recording import listed_page, result_output
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import Archive, BadAnswer, Found, Place, Query, Results, Source, SourceError, SourceRefused
 from crawler.sources.turns import Ended, Turns
-from stream.log import Output
-from stream.metrics import Metrics
+from stream.log.contract import Output
+from stream.processing.metrics import Metrics
 
 _log = structlog.get_logger()
 _FLUSH_BYTES = 4 * 1024 * 1024  # of records that wait to be appended

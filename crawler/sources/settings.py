@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from stream import ranges
+from stream.text import ranges
 
 _VARIABLE = re.compile(r"(?=.{1,12}\Z|.*_)[A-Z_][A-Z0-9_]{0,63}")  # a long word without `_` might be a key
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")

@@ -15,8 +15,8 @@ from crawler.sources.ledger import Ledger
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import Answer, QuotaSpent, Request, Source, SourceError
 from crawler.sources.usage import Usage
-from stream.errors import StreamError
-from stream.metrics import Metrics
+from stream.log.errors import StreamError
+from stream.processing.metrics import Metrics
 
 _log = structlog.get_logger()
 _SLICE_S = 60.0  # a long wait is looked at again so often: another process may have changed what is waited for

@@ -10,12 +10,12 @@ from farmwatch.runs.named import FIRST, run_meant
 from farmwatch.runs.offsets import last_record
 from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from farmwatch.runs.run_state import state_of
-from stream.control import Control
-from stream.log import Log
-from stream.reading import records_of
-from stream.records import RuleOutcome, Verdict
-from stream.runs import LIVE, Run, RunNames, State
-from stream.user_errors import NotFound
+from stream.schema.control import Control
+from stream.log.contract import Log
+from stream.processing.topic_reader import records_of
+from stream.schema.records import (RuleOutcome, Verdict)
+from stream.schema.runs import (LIVE, Run, RunNames, State)
+from stream.text.user_errors import NotFound
 
 _LITTLE = 0.01  # of its records: how far behind a run that follows may be before it is told
 _DONE = {MEASURE: "measured", JUDGE: "judged", TALLY: "tallied"}

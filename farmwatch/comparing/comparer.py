@@ -18,11 +18,11 @@ from scoring.paired_bootstrap import Errors
 from scoring.rate import ErrorCounts
 from scoring.rate_settings import RateSettings
 from scoring.site_rates import SiteRate, site_rate
-from stream.control import Control
-from stream.log import Log
-from stream.records import RuleOutcome
-from stream.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
-from stream.wording import counted
+from stream.schema.control import Control
+from stream.log.contract import Log
+from stream.schema.records import RuleOutcome
+from stream.schema.vocabulary import (HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED)
+from stream.text.wording import counted
 
 NO_THRESHOLD = "no threshold"  # the condition of a rule that is disabled
 _MANY = 0.01  # of the fetches: how many one run only may have judged before differences are told to be of windows, too

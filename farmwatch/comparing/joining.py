@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from farmwatch.comparing.comparison import IN, OUT, PageTable
 from filters.judging import ARTICLE
 from scoring.canary import is_canary
-from stream.log import Log
-from stream.reading import records_of
-from stream.records import Record
+from stream.log.contract import Log
+from stream.processing.topic_reader import records_of
+from stream.schema.records import Record
 
 _Raw = msgspec.Raw  # skipped over, not read
 _OTHER = -1  # code of a verdict by another ruleset

@@ -15,8 +15,8 @@ from farmwatch.comparing.site_rows import SiteRow
 from farmwatch.rating import UNKNOWN
 from scoring.paired_bootstrap import FEWEST_SITES, Errors, Numbers, paired_change
 from scoring.site_rates import by_rank_band, group_order
-from stream.records import SiteState
-from stream.wording import counted
+from stream.schema.records import SiteState
+from stream.text.wording import counted
 
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
 _ABSENT = SiteRow("absent", 0, 0, 0, 0, 0, (), 0)

@@ -13,8 +13,8 @@ from farmwatch.messages import put, put_json, put_table, put_wrapped, this_comma
 from farmwatch.rating import RateLine, rate_lines
 from farmwatch.site_table import COLUMNS
 from scoring.rate_settings import RateSettings
-from stream.records import SiteState
-from stream.vocabulary import VERDICTS
+from stream.schema.records import SiteState
+from stream.schema.vocabulary import VERDICTS
 
 
 @dataclass(frozen=True, slots=True)

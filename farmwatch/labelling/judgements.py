@@ -15,7 +15,7 @@ import msgspec
 
 from farmwatch.jsonl import JsonLines, binary_input
 from filters.judging import ARTICLE
-from stream.user_errors import FarmwatchError
+from stream.text.user_errors import FarmwatchError
 
 OTHER = "other"  # page_type of what is no article
 LLM, HUMAN = "llm", "human"  # labels, as `farmwatch calibrate` reads them

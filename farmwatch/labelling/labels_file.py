@@ -12,7 +12,7 @@ from types import TracebackType
 import msgspec
 
 from farmwatch.labelling.judgements import Judgement, standing
-from stream.user_errors import FarmwatchError
+from stream.text.user_errors import FarmwatchError
 
 _OPENING = b'{"fetch_id":'  # every line that was written here begins so
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from farmwatch.labelling.judgements import SamplePage
-from stream.wording import one_line
+from stream.text.wording import one_line
 
 TEXT_CAP_CHARACTERS = 200_000  # of a page's text that is shown
 KEYS = (

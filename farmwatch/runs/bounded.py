@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from farmwatch.runs.offsets import NO_STOPS, Stops, done_by, reached
 from farmwatch.runs.yielding import Gate
-from stream.log import At, Commit, Log, Member, Message, StateReader
-from stream.runs import Gap
-from stream.topics import SCORES
+from stream.log.contract import (At, Commit, Log, Member, Message, StateReader)
+from stream.schema.runs import Gap
+from stream.schema.topics import SCORES
 
 _LOOK_S = 0.2  # between looks at what may be done, and longest wait of a poll once all that is owned is done
 _ALIVE_S = 1.0  # while the replay makes way, how often the membership is kept alive

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from farmwatch.runs.settings import ReplaySettings
-from stream.user_errors import ConfigError
+from stream.text.user_errors import ConfigError
 
 if TYPE_CHECKING:
     from filters.ruleset import Ruleset
     from scoring.interface import SiteMethod
     from scoring.site_verdict import SprtParams
-    from stream.runs import Run
+    from stream.schema.runs import Run
 
 
 def tallied_name(config: ReplaySettings) -> str | None:

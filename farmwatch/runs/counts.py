@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from farmwatch.site_table import SiteTable
 from scoring.canary import is_canary
-from stream.log import Log
-from stream.records import SiteState
+from stream.log.contract import Log
+from stream.schema.records import SiteState
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,15 +27,15 @@ from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.stages import loop_settings, stage_of
 from farmwatch.runs.yielding import Gate, LiveLag
 from filters.ruleset import Ruleset
-from stream.control import Control, Scorers
-from stream.errors import StreamError
-from stream.log import Log
-from stream.loop import StageLoop
-from stream.metrics import Metrics
-from stream.runs import Gap, Run, State
-from stream.user_errors import FarmwatchError
-from stream.watching import Health
-from stream.wording import counted
+from stream.schema.control import (Control, Scorers)
+from stream.log.errors import StreamError
+from stream.log.contract import Log
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.schema.runs import (Gap, Run, State)
+from stream.text.user_errors import FarmwatchError
+from stream.processing.health import Health
+from stream.text.wording import counted
 
 _log = structlog.get_logger()
 _LOOK_S = 0.2  # between looks of the watching thread: whether it is told to stop

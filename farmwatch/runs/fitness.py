@@ -12,10 +12,10 @@ from farmwatch.runs.planning import Plan, further
 from farmwatch.runs.settings import ReplaySettings
 from filters.epoch import epoch_settings, feature_epoch
 from filters.settings import MeasureSettings
-from stream.log import Log
-from stream.runs import Run
-from stream.user_errors import UsageError
-from stream.wording import one_line
+from stream.log.contract import Log
+from stream.schema.runs import Run
+from stream.text.user_errors import UsageError
+from stream.text.wording import one_line
 
 
 def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:

@@ -13,13 +13,13 @@ import structlog
 
 from farmwatch.runs.live_fitness import LiveRunUnfit
 from farmwatch.runs.run_rules import RunRules, live_now
-from stream.control import Control
-from stream.errors import StreamError
-from stream.log import Log
-from stream.metrics import Metrics
-from stream.roles import Role
-from stream.user_errors import FarmwatchError
-from stream.wording import one_line
+from stream.schema.control import Control
+from stream.log.errors import StreamError
+from stream.log.contract import Log
+from stream.processing.metrics import Metrics
+from stream.schema.roles import Role
+from stream.text.user_errors import FarmwatchError
+from stream.text.wording import one_line
 
 LOOK_S = 1.0  # between two looks at which run is live
 

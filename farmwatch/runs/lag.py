@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 from farmwatch.flow import Reads, reads_of_run
 from farmwatch.runs.offsets import is_record, unread_of
-from stream.control import Control
-from stream.log import At, Log, Message
-from stream.runs import Run
-from stream.topics import SCORES
+from stream.schema.control import Control
+from stream.log.contract import (At, Log, Message)
+from stream.schema.runs import Run
+from stream.schema.topics import SCORES
 
 MAX_LAG = 1000  # records that the live stages may have to catch up with after a cutover: seconds of work
 PASSED_OVER = 100_000  # scores of other detectors that are read to be told apart: a second's work

@@ -23,13 +23,13 @@ from filters.epoch import feature_epoch
 from filters.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from scoring.errors import ScoringError
 from scoring.kept_method import same_method
-from stream.clock import Clock, wall_ms
-from stream.control import Control
-from stream.errors import UnknownTopic
-from stream.log import Log
-from stream.roles import Role
-from stream.runs import LIVE, Run, State
-from stream.user_errors import FarmwatchError
+from stream.log.clock import (Clock, wall_ms)
+from stream.schema.control import Control
+from stream.log.errors import UnknownTopic
+from stream.log.contract import Log
+from stream.schema.roles import Role
+from stream.schema.runs import (LIVE, Run, State)
+from stream.text.user_errors import FarmwatchError
 
 
 def live_or_begun(log: Log, config: ReplaySettings, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:

@@ -9,11 +9,11 @@ from farmwatch.runs.run_rules import RunRules
 from farmwatch.runs.settings import ReplaySettings
 from filters.errors import BadRuleset
 from scoring.errors import BadSiteNumbers, BadThresholds, NoSiteTest
-from stream.control import Control
-from stream.roles import Role
-from stream.runs import Run
-from stream.user_errors import FarmwatchError, NotFound, RunRefused
-from stream.wording import one_line
+from stream.schema.control import Control
+from stream.schema.roles import Role
+from stream.schema.runs import Run
+from stream.text.user_errors import (FarmwatchError, NotFound, RunRefused)
+from stream.text.wording import one_line
 
 
 class LiveRunUnfit(FarmwatchError):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from stream.control import Control
-from stream.log import Log
-from stream.runs import BEFORE, LIVE, Run, RunNames, State
-from stream.topics import FEATURES
-from stream.user_errors import NotFound
-from stream.wording import one_line
+from stream.schema.control import Control
+from stream.log.contract import Log
+from stream.schema.runs import (BEFORE, LIVE, Run, RunNames, State)
+from stream.schema.topics import FEATURES
+from stream.text.user_errors import NotFound
+from stream.text.wording import one_line
 
 EXACTLY = "run/"  # in front of a name: that run, where `live` alone means the one that is live
 _NAMES_SHOWN = 20

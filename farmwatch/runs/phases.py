@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from farmwatch.flow import reads_of_run
 from farmwatch.runs.offsets import between, done_by, reached
-from stream.log import Log
-from stream.runs import Run
+from stream.log.contract import Log
+from stream.schema.runs import Run
 
 MEASURE, JUDGE, TALLY, ASK = "measure", "judge", "tally", "ask"
 # What a record costs in each phase, beside the others: a core does about 45, 5,000 and 18,000 a second.

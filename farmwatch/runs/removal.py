@@ -12,10 +12,10 @@ from farmwatch.runs.phases import groups_of
 from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_state import members_of
 from farmwatch.runs.run_topics import stores_of, topics_of
-from stream.control import Control, exclusive
-from stream.log import Log
-from stream.runs import LIVE, Run, State
-from stream.user_errors import RunRefused
+from stream.schema.control import (Control, exclusive)
+from stream.log.contract import Log
+from stream.schema.runs import (LIVE, Run, State)
+from stream.text.user_errors import RunRefused
 
 
 class RunNeeded(RunRefused):

@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from farmwatch.flow import reads_of_run
 from farmwatch.runs.named import ever_live
-from stream.control import Control
-from stream.idle_groups import renew_offsets
-from stream.log import Log
-from stream.runs import Alias, Run, State
-from stream.topics import SCORES
+from stream.schema.control import Control
+from stream.log.idle_groups import renew_offsets
+from stream.log.contract import Log
+from stream.schema.runs import (Alias, Run, State)
+from stream.schema.topics import SCORES
 
 BACK_DAYS = 30
 _DAY_MS = 86_400_000

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from filters.ruleset import Ruleset, parse_ruleset
-from stream.control import Control
-from stream.runs import Run, RunNames
-from stream.user_errors import NotFound
+from stream.schema.control import Control
+from stream.schema.runs import (Run, RunNames)
+from stream.text.user_errors import NotFound
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from filters.settings import JudgeSettings, MeasureSettings
     from scoring.rate_settings import RateSettings
     from scoring.settings import ScoreSettings, TallySettings
-    from stream.loop import LoopSettings
+    from stream.processing.loop import LoopSettings
 
 
 class ReplaySettings(Protocol):

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from farmwatch.runs.offsets import between, first_record, last_record
 from farmwatch.runs.window import Cut, Window, is_empty, kept, offsets_of, refuse_deleted, stops_of
-from farmwatch.spans import moment
-from stream.log import Log, Message
-from stream.reading import records_of
-from stream.records import Features
-from stream.runs import LIVE, Gap, Run, State
-from stream.topics import FEATURES, PAGES
-from stream.user_errors import NotFound
+from stream.text.spans import moment
+from stream.log.contract import (Log, Message)
+from stream.processing.topic_reader import records_of
+from stream.schema.records import Features
+from stream.schema.runs import (LIVE, Gap, Run, State)
+from stream.schema.topics import (FEATURES, PAGES)
+from stream.text.user_errors import NotFound
 
 NO_RUNS: Mapping[str, Run] = {}
 _SPREAD = 16  # records looked at between the first and the last of each partition

@@ -10,11 +10,11 @@ from farmwatch.runs.scored import known_texts, unasked_of
 from farmwatch.runs.scorers import ScorersWatch
 from farmwatch.runs.settings import ReplaySettings
 from filters.ruleset import Ruleset
-from stream.log import Log
-from stream.loop import LoopSettings
-from stream.metrics import Metrics
-from stream.runs import Run
-from stream.stage import Stage
+from stream.log.contract import Log
+from stream.processing.loop import LoopSettings
+from stream.processing.metrics import Metrics
+from stream.schema.runs import Run
+from stream.processing.stage import Stage
 
 _RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however much it holds
 _BATCH_BYTES = 24 * 1024 * 1024

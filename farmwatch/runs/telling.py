@@ -12,7 +12,7 @@ import structlog
 
 from farmwatch.runs.engine import Standing
 from farmwatch.runs.phases import JUDGE, Progress
-from farmwatch.spans import lasting
+from stream.text.spans import lasting
 
 _log = structlog.get_logger()
 _EVERY_S = 10.0  # between lines of the log

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from farmwatch.runs.offsets import between, first_record, last_record
-from farmwatch.spans import moment
-from stream.log import Log
-from stream.runs import Gap, Run, State
-from stream.times import is_day, read_time
-from stream.user_errors import FarmwatchError, UsageError
-from stream.wording import one_line
+from stream.text.spans import moment
+from stream.log.contract import Log
+from stream.schema.runs import (Gap, Run, State)
+from stream.text.times import (is_day, read_time)
+from stream.text.user_errors import (FarmwatchError, UsageError)
+from stream.text.wording import one_line
 
 EARLIEST, NOW, FOLLOW = "earliest", "now", "follow"
 _DAY_MS = 86_400_000

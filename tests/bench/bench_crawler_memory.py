@@ -17,19 +17,19 @@ from pathlib import Path
 
 from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.hits_file import make_hit
-from stream.embedded_log import EmbeddedLog
-from stream.embedded_schema import DATABASE
-from stream.log import Output, partition_of
-from stream.loop import StageLoop
-from stream.metrics import Metrics
-from stream.records import encode
-from stream.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics
+from stream.embedded.log import EmbeddedLog
+from stream.embedded.database import DATABASE
+from stream.log.contract import (Output, partition_of)
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.schema.records import encode
+from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics)
 from tests.bench.crawler_contenders import IN_FLIGHT, PARTITIONS, settings_for
 from tests.bench.crawler_server import PER_SITE, Server
 
 _STEPS = 10
 _GOAL_MIB = 200
-_CACHE_MIB = 16  # of a connection to the database, at most (stream/embedded_schema.py)
+_CACHE_MIB = 16  # of a connection to the database, at most (stream/embedded/database.py)
 
 
 def main() -> None:

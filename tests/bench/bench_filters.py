@@ -38,11 +38,11 @@ from filters.shingles import outline
 from filters.site_memory import SiteMemory
 from filters.site_rows import NoState
 from filters.workers import ExtractionPool
-from stream.memory_state import MemoryState
-from stream.metrics import Meter
-from stream.records import Features, Page, decode, encode
-from stream.stage import Context
-from stream.state import KeyedState
+from stream.memory.state import MemoryState
+from stream.processing.metrics import Meter
+from stream.schema.records import (Features, Page, decode, encode)
+from stream.processing.stage import Context
+from stream.processing.state import KeyedState
 from tests.extraction_peer import bare, bare_text, f1, gold_pages
 
 ROUNDS = 3

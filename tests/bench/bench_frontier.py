@@ -26,9 +26,9 @@ from crawler.jobs import Answer, Job, Outcome
 from crawler.robots import RobotsShelf
 from crawler.rows import site_of_key
 from crawler.settings import CrawlSettings
-from stream.log import Change
-from stream.metrics import Meter
-from stream.state import KeyedState
+from stream.log.contract import Change
+from stream.processing.metrics import Meter
+from stream.processing.state import KeyedState
 from tests.bench.frontier_builder import (
     PARTITIONS,
     EmbeddedShelf,

@@ -18,9 +18,9 @@ from typing import Any
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from stream.kafka_log import KafkaLog
-from stream.kafka_settings import KafkaSettings, producer_options, reader_options
-from stream.log import At, Change, Commit, Kept, Member, Output, Topic
+from stream.kafka.log import KafkaLog
+from stream.kafka.settings import (KafkaSettings, producer_options, reader_options)
+from stream.log.contract import (At, Change, Commit, Kept, Member, Output, Topic)
 from tests.stream.kafka_broker import broker
 
 RUNS = 5

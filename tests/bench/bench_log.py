@@ -16,8 +16,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from stream.embedded_log import EmbeddedLog
-from stream.log import At, Change, Commit, Output, Topic
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import (At, Change, Commit, Output, Topic)
 
 PARTITIONS = 24
 BODY_BYTES = 15_000

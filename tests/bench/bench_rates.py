@@ -22,7 +22,7 @@ from farmwatch.rating import rate_lines
 from scoring.canary import CanaryName
 from scoring.rate_intervals import Interval, Known, corrected_interval, wilson
 from scoring.rate_settings import RateSettings
-from stream.records import SiteState
+from stream.schema.records import SiteState
 
 ROUNDS = 10_000
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)

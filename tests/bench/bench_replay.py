@@ -37,15 +37,15 @@ from filters.settings import MeasureSettings
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage
-from stream.batch import decoded
-from stream.embedded_log import EmbeddedLog
-from stream.log import Kept, Log, Output, Topic, partition_of
-from stream.loop import StageLoop
-from stream.metrics import Metrics
-from stream.records import Features, Hit, Score, encode
-from stream.runs import names_of
-from stream.stage import Stage
-from stream.topics import FEATURES, HITS, SCORES, all_topics
+from stream.processing.batch import decoded
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import (Kept, Log, Output, Topic, partition_of)
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Features, Hit, Score, encode)
+from stream.schema.runs import names_of
+from stream.processing.stage import Stage
+from stream.schema.topics import (FEATURES, HITS, SCORES, all_topics)
 from tests.conftest import data_root
 from tests.webs import labelled_pages
 
@@ -113,7 +113,7 @@ def open_log(kind: str, where: str) -> Log:
     """The log of this kind: `where` is its folder, or broker and prefix."""
     if kind == "embedded":
         return EmbeddedLog(Path(where))
-    from stream.kafka_log import KafkaLog
+    from stream.kafka.log import KafkaLog
 
     address, prefix, folder = where.split(" ")
     return KafkaLog(address, prefix=prefix, state_folder=Path(folder))

@@ -29,11 +29,11 @@ from scoring.rate import ErrorCounts, estimate
 from scoring.regression import Model
 from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.tally_stage import TallyStage
-from stream.memory_state import MemoryState
-from stream.metrics import Meter
-from stream.records import Hit, Score, Verdict
-from stream.stage import Context
-from stream.state import KeyedState
+from stream.memory.state import MemoryState
+from stream.processing.metrics import Meter
+from stream.schema.records import (Hit, Score, Verdict)
+from stream.processing.stage import Context
+from stream.processing.state import KeyedState
 from tests.bench.renew_card import PAGE_SETS
 from tests.conftest import data_root
 

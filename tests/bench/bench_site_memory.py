@@ -21,9 +21,9 @@ from filters.settings import MeasureSettings
 from filters.shingles import Outline, outline
 from filters.site_memory import SiteMemory
 from filters.site_rows import NoState
-from stream.embedded_log import EmbeddedLog
-from stream.log import Commit, Member, Topic
-from stream.state import KeyedState
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import (Commit, Member, Topic)
+from stream.processing.state import KeyedState
 
 PARTITIONS = 24
 SITES, PAGES_A_SITE = 1_000, 20

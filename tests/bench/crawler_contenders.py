@@ -32,12 +32,12 @@ from crawler.jobs import Job, Kind, Outcome
 from crawler.robots import RobotsRules
 from crawler.settings import CrawlSettings
 from crawler.urls import fetch_id, page_id_of_normal
-from stream.embedded_log import EmbeddedLog
-from stream.log import Output, partition_of
-from stream.loop import StageLoop
-from stream.metrics import Metrics
-from stream.records import Page, encode
-from stream.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import (Output, partition_of)
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Page, encode)
+from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics)
 from tests.bench.crawler_peers import crawlee, scrapy
 from tests.bench.crawler_server import PER_SITE
 

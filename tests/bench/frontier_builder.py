@@ -14,11 +14,11 @@ from crawler.settings import CrawlSettings
 from crawler.site_store import SiteStore
 from crawler.statuses import Status
 from crawler.urls import page_bytes
-from stream.embedded_log import EmbeddedLog
-from stream.kafka_state import LocalState
-from stream.log import Change, Commit, StateReader, partition_of
-from stream.state import KeyedState
-from stream.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
+from stream.embedded.log import EmbeddedLog
+from stream.kafka.state import LocalState
+from stream.log.contract import (Change, Commit, StateReader, partition_of)
+from stream.processing.state import KeyedState
+from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS, all_topics)
 
 PARTITIONS = 4
 SIZES = (1, 1, 1, 10, 10, 10, 40, 40, 40, 100, 400)  # URLs of a site, by turns; 59 on average

@@ -33,14 +33,14 @@ from scoring.method_choice import site_method
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from scoring.testing import FakeDetector
-from stream.log import Output, partition_of
-from stream.loop import StageLoop
-from stream.memory_log import MemoryLog
-from stream.metrics import Metrics
-from stream.records import Hit, Page, Record, encode
-from stream.runs import Run
-from stream.stage import Stage
-from stream.topics import HITS, PAGES, all_topics
+from stream.log.contract import (Output, partition_of)
+from stream.processing.loop import StageLoop
+from stream.memory.log import MemoryLog
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Hit, Page, Record, encode)
+from stream.schema.runs import Run
+from stream.processing.stage import Stage
+from stream.schema.topics import (HITS, PAGES, all_topics)
 
 SITES, PAGES_EACH, PARTITIONS = 8, 8, 2
 TURNED = (6, 10)  # pages of one more LLM site: so many flagged ones, then so many that are not

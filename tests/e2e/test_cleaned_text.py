@@ -24,13 +24,13 @@ from scoring.detector import load_detector
 from scoring.interface import TextScore
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
-from stream.log import Output
-from stream.loop import StageLoop
-from stream.memory_log import MemoryLog
-from stream.metrics import Metrics
-from stream.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
-from stream.stage import Stage
-from stream.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+from stream.log.contract import Output
+from stream.processing.loop import StageLoop
+from stream.memory.log import MemoryLog
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode)
+from stream.processing.stage import Stage
+from stream.schema.topics import (FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics)
 
 T = TypeVar("T", bound=Record)
 SITE = "river.example"

@@ -16,7 +16,7 @@ from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.errors import NoContact
 from crawler.settings import CrawlSettings
 from crawler.urls import page_id
-from stream.records import Decision, Page
+from stream.schema.records import (Decision, Page)
 from tests.crawl_driver import Driver, Store, crawl, hits_of, settings_for
 from tests.loopback import Reply, Web, page, redirect
 

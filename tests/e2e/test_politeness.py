@@ -35,7 +35,7 @@ import pytest
 
 from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
-from stream.records import Page
+from stream.schema.records import Page
 from tests.crawl_process import Crawl
 from tests.raw_web import RawWeb, Seen, Visit, reply
 

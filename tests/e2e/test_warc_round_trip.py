@@ -23,7 +23,7 @@ from crawler.warc_in import ArchivedPage, Skipped, pages_of
 from farmwatch.labelled import LabelledPages
 from filters.measurer import Measurer
 from filters.settings import MeasureSettings
-from stream.records import Features, Hit, Page
+from stream.schema.records import (Features, Hit, Page)
 from tests.crawl_driver import Driver, Store, hits_of, settings_for
 from tests.front_door import article_html
 from tests.loopback import Reply, Web, redirect

@@ -23,13 +23,13 @@ from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from filters.judge_stage import JudgeStage
 from filters.ruleset import load_ruleset
 from scoring.tally_stage import TallyStage
-from stream.control import Control
-from stream.embedded_log import EmbeddedLog
-from stream.log import Log, Output
-from stream.records import Hit, Page
-from stream.runs import State, features_of
-from stream.topics import HITS, PAGES, REPLAY_REQUESTS
-from stream.user_errors import Exit
+from stream.schema.control import Control
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import (Log, Output)
+from stream.schema.records import (Hit, Page)
+from stream.schema.runs import (State, features_of)
+from stream.schema.topics import (HITS, PAGES, REPLAY_REQUESTS)
+from stream.text.user_errors import Exit
 from tests.extraction_here import extract_here
 from tests.front_door import article_html
 from tests.replay_process import PATIENCE_S, Command, Dies, flags_of

@@ -22,7 +22,7 @@ import zstandard
 from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
 from crawler.urls import normalise
-from stream.records import Page
+from stream.schema.records import Page
 from tests.crawl_process import Crawl
 from tests.hostile.answers import WAY_THERE, Attack
 from tests.hostile.attacks import ATTACKS, BY_HOST, HUBBED, hubbed

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from stream.control import Control, Scorers, exclusive, tell_scorers
-from stream.errors import Fenced, StreamError, UnknownTopic
-from stream.log import Kept, Log, Topic
-from stream.runs import Alias, Cutover, Run, State
-from stream.topics import CONTROL
+from stream.schema.control import (Control, Scorers, exclusive, tell_scorers)
+from stream.log.errors import (Fenced, StreamError, UnknownTopic)
+from stream.log.contract import (Kept, Log, Topic)
+from stream.schema.runs import (Alias, Cutover, Run, State)
+from stream.schema.topics import CONTROL
 from tests.stream.worlds import PATIENCE_S, World, patiently, record
 
 RUN = Run(
@@ -199,8 +199,8 @@ def test_a_row_of_others_on_the_topic_is_passed_over(controlled: World) -> None:
 _KILLED = """
 import os, sys
 from pathlib import Path
-from stream.control import exclusive
-from stream.runs import Alias
+from stream.schema.control import exclusive
+from stream.schema.runs import Alias
 from tests.stream.test_control import open_at
 with exclusive(open_at(*sys.argv[1:])) as writer:
     writer.put(Alias(run="before"))
@@ -212,10 +212,10 @@ with exclusive(open_at(*sys.argv[1:])) as writer:
 def open_at(kind: str, place: str, prefix: str) -> Log:
     """The log of another process."""
     if kind == "embedded":
-        from stream.embedded_log import EmbeddedLog
+        from stream.embedded.log import EmbeddedLog
 
         return EmbeddedLog(Path(place), lease_ms=600_000)
-    from stream.kafka_log import KafkaLog
+    from stream.kafka.log import KafkaLog
 
     return KafkaLog(place, prefix=prefix, state_folder=Path("unused"))
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from stream.embedded_log import EmbeddedLog
-from stream.errors import LogUnavailable, StreamError
-from stream.log import At, Change, Commit, Topic
+from stream.embedded.log import EmbeddedLog
+from stream.log.errors import (LogUnavailable, StreamError)
+from stream.log.contract import (At, Change, Commit, Topic)
 from tests.stream.worlds import drain, record, values
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from stream.embedded_log import EmbeddedLog
-from stream.log import At, Change, Commit, Kept, Topic
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import (At, Change, Commit, Kept, Topic)
 from tests.stream.worlds import record, settle, values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,7 +109,7 @@ def test_what_a_broken_removal_left_is_deleted_by_expire(
     log: EmbeddedLog, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the process died after the first transaction, expire of another one deletes records and state."""
-    monkeypatch.setattr("stream.embedded_log.clear", lambda *_: 0)
+    monkeypatch.setattr("stream.embedded.log.clear", lambda *_: 0)
     log.remove(["pairs"], ["g"], ["s"])
     monkeypatch.undo()
     left = rows(folder)

@@ -11,8 +11,8 @@ from crawler.settings import CrawlSettings
 from crawler.sources.known_imports import KnownImports
 from crawler.warc_in import pages_of
 from farmwatch.importing import Imported, import_pages
-from stream.log import Log
-from stream.topics import HITS, PAGES, all_topics
+from stream.log.contract import Log
+from stream.schema.topics import (HITS, PAGES, all_topics)
 from tests.stream.worlds import World
 from tests.warc_check import write
 

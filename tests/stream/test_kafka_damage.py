@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
-from stream.errors import StreamError
-from stream.kafka_log import KafkaLog
-from stream.log import At, Change, Commit, Kept, Log, Message, Output, Topic
+from stream.log.errors import StreamError
+from stream.kafka.log import KafkaLog
+from stream.log.contract import (At, Change, Commit, Kept, Log, Message, Output, Topic)
 from tests.stream.kafka_broker import Broker
 from tests.stream.worlds import PATIENCE_S, drain, settle
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from stream.control import Control, exclusive
-from stream.kafka_log import KafkaLog
-from stream.log import Change, Commit, Kept, Topic
-from stream.runs import Alias, Run
-from stream.topics import CONTROL
+from stream.schema.control import (Control, exclusive)
+from stream.kafka.log import KafkaLog
+from stream.log.contract import (Change, Commit, Kept, Topic)
+from stream.schema.runs import (Alias, Run)
+from stream.schema.topics import CONTROL
 from tests.stream.kafka_broker import broker
 from tests.stream.worlds import record, settle
 

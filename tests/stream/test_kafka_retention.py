@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stream.kafka_log import KafkaLog
-from stream.log import Kept, Topic
+from stream.kafka.log import KafkaLog
+from stream.log.contract import (Kept, Topic)
 from tests.stream.kafka_broker import broker
 
 pytestmark = pytest.mark.kafka

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from kafka.record import util
 
-from stream.errors import StreamError
-from stream.kafka_log import KafkaLog
-from stream.kafka_settings import KafkaSettings
-from stream.log import RECORD_CAP_BYTES, Kept, Output, Topic
-from stream.topics import all_topics
+from stream.log.errors import StreamError
+from stream.kafka.log import KafkaLog
+from stream.kafka.settings import KafkaSettings
+from stream.log.contract import (RECORD_CAP_BYTES, Kept, Output, Topic)
+from stream.schema.topics import all_topics
 from tests.stream.kafka_broker import broker
 
 pytestmark = pytest.mark.kafka

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from stream.dead_letters import DeadLetter
-from stream.errors import LogUnavailable
-from stream.log import Commit, Log, Member, Output
-from stream.loop import LoopSettings, StageLoop
-from stream.metrics import Metrics
-from stream.records import Decision, Hit, Record, decode, encode
-from stream.stage import Context, Stage
-from stream.topics import DEAD_LETTERS
+from stream.processing.dead_letters import DeadLetter
+from stream.log.errors import LogUnavailable
+from stream.log.contract import (Commit, Log, Member, Output)
+from stream.processing.loop import (LoopSettings, StageLoop)
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Decision, Hit, Record, decode, encode)
+from stream.processing.stage import (Context, Stage)
+from stream.schema.topics import DEAD_LETTERS
 from tests.stream.worlds import World, patiently
 
 RECORDS = 6

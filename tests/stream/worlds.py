@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from stream.embedded_log import EmbeddedLog
-from stream.errors import LogUnavailable
-from stream.log import Kept, Log, Member, Message, Output, Topic
-from stream.memory_log import MemoryLog
+from stream.embedded.log import EmbeddedLog
+from stream.log.errors import LogUnavailable
+from stream.log.contract import (Kept, Log, Member, Message, Output, Topic)
+from stream.memory.log import MemoryLog
 
 PATIENCE_S = 30.0  # a test that waits for longer has failed
 LEASE_MS = 60_000  # of the logs whose clock the tests turn
@@ -140,7 +140,7 @@ class KafkaWorld(World):
         client.close()
 
     def _open(self) -> Log:
-        from stream.kafka_log import KafkaLog
+        from stream.kafka.log import KafkaLog
         from tests.stream.kafka_broker import broker
 
         opened: Log = KafkaLog(broker(), prefix=self.prefix, state_folder=next(self._states))

@@ -22,10 +22,10 @@ from crawler.sources.settings import CommonCrawlSettings
 from crawler.sources.source import Answer, BadAnswer, Place, Query, QueryRefused
 from crawler.sources.turns import Turns
 from crawler.warc_in import ArchivedPage, pages_of
-from stream.memory_log import MemoryLog
-from stream.metrics import Metrics
-from stream.records import Hit, Page, decode
-from stream.topics import HITS, PAGES, all_topics
+from stream.memory.log import MemoryLog
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Hit, Page, decode)
+from stream.schema.topics import (HITS, PAGES, all_topics)
 from tests.search_desk import NOON, answer
 from tests.search_engines import Asked, Engine, Reply
 

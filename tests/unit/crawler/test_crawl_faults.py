@@ -15,13 +15,13 @@ from crawler.links import internal_links
 from crawler.robots import RobotsRules
 from crawler.rows import site_key
 from crawler.settings import CrawlSettings
-from stream.errors import LogUnavailable
-from stream.log import Message, Output, partition_of
-from stream.loop import StageLoop
-from stream.memory_log import MemoryLog
-from stream.metrics import Metrics
-from stream.records import Page, decode, encode
-from stream.topics import DEAD_LETTERS, HITS, PAGES, all_topics
+from stream.log.errors import LogUnavailable
+from stream.log.contract import (Message, Output, partition_of)
+from stream.processing.loop import StageLoop
+from stream.memory.log import MemoryLog
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Page, decode, encode)
+from stream.schema.topics import (DEAD_LETTERS, HITS, PAGES, all_topics)
 from tests.crawl_driver import Driver, Store, crawl, hits_of, settings_for
 from tests.loopback import Reply, Web, page, raw
 

@@ -12,11 +12,11 @@ from crawler.fetch_thread import Done
 from crawler.jobs import Answer, Job, Outcome
 from crawler.queued import queued_pages
 from crawler.rows import TOTALS_KEY
-from stream.log import partition_of
-from stream.metrics import Meter
-from stream.records import Decision, Hit
-from stream.stage import Context
-from stream.state import KeyedState
+from stream.log.contract import partition_of
+from stream.processing.metrics import Meter
+from stream.schema.records import (Decision, Hit)
+from stream.processing.stage import Context
+from stream.processing.state import KeyedState
 from tests.crawl_driver import Committed, Driver, Store, hits_of, settings_for
 
 NOWHERE = settings_for("127.0.0.1:1")

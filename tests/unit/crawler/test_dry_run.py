@@ -10,8 +10,8 @@ import pytest
 from crawler.dry_run import DryRun, SitePlan
 from crawler.jobs import Job, Kind
 from crawler.rows import site_key
-from stream.memory_state import MemoryState
-from stream.records import Decision, Hit
+from stream.memory.state import MemoryState
+from stream.schema.records import (Decision, Hit)
 from tests.crawl_driver import hits_of
 from tests.frontier_site import SETTINGS, Site, fail
 

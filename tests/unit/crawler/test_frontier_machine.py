@@ -26,7 +26,7 @@ from crawler.rows import (
 from crawler.sitemaps import SitemapFile
 from crawler.statuses import Status
 from crawler.urls import page_bytes
-from stream.records import Decision
+from stream.schema.records import Decision
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawler.hits_file import QUERY_ID_CAP, BadLine, read_hits
 from scoring.site_tally import SiteTally
-from stream.records import Hit
+from stream.schema.records import Hit
 
 NOW_MS = 1_795_341_600_000  # 2026-11-22T10:00:00Z
 

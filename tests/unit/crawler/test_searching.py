@@ -18,11 +18,11 @@ from crawler.sources.searxng import Searxng
 from crawler.sources.settings import BraveSettings, SearchSettings, SearxngSettings
 from crawler.sources.source import Answer, Query, QuotaSpent, Request, SourceBusy, SourceRefused
 from crawler.sources.usage import PARK_FIRST_S
-from stream.errors import LogUnavailable
-from stream.log import Log, Message, Output
-from stream.memory_log import MemoryLog
+from stream.log.errors import LogUnavailable
+from stream.log.contract import (Log, Message, Output)
+from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from stream.topics import CONTROL, all_topics
+from stream.schema.topics import (CONTROL, all_topics)
 from tests.search_desk import NOON, PARTITIONS, Desk, answer
 
 QUERIES = [Query(f"q{n}", f"garden {n}") for n in range(6)]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from crawler.settings import CrawlSettings
 from crawler.warc_in import ArchivedPage, Skipped, pages_of
 from crawler.warc_records import BLOCK_CAP_BYTES, BadRecord, WarcRecord, records_of
-from stream.records import Page
+from stream.schema.records import Page
 
 SETTINGS = CrawlSettings()
 NOW_MS = 1_800_000_000_000

@@ -30,7 +30,7 @@ from crawler.settings import CrawlSettings
 from crawler.warc_file import close_leftovers
 from crawler.warc_in import ArchivedPage, pages_of
 from crawler.warc_out import WarcOut, open_warc
-from stream.metrics import Metrics
+from stream.processing.metrics import Metrics
 from tests.warc_check import HTML, STARTED_MS, Read, assert_clean, capture, finished, read_all, settings_in
 
 

@@ -11,13 +11,13 @@ import pytest
 from farmwatch.config import load
 from farmwatch.doctor import examine
 from farmwatch.finding import Finding, State
-from stream.dead_letters import dead_letter
-from stream.errors import BadRecord
-from stream.log import Message, Output
+from stream.processing.dead_letters import dead_letter
+from stream.log.errors import BadRecord
+from stream.log.contract import (Message, Output)
 from stream.opening import open_log
-from stream.records import RatePoint, SiteState, encode
-from stream.topics import CONTROL, DEAD_LETTERS, FEATURES, HITS, PAGES, RATES, SCORES, SITES, VERDICTS
-from stream.user_errors import Exit
+from stream.schema.records import (RatePoint, SiteState, encode)
+from stream.schema.topics import (CONTROL, DEAD_LETTERS, FEATURES, HITS, PAGES, RATES, SCORES, SITES, VERDICTS)
+from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, REFUSED_URL, SITE, URL, Runner
 from tests.two_runs import RULESETS as OF_RUN
 from tests.two_runs import A, B, begin, page, put_features, put_run

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from farmwatch.runs.bounded import BoundedMember
 from farmwatch.runs.offsets import between, done_by, first_record, lag_on, last_record, reached
-from stream.embedded_log import EmbeddedLog
-from stream.heartbeat import HEADER
-from stream.log import At, Commit, Kept, Log, Message, Output, Topic
-from stream.memory_log import MemoryLog
-from stream.runs import Gap
+from stream.embedded.log import EmbeddedLog
+from stream.processing.heartbeat import HEADER
+from stream.log.contract import (At, Commit, Kept, Log, Message, Output, Topic)
+from stream.memory.log import MemoryLog
+from stream.schema.runs import Gap
 
 
 @pytest.fixture(params=["memory", "embedded"])

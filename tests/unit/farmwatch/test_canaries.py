@@ -17,9 +17,9 @@ from farmwatch.errors import BadCanaries
 from farmwatch.preflight import check_models
 from farmwatch.settings import CanarySettings
 from scoring.canary import truth_of
-from stream.records import Page
-from stream.roles import Role
-from stream.user_errors import Exit
+from stream.schema.records import Page
+from stream.schema.roles import Role
+from stream.text.user_errors import Exit
 
 
 def write(folder: Path, *lines: dict[str, Any] | str, name: str = "canaries.jsonl") -> CanarySettings:

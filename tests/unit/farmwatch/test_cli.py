@@ -14,8 +14,8 @@ import pytest
 from farmwatch.cli import app
 from farmwatch.reference import commands
 from farmwatch.running import parse_roles
-from stream.roles import Role
-from stream.user_errors import Exit
+from stream.schema.roles import Role
+from stream.text.user_errors import Exit
 from tests.front_door import Runner
 
 _ROOT = Path(__file__).resolve().parents[3]

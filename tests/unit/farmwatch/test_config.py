@@ -22,7 +22,7 @@ from farmwatch.layers import (
     resolve,
     settings_of,
 )
-from stream.user_errors import ConfigError
+from stream.text.user_errors import ConfigError
 
 
 def _file(folder: Path, text: str) -> Path:

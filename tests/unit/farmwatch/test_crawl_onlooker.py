@@ -14,9 +14,9 @@ from farmwatch.crawl_onlooker import Onlooker
 from farmwatch.crawl_watch import CrawlWatch
 from farmwatch.opening import create_topics, open_configured
 from farmwatch.settings import LogSettings
-from stream.errors import LogUnavailable, UnknownTopic
-from stream.metrics import Metrics
-from stream.user_errors import Exit
+from stream.log.errors import (LogUnavailable, UnknownTopic)
+from stream.processing.metrics import Metrics
+from stream.text.user_errors import Exit
 
 SOON_S = 20.0
 

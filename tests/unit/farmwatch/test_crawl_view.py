@@ -10,13 +10,13 @@ from rich.console import Console
 from crawler.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from farmwatch.crawl_view import CrawlView, drawn, status_line
 from farmwatch.crawl_watch import CrawlFigures, CrawlWatch
-from farmwatch.spans import lasting, moment, queue_in_words, size, when
-from stream.errors import Fenced
-from stream.log import Change, Commit, Output, Topic
-from stream.memory_log import MemoryLog
-from stream.metrics import Metrics
-from stream.records import Page, encode
-from stream.topics import HITS, PAGES
+from stream.text.spans import (lasting, moment, queue_in_words, size, when)
+from stream.log.errors import Fenced
+from stream.log.contract import (Change, Commit, Output, Topic)
+from stream.memory.log import MemoryLog
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Page, encode)
+from stream.schema.topics import (HITS, PAGES)
 
 FIGURES = CrawlFigures(
     running_s=192.0,

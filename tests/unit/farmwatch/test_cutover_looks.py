@@ -11,9 +11,9 @@ import pytest
 from farmwatch.runs.beginning import note_error, note_gap
 from farmwatch.runs.cutover import OtherCutover, Wanted, cut_over
 from farmwatch.runs.lag import lag_by_group
-from stream.control import exclusive
-from stream.runs import Gap, State
-from stream.user_errors import FarmwatchError, NotFound
+from stream.schema.control import exclusive
+from stream.schema.runs import (Gap, State)
+from stream.text.user_errors import (FarmwatchError, NotFound)
 from tests.cutover_world import CutoverWorld, cutover_world
 
 

@@ -16,10 +16,10 @@ from farmwatch.runs.beginning import begin
 from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.engine import Ending, Replay
 from farmwatch.runs.planning import Asked, plan
-from stream.metrics import Metrics
-from stream.records import Features, decode
-from stream.roles import Role
-from stream.runs import Run, RunNames
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Features, decode)
+from stream.schema.roles import Role
+from stream.schema.runs import (Run, RunNames)
 from tests.cutover_world import OTHER, CutoverWorld, cutover_world, patiently
 from tests.front_door import PARTITIONS
 

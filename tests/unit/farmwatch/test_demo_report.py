@@ -12,8 +12,8 @@ from farmwatch.audit_report import AuditReport
 from farmwatch.demo.report import DemoResult, print_result
 from farmwatch.demo.running import run_demo
 from scoring.rate_settings import RateSettings
-from stream.records import SiteState
-from stream.user_errors import UsageError
+from stream.schema.records import SiteState
+from stream.text.user_errors import UsageError
 
 _VERDICTS = {"a": "llm", "b": "llm", "c": "human", "d": "undecided", "e": "unclassifiable"}
 

@@ -26,12 +26,12 @@ from filters.judging import judge
 from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from stream.log import Output, partition_of
-from stream.memory_log import MemoryLog
+from stream.log.contract import (Output, partition_of)
+from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from stream.records import Features, Page, Record, RuleOutcome, Score, encode
-from stream.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
-from stream.user_errors import Exit
+from stream.schema.records import (Features, Page, Record, RuleOutcome, Score, encode)
+from stream.schema.topics import (FEATURES, PAGES, SCORES, VERDICTS, all_topics)
+from stream.text.user_errors import Exit
 from tests.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
 
 pytestmark = pytest.mark.usefixtures("no_weights")

@@ -17,11 +17,11 @@ from farmwatch.comparing.comparison import IN, OUT, Comparison
 from farmwatch.comparing.flips import _records
 from farmwatch.comparing.joining import fetch_key
 from scoring.rate_settings import RateSettings
-from stream.log import Log, Message, Topic
-from stream.memory_log import MemoryLog
+from stream.log.contract import (Log, Message, Topic)
+from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from stream.runs import features_of
-from stream.topics import FEATURES
+from stream.schema.runs import features_of
+from stream.schema.topics import FEATURES
 from tests.two_runs import RULESETS, A, B, begin, page, put_features, put_run
 
 SHORT, GERMAN, REPEATS = 40, 8, 2  # pages that flip, by what flips them

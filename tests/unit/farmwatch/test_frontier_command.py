@@ -15,12 +15,12 @@ from crawler.rows import SiteRow, pack, site_key
 from crawler.statuses import Status
 from filters.epoch import feature_epoch
 from filters.settings import MeasureSettings
-from stream.heartbeat import beat
-from stream.log import Change, Commit, Output, partition_of
+from stream.processing.heartbeat import beat
+from stream.log.contract import (Change, Commit, Output, partition_of)
 from stream.opening import open_log
-from stream.records import Decision, Hit, Record, encode
-from stream.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
-from stream.user_errors import Exit
+from stream.schema.records import (Decision, Hit, Record, encode)
+from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS, all_topics)
+from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 
 

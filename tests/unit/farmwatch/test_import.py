@@ -22,14 +22,14 @@ from crawler.warc_in import ArchivedPage, Skipped, pages_of
 from farmwatch.importing import import_pages
 from filters.epoch import feature_epoch
 from filters.settings import MeasureSettings
-from stream import heartbeat
-from stream.errors import LogUnavailable
-from stream.log import Log, Output, partition_of
-from stream.memory_log import MemoryLog
+from stream.processing import heartbeat
+from stream.log.errors import LogUnavailable
+from stream.log.contract import (Log, Output, partition_of)
+from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from stream.records import Hit, Page, decode
-from stream.topics import HITS, PAGES, all_topics
-from stream.user_errors import Exit
+from stream.schema.records import (Hit, Page, decode)
+from stream.schema.topics import (HITS, PAGES, all_topics)
+from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 from tests.warc_check import write
 

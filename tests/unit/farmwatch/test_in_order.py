@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from farmwatch.in_order import in_order
-from stream.user_errors import FarmwatchError
+from stream.text.user_errors import FarmwatchError
 
 _ROOT = Path(__file__).resolve().parents[3]
 _PATIENCE_S = 30.0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from farmwatch import jsonl
 from farmwatch.jsonl import ALIKE_SHOWN, JsonLines, batches
-from stream.user_errors import Exit
+from stream.text.user_errors import Exit
 
 
 class _Item(msgspec.Struct):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farmwatch.line_forms import READS, of_another_stage
-from stream.user_errors import Exit
+from stream.text.user_errors import Exit
 from tests.front_door import Runner, article_html
 
 _READERS = {form: command for command, form in READS.items()}

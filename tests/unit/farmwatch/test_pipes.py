@@ -13,7 +13,7 @@ import pytest
 
 from farmwatch.pipes import FeaturesLine, features_of
 from filters.quality import MEASURES, TEXTS
-from stream.user_errors import Exit
+from stream.text.user_errors import Exit
 from tests.front_door import Runner, article_html
 
 _SHORT = "<html><body><article><h1>Title here</h1><p>One two three four five.</p></article></body></html>"

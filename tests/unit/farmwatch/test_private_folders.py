@@ -13,9 +13,9 @@ from farmwatch.config import Config, load
 from farmwatch.member_names import claimed_name, names_folder
 from farmwatch.preflight import check_log
 from farmwatch.search_locks import imports_lock
-from stream.kafka_state import LocalState
+from stream.kafka.state import LocalState
 from stream.opening import open_log
-from stream.roles import Role
+from stream.schema.roles import Role
 from tests.front_door import Runner
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from filters.ruleset import load_ruleset
 from scoring.canary import CanaryName
-from stream.log import Output
+from stream.log.contract import Output
 from stream.opening import open_log
-from stream.records import SiteState, encode
-from stream.topics import SITES
-from stream.user_errors import Exit
+from stream.schema.records import (SiteState, encode)
+from stream.schema.topics import SITES
+from stream.text.user_errors import Exit
 from tests.front_door import DETECTOR, Runner
 
 pytestmark = pytest.mark.usefixtures("no_weights")

@@ -18,12 +18,12 @@ from farmwatch.rate_keeping import SeriesKeeper
 from farmwatch.rate_points import read_points
 from scoring.rate_series import GROUPS_CAP, THIN_AFTER_DAYS
 from scoring.rate_settings import RateSettings
-from stream.log import Output
-from stream.memory_log import MemoryLog
+from stream.log.contract import Output
+from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from stream.records import SiteState, encode
-from stream.topics import RATES, all_topics
-from stream.user_errors import Exit
+from stream.schema.records import (SiteState, encode)
+from stream.schema.topics import (RATES, all_topics)
+from stream.text.user_errors import Exit
 from tests.front_door import DETECTOR, Runner
 
 HOUR_S, DAY_S = 3600, 86_400

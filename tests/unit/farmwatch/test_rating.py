@@ -14,8 +14,8 @@ from farmwatch.rating import SPLITS, rate_lines
 from scoring.estimate_line import EstimateLine
 from scoring.rate import ErrorCounts
 from scoring.rate_settings import RateSettings
-from stream.records import SiteState
-from stream.user_errors import UsageError
+from stream.schema.records import SiteState
+from stream.text.user_errors import UsageError
 
 _BASE: dict[str, Any] = {"ruleset": "default", "digest": "d1", "detector": "x/1"}
 

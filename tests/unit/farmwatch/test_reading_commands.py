@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream.user_errors import Exit
+from stream.text.user_errors import Exit
 from tests.front_door import SITE, URL, Runner
 
 LOOKING = [

@@ -15,7 +15,7 @@ from farmwatch.reference import commands, meaning_of, pages
 from filters.extraction import EXTRACTORS
 from scoring.gaussian_test import GaussianParams
 from scoring.site_verdict import SprtParams
-from stream.metrics import SPECS
+from stream.processing.metrics import SPECS
 
 _DOCS = Path(__file__).resolve().parents[3] / "docs"
 

@@ -26,17 +26,17 @@ from farmwatch.runs.stages import stage_of
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.ruleset import Ruleset
-from stream.control import Control, exclusive
-from stream.embedded_log import EmbeddedLog
-from stream.errors import LogUnavailable
-from stream.log import Log, Member
-from stream.loop import StageLoop
-from stream.memory_log import MemoryLog
-from stream.metrics import Metrics
-from stream.records import Hit, Page, SiteState, Verdict
-from stream.runs import Alias, Run, State
-from stream.topics import HITS, PAGES, REPLAY_REQUESTS
-from stream.user_errors import RunRefused, UsageError
+from stream.schema.control import (Control, exclusive)
+from stream.embedded.log import EmbeddedLog
+from stream.log.errors import LogUnavailable
+from stream.log.contract import (Log, Member)
+from stream.processing.loop import StageLoop
+from stream.memory.log import MemoryLog
+from stream.processing.metrics import Metrics
+from stream.schema.records import (Hit, Page, SiteState, Verdict)
+from stream.schema.runs import (Alias, Run, State)
+from stream.schema.topics import (HITS, PAGES, REPLAY_REQUESTS)
+from stream.text.user_errors import (RunRefused, UsageError)
 from tests.extraction_here import extract_here
 from tests.front_door import article_html
 from tests.replay_world import (

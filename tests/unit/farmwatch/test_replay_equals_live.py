@@ -16,11 +16,11 @@ from farmwatch.labelled import LabelledPage
 from farmwatch.runs.engine import Ending
 from filters.measure_stage import MeasureStage
 from filters.ruleset import load_ruleset
-from stream.embedded_log import EmbeddedLog
-from stream.log import Log
-from stream.memory_log import MemoryLog
-from stream.records import Features, Hit, Page, SiteState, Verdict
-from stream.topics import HITS, PAGES
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import Log
+from stream.memory.log import MemoryLog
+from stream.schema.records import (Features, Hit, Page, SiteState, Verdict)
+from stream.schema.topics import (HITS, PAGES)
 from tests.extraction_here import extract_here
 from tests.replay_world import LiveWorld, config_of, measuring_otherwise, output
 from tests.stream.worlds import KafkaWorld

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from farmwatch.runs.beginning import cancel
-from stream.control import Control
-from stream.embedded_log import EmbeddedLog
-from stream.runs import State
+from stream.schema.control import Control
+from stream.embedded.log import EmbeddedLog
+from stream.schema.runs import State
 from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
 
 _PATIENCE_S = 120.0

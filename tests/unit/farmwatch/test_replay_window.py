@@ -16,14 +16,14 @@ from farmwatch.runs.engine import Ending
 from farmwatch.runs.missing import lacking
 from farmwatch.runs.summary import lines_of, lost_text, summary_of
 from farmwatch.runs.window import Cut, OutsideRetention, Window, before_the_first, offsets_of, read_window
-from stream.control import Control
-from stream.embedded_log import EmbeddedLog
-from stream.heartbeat import HEADER
-from stream.log import Log, Output, Topic
-from stream.memory_log import MemoryLog
-from stream.runs import Gap, Run
-from stream.topics import FEATURES
-from stream.user_errors import UsageError
+from stream.schema.control import Control
+from stream.embedded.log import EmbeddedLog
+from stream.processing.heartbeat import HEADER
+from stream.log.contract import (Log, Output, Topic)
+from stream.memory.log import MemoryLog
+from stream.schema.runs import (Gap, Run)
+from stream.schema.topics import FEATURES
+from stream.text.user_errors import UsageError
 from tests.replay_world import OTHER_DETECTOR, LiveWorld, config_of, features_of_pages, write_rules
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -37,7 +37,7 @@ class Clock:
     now_ms = HOUR_MS
 
     def __call__(self) -> int:
-        """See `stream.clock.Clock`."""
+        """See `stream.log.clock.Clock`."""
         return self.now_ms
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from crawler.rows import SiteRow, pack, robots_key, site_key, tdm_key
-from stream.log import Change, Commit, partition_of
+from stream.log.contract import (Change, Commit, partition_of)
 from stream.opening import open_log
-from stream.topics import FRONTIER_STORE, HITS, all_topics
-from stream.user_errors import Exit
+from stream.schema.topics import (FRONTIER_STORE, HITS, all_topics)
+from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, Ran, Runner
 from tests.loopback import Reply, Web, redirect
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from filters.ruleset import load_ruleset, parse_ruleset, shipped_rulesets
-from stream.user_errors import Exit
+from stream.text.user_errors import Exit
 from tests.front_door import Runner
 
 EXTRACTED = '[rules.extracted]\nthreshold = "ok"\n'

@@ -13,10 +13,10 @@ from farmwatch.runs.run_rules import RunRules
 from farmwatch.upkeep import Upkeep
 from filters.judge_stage import JudgeStage
 from filters.ruleset import load_ruleset
-from stream.clock import wall_ms
-from stream.metrics import Metrics
-from stream.runs import LIVE, Alias, Run, State, features_of
-from stream.topics import FEATURES, HITS, VERDICTS
+from stream.log.clock import wall_ms
+from stream.processing.metrics import Metrics
+from stream.schema.runs import (LIVE, Alias, Run, State, features_of)
+from stream.schema.topics import (FEATURES, HITS, VERDICTS)
 from tests.cutover_world import CutoverWorld, cutover_world
 
 DAY_MS = 86_400_000

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from crawler.sources.ledger import Ledger
-from stream.metrics import SPECS
+from stream.processing.metrics import SPECS
 from stream.opening import open_log
-from stream.records import Hit, decode
-from stream.topics import HITS
-from stream.user_errors import Exit
+from stream.schema.records import (Hit, decode)
+from stream.schema.topics import HITS
+from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 from tests.search_engines import BRAVE, BRAVE_LIMITS, MARGINALIA, MOJEEK, SEARXNG, Answering, Asked, Engine, Reply, says
 

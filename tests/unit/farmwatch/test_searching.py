@@ -14,11 +14,11 @@ from crawler.sources.settings import BraveSettings, MarginaliaSettings, SearchSe
 from crawler.sources.source import Query, Request
 from farmwatch.config import Config
 from farmwatch.searching import Desk, Wanted
-from stream.errors import LogUnavailable
-from stream.log import Output
-from stream.memory_log import MemoryLog
-from stream.topics import all_topics
-from stream.user_errors import Exit
+from stream.log.errors import LogUnavailable
+from stream.log.contract import Output
+from stream.memory.log import MemoryLog
+from stream.schema.topics import all_topics
+from stream.text.user_errors import Exit
 from tests.search_engines import BRAVE, Engine, says
 
 QUERIES = [Query("garden", "garden")]

@@ -12,9 +12,9 @@ from farmwatch.config import Config, load
 from farmwatch.errors import NotSettled
 from farmwatch.flow import READS
 from farmwatch.settling import settle
-from stream.log import Output
-from stream.memory_log import MemoryLog
-from stream.topics import HITS, PAGES, all_topics
+from stream.log.contract import Output
+from stream.memory.log import MemoryLog
+from stream.schema.topics import (HITS, PAGES, all_topics)
 
 CONFIG: Config = load(None, ["log.partitions=2"], {}).config
 

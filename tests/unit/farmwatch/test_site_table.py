@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from farmwatch.site_table import SiteTable
-from stream.log import At, Kept, Message, Output, Topic
-from stream.memory_log import MemoryLog
-from stream.records import SiteState, encode
-from stream.topics import SITES
+from stream.log.contract import (At, Kept, Message, Output, Topic)
+from stream.memory.log import MemoryLog
+from stream.schema.records import (SiteState, encode)
+from stream.schema.topics import SITES
 
 
 class _Marked(MemoryLog):

@@ -16,7 +16,7 @@ import structlog
 
 from farmwatch.settings import UpSettings
 from farmwatch.supervisor import ChildSpec, Supervisor, stop_on_signals
-from stream.user_errors import Exit
+from stream.text.user_errors import Exit
 
 _ROOT = Path(__file__).resolve().parents[3]
 _PATIENCE_S = 20.0

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from scoring.deciles import read_numbers
-from stream.user_errors import Exit
+from stream.text.user_errors import Exit
 from tests.front_door import Runner
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"

@@ -13,11 +13,11 @@ import pytest
 from crawler.crawl_stage import FrontierCounts
 from crawler.urls import page_id
 from filters.ruleset import load_ruleset
-from stream.log import Output
+from stream.log.contract import Output
 from stream.opening import open_log
-from stream.records import Hit, Page, SiteState, encode
-from stream.topics import HITS, PAGES, SITES, all_topics
-from stream.user_errors import Exit
+from stream.schema.records import (Hit, Page, SiteState, encode)
+from stream.schema.topics import (HITS, PAGES, SITES, all_topics)
+from stream.text.user_errors import Exit
 from tests.front_door import DETECTOR, URL, Runner, StandInDetector
 
 pytestmark = pytest.mark.usefixtures("no_weights")

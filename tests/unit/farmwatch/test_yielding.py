@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from farmwatch.runs.yielding import LEAST_SHARE, Gate, LiveLag, live_reads
-from stream.log import Output, Topic
-from stream.memory_log import MemoryLog
-from stream.runs import names_of
+from stream.log.contract import (Output, Topic)
+from stream.memory.log import MemoryLog
+from stream.schema.runs import names_of
 
 LIVE = names_of("live")
 

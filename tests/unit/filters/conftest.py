@@ -9,7 +9,7 @@ import pytest
 
 from filters.settings import MeasureSettings
 from filters.workers import ExtractionPool
-from stream.state import KeyedState
+from stream.processing.state import KeyedState
 
 SENTENCE = "The river rose slowly during the night and the people of the village moved their boats to higher ground. "
 

@@ -21,7 +21,7 @@ from filters.quality import MEASURES, measure_quality
 from filters.ruleset import load_ruleset
 from filters.sentences import split_sentences
 from filters.tokenizers import find_tokenizer
-from stream.records import Features
+from stream.schema.records import Features
 
 if not os.environ.get("FARMWATCH_REQUIRE_DATA"):  # there, what is missing fails
     pytest.importorskip("datatrove")

@@ -6,7 +6,7 @@ import pytest
 
 from filters.judging import judge
 from filters.ruleset import load_ruleset
-from stream.records import Features
+from stream.schema.records import Features
 
 DEFAULT, NOTES = load_ruleset("default"), load_ruleset("notes")
 

@@ -12,9 +12,9 @@ from filters.judging import judge, judge_and_text, scored_text
 from filters.ruleset import parse_ruleset
 from scoring.lite_ngram import LiteNgram
 from scoring.score_stage import ScoreStage
-from stream.metrics import Meter
-from stream.records import Features, Score, ScoreRequest, Verdict, decode
-from stream.stage import Context
+from stream.processing.metrics import Meter
+from stream.schema.records import (Features, Score, ScoreRequest, Verdict, decode)
+from stream.processing.stage import Context
 
 RULES = '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n'
 MAIN, C4 = parse_ruleset(RULES, "main"), parse_ruleset('scores = "c4"\n' + RULES, "c4")

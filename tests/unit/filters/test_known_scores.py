@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from filters.known_scores import KnownScores
 from scoring.score_stage import score_key
-from stream.records import Score
+from stream.schema.records import Score
 
 DETECTOR = "binoculars/a+b@0a1b2c3d/bfloat16/512/accuracy"
 NAMES = st.text("ab.-", min_size=1, max_size=3)

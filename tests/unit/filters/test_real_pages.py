@@ -15,7 +15,7 @@ from filters.measuring import RawPage
 from filters.ruleset import load_ruleset
 from filters.site_memory import Likeness
 from filters.workers import ExtractionPool
-from stream.records import Page
+from stream.schema.records import Page
 
 PAGES_PER_SOURCE = 9
 

@@ -10,7 +10,7 @@ import pytest
 from filters.judging import judge
 from filters.quality import MEASURES
 from filters.ruleset import load_ruleset, shipped_rulesets
-from stream.records import Features
+from stream.schema.records import Features
 
 Published = list[tuple[str, str, str, float]]  # rule, measure, drops when the value is ... than, this
 

@@ -18,7 +18,7 @@ from filters.settings import MeasureSettings
 from filters.shingles import Outline, outline
 from filters.site_memory import Likeness, SiteMemory
 from filters.site_rows import HEAD, NoState
-from stream.state import KeyedState
+from stream.processing.state import KeyedState
 
 NewState = Callable[[], KeyedState]
 SITE = "a.example"

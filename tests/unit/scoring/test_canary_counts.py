@@ -12,7 +12,7 @@ from scoring.canary import LABEL_CAP, CanaryName, canary_name, is_canary, is_lab
 from scoring.canary_counts import canary_counts, canary_summary
 from scoring.error_counts import CanaryCounts
 from scoring.errors import PooledDetectors
-from stream.records import SiteState
+from stream.schema.records import SiteState
 
 FINISHED = {"pages": 10, "articles": 8, "scored": 7, "abstained": 1, "flagged": 3, "detector": "x/1"}
 

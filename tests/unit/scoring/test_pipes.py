@@ -12,7 +12,7 @@ from scoring.rate import ErrorCounts
 from scoring.site_rates import by_query_group, by_rank_band, by_source, rates_by, site_rate
 from scoring.site_verdict import SiteTest, SprtParams
 from scoring.testing import FakeDetector
-from stream.records import SiteState
+from stream.schema.records import SiteState
 
 
 def test_score_lines_have_the_documented_fields() -> None:

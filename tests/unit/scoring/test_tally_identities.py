@@ -14,7 +14,7 @@ from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage
-from stream.metrics import Metrics
+from stream.processing.metrics import Metrics
 from tests.tally_desk import DETECTOR, SPRT, Desk, hit, page, score
 
 

@@ -10,7 +10,7 @@ import pytest
 from scoring.settings import TallySettings
 from scoring.site_tally import MAX_QUERIES, SiteTally
 from scoring.tally_stage import TallyStage
-from stream.state import KeyedState
+from stream.processing.state import KeyedState
 from tests.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stream.metrics import Meter, Metrics
-from stream.stage import Context
-from stream.state import KeyedState
+from stream.processing.metrics import (Meter, Metrics)
+from stream.processing.stage import Context
+from stream.processing.state import KeyedState
 from tests.tally_desk import Desk, score
 
 

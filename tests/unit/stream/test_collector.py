@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stream.collector import collect_seldom
+from stream.processing.gc_tuning import collect_seldom
 
 
 @pytest.fixture(autouse=True)

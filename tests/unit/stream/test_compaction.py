@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream import embedded_retention
-from stream.embedded_log import EmbeddedLog
-from stream.log import Kept, Output, Topic
+from stream.embedded import retention as embedded_retention
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import (Kept, Output, Topic)
 
 DAY_MS = 86_400_000
 writes = st.lists(

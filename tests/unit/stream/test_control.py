@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stream.control import Control, exclusive
-from stream.errors import Fenced, LogUnavailable, SchemaTooNew, StreamError
-from stream.log import Commit, Kept, Output, Topic
-from stream.memory_log import MemoryLog
-from stream.memory_member import MemoryMember
-from stream.runs import Alias, Cutover, Run
-from stream.topics import CONTROL
+from stream.schema.control import (Control, exclusive)
+from stream.log.errors import (Fenced, LogUnavailable, SchemaTooNew, StreamError)
+from stream.log.contract import (Commit, Kept, Output, Topic)
+from stream.memory.log import MemoryLog
+from stream.memory.member import MemoryMember
+from stream.schema.runs import (Alias, Cutover, Run)
+from stream.schema.topics import CONTROL
 
 RUN = Run(name="a", ruleset="r", digest="d", detector="x", epoch="e")
 CUTOVER = Cutover(number=1, at=1, by="b", from_run="a", to_run="c")
@@ -97,8 +97,8 @@ class _Forgetful(MemoryMember):
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Members lose the answers of commits that move the alias; nobody waits for what may come later."""
-    monkeypatch.setattr("stream.memory_log.MemoryMember", _Forgetful)
-    monkeypatch.setattr("stream.control._LOOK_S", 0.0)
+    monkeypatch.setattr("stream.memory.log.MemoryMember", _Forgetful)
+    monkeypatch.setattr("stream.schema.control._LOOK_S", 0.0)
     return monkeypatch
 
 

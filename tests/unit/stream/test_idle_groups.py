@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import pytest
 
-from stream.idle_groups import renew_offsets
-from stream.log import Output, Topic
-from stream.memory_log import MemoryLog
+from stream.log.idle_groups import renew_offsets
+from stream.log.contract import (Output, Topic)
+from stream.memory.log import MemoryLog
 
 
 class _Log(MemoryLog):

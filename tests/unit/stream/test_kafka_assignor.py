@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("kafka")
 
-from stream.kafka_assignor import MirroringAssignor
+from stream.kafka.assignor import MirroringAssignor
 
 COUNTS = {"lead": 7, "other": 7, "few": 3, "zero-sorted-first": 7}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream.errors import LogUnavailable
+from stream.log.errors import LogUnavailable
 
 kafka = pytest.importorskip("kafka")
 
@@ -34,7 +34,7 @@ class _Consumer:
 
 def test_a_reader_that_cannot_begin_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the broker does not tell where the topics lie, the error is typed, and the client is closed."""
-    from stream import kafka_reader
+    from stream.kafka import reader as kafka_reader
 
     def fail(_: Any) -> None:
         raise kafka.errors.KafkaTimeoutError("no answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import generate_latest
 
-from stream.metrics import Metrics
+from stream.processing.metrics import Metrics
 
 
 class _Disturbed(str):

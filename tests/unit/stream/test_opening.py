@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stream.errors import StreamError
-from stream.log import Topic
-from stream.memory_log import MemoryLog
+from stream.log.errors import StreamError
+from stream.log.contract import Topic
+from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from tests.stream.worlds import record, values
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream.log import Change
-from stream.memory_state import MemoryState
-from stream.state import KeyedState
+from stream.log.contract import Change
+from stream.memory.state import MemoryState
+from stream.processing.state import KeyedState
 
 Model = dict[bytes, tuple[bytes, int | None]]
 keys = st.sampled_from([b"", b"a", b"a\x00", b"aa", b"ab", b"a\xff", b"b", b"ba", b"c", b"\xff"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.log import Change
-from stream.state_memory import StateMemory
+from stream.log.contract import Change
+from stream.processing.state_cache import StateMemory
 from tests.crawl_driver import Committed
 
 _KEYS = st.integers(0, 2500).map(lambda n: b"%d" % n)

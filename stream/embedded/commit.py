@@ -1,0 +1,152 @@
+"""What a commit writes within the transaction: records, state and offsets, after the leases were checked."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from stream.embedded.database import (fresh_id, record_checksum)
+from stream.embedded.topics import (Stored, row_id)
+from stream.embedded.writer import Placed
+from stream.log.errors import (Fenced, UnknownTopic)
+from stream.log.limits import check_size
+from stream.log.contract import (Change, Output)
+
+INLINE_BYTES = 2048  # larger values go to a segment file
+
+
+class _Row(NamedTuple):
+    partition_id: int
+    key: bytes
+    value: bytes | None  # None: a tombstone, or in a segment
+    headers: bytes | None
+    timestamp_ms: int
+    blob: int | None  # index into the blobs
+    size: int
+    checksum: int
+
+
+class Records:
+    """Outputs made ready outside of the transaction, to be inserted within it."""
+
+    def __init__(self, outputs: Sequence[tuple[Stored, Output]], now_ms: int) -> None:
+        """Raises UnknownTopic (partition out of range) or RecordTooLarge."""
+        self.blobs: list[tuple[int, bytes]] = []
+        self._rows = [self._row(topic, output, now_ms) for topic, output in outputs]
+
+    def _row(self, topic: Stored, output: Output, now_ms: int) -> _Row:
+        check_size(output)
+        value, blob = output.value, None
+        size = 0 if value is None else len(value)
+        headers = msgspec.msgpack.encode(dict(output.headers)) if output.headers else None
+        time_ms = now_ms if output.timestamp_ms is None else output.timestamp_ms
+        digest = record_checksum(time_ms, output.key, headers, value)
+        # Compacted topics keep their values inline: a segment with one newest value could never be removed.
+        if value is not None and size > INLINE_BYTES and not topic.compact:
+            blob = len(self.blobs)
+            self.blobs.append((topic.id, value))
+            value = None
+        return _Row(topic.partition_id(output.partition), output.key, value, headers, time_ms, blob, size, digest)
+
+    def insert(self, database: sqlite3.Connection, places: Sequence[Placed]) -> None:
+        """Give the records their offsets and insert them. Raises UnknownTopic, and writes nothing then."""
+        following: dict[int, int] = {}
+        added: dict[int, int] = {}
+        named: dict[int, tuple[int, int]] = {}  # segment -> records in it, end of the last one
+        rows = []
+        for row in self._rows:
+            partition = row.partition_id
+            offset = following.get(partition)
+            if offset is None:
+                found = database.execute("SELECT next FROM partitions WHERE id = ?", (partition,)).fetchone()
+                if found is None:
+                    raise UnknownTopic("a topic of these records was removed")
+                offset = int(found[0])
+                added[partition] = 0
+            following[partition] = offset + 1
+            added[partition] += row.size + len(row.key) + len(row.headers or b"")
+            segment = position = None
+            if row.blob is not None:
+                placed, position = places[row.blob]
+                segment = placed.row
+                records, end = named.get(segment, (0, 0))
+                named[segment] = (records + 1, max(end, position + row.size))
+            rows.append((row_id(partition, offset), *row[1:5], segment, position, row.size, row.checksum))
+        database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        database.executemany(
+            "UPDATE partitions SET next = ?, bytes = bytes + ? WHERE id = ?",
+            [(offset, added[partition], partition) for partition, offset in following.items()],
+        )
+        database.executemany(
+            "UPDATE segments SET live = live + ?, size = max(size, ?) WHERE id = ?",
+            [(records, end, segment) for segment, (records, end) in named.items()],
+        )
+
+
+class Lease(NamedTuple):
+    """What a member believes to own: checked in the very transaction that relies on it."""
+
+    group: str
+    member: str
+    epoch: int  # of the membership
+    partitions: Mapping[int, int]  # partition -> epoch of the lease
+
+    def check(self, database: sqlite3.Connection) -> None:
+        """Raises Fenced if another joined under this name or a partition has another owner."""
+        row = database.execute(
+            "SELECT epoch FROM members WHERE grp = ? AND name = ?", (self.group, self.member)
+        ).fetchone()
+        if row is not None and row[0] != self.epoch:
+            raise Fenced(f"another process joined group {self.group!r} as member {self.member!r}")
+        for partition, epoch in self.partitions.items():
+            owner = database.execute(
+                "SELECT member, epoch FROM leases WHERE grp = ? AND partition = ?", (self.group, partition)
+            ).fetchone()
+            if owner is None or owner[1] != epoch:
+                now = "nobody" if owner is None else f"member {owner[0]!r}"
+                raise Fenced(
+                    f"member {self.member!r} of group {self.group!r} no longer owns partition {partition}: {now} does"
+                )
+        if row is None:
+            raise Fenced(f"the lease of member {self.member!r} in group {self.group!r} expired")
+
+
+def check_partitions(database: sqlite3.Connection, ids: Collection[int]) -> None:
+    """Raises UnknownTopic where one of them is no more."""
+    marks = ", ".join("?" * len(ids))
+    (found,) = database.execute(f"SELECT count(*) FROM partitions WHERE id IN ({marks})", tuple(ids)).fetchone()
+    if found < len(ids):
+        raise UnknownTopic("a topic of these offsets was removed: join the group again")
+
+
+def write_offsets(database: sqlite3.Connection, group: str, offsets: Mapping[int, int]) -> None:
+    """Set committed offsets, by partition id."""
+    database.executemany(
+        "INSERT INTO offsets VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET next = excluded.next",
+        [(group, partition, offset) for partition, offset in offsets.items()],
+    )
+
+
+def write_state(database: sqlite3.Connection, store: str, partition: int, changes: Sequence[Change]) -> None:
+    """Apply changes of keyed state in order."""
+    last = {change.key: change for change in changes}
+    if not last:
+        return
+    found = database.execute("SELECT id FROM slots WHERE store = ? AND partition = ?", (store, partition)).fetchone()
+    if found is None:
+        slot = fresh_id(database, "slots")
+        database.execute("INSERT INTO slots (id, store, partition) VALUES (?, ?, ?)", (slot, store, partition))
+    else:
+        slot = found[0]
+    puts = [(slot, c.key, c.value, c.due_at) for c in last.values() if c.value is not None]
+    deletes = [(slot, c.key) for c in last.values() if c.value is None]
+    database.executemany(
+        "INSERT INTO state VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET value = excluded.value, due_at = excluded.due_at"
+        " WHERE value IS NOT excluded.value OR due_at IS NOT excluded.due_at",
+        puts,
+    )
+    database.executemany("DELETE FROM state WHERE slot = ? AND key = ?", deletes)

@@ -1,0 +1,302 @@
+"""The embedded log's SQLite database: its tables, how it is opened, and what its errors mean.
+
+A record's row id is `partition id << OFFSET_BITS | offset`: the records of a partition lie together and in order, a
+range of offsets is a range of row ids, and no second index is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sqlite3
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import xxhash
+
+from stream.log.errors import (LogUnavailable, SchemaTooNew, StreamError)
+from stream.log.private_folders import make_private
+from stream.embedded.segments import LogDamaged
+
+SCHEMA_VERSION = 2  # 1: no checksum of inline values; that of a value in a segment covered the value alone
+OFFSET_BITS = 40  # 10^12 records a partition, 8 million partitions
+_HEAD = struct.Struct("<qii?")  # of what is checksummed: timestamp, sizes of key and headers, whether a tombstone
+DATABASE = "log.sqlite"
+SEGMENTS = "segments"
+
+_TABLES = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE topics (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, compact INTEGER NOT NULL,
+        retention_ms INTEGER, retention_bytes INTEGER)""",
+    # first, next: offsets; bytes: of the kept records; cleaned: compaction has seen all offsets below;
+    # tombstone_at: timestamp of the oldest tombstone below `cleaned`
+    """CREATE TABLE partitions (
+        id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, partition INTEGER NOT NULL,
+        first INTEGER NOT NULL DEFAULT 0, next INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
+        cleaned INTEGER NOT NULL DEFAULT 0, tombstone_at INTEGER, UNIQUE (topic, partition))""",
+    # a value is inline, or at (segment, position); both NULL: a tombstone; checksum: see record_checksum
+    """CREATE TABLE records (
+        id INTEGER PRIMARY KEY, key BLOB NOT NULL, value BLOB, headers BLOB, timestamp_ms INTEGER NOT NULL,
+        segment INTEGER, position INTEGER, size INTEGER NOT NULL, checksum INTEGER)""",
+    # Every file from before its first write on. AUTOINCREMENT: an id never names another file later, so readers may
+    # remember it; live: records that refer to it; size: bytes of it up to the last one that was committed
+    """CREATE TABLE segments (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, file TEXT NOT NULL UNIQUE, live INTEGER NOT NULL,
+        size INTEGER NOT NULL DEFAULT 0)""",
+    """CREATE TABLE offsets (
+        grp TEXT NOT NULL, partition INTEGER NOT NULL, next INTEGER NOT NULL,
+        PRIMARY KEY (grp, partition)) WITHOUT ROWID""",
+    # version: counts changes of members and leases; epoch: last one given to a lease or a member
+    "CREATE TABLE groups (name TEXT PRIMARY KEY, version INTEGER NOT NULL, epoch INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE members (
+        grp TEXT NOT NULL, name TEXT NOT NULL, epoch INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+        PRIMARY KEY (grp, name)) WITHOUT ROWID""",
+    """CREATE TABLE leases (
+        grp TEXT NOT NULL, partition INTEGER NOT NULL, member TEXT NOT NULL, epoch INTEGER NOT NULL,
+        PRIMARY KEY (grp, partition)) WITHOUT ROWID""",
+    """CREATE TABLE slots (
+        id INTEGER PRIMARY KEY, store TEXT NOT NULL, partition INTEGER NOT NULL,
+        UNIQUE (store, partition))""",
+    """CREATE TABLE state (
+        slot INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, due_at INTEGER,
+        PRIMARY KEY (slot, key)) WITHOUT ROWID""",
+    "CREATE INDEX state_due ON state (slot, due_at, key) WHERE due_at IS NOT NULL",
+)
+
+# What `remove` has taken out and not deleted yet: the partition or slot (kind) whose rows nobody can find any more.
+_REMOVED = "CREATE TABLE IF NOT EXISTS removed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID"
+
+_SETTINGS = (
+    "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
+    "PRAGMA wal_autocheckpoint = 2000",  # pages: 32 MiB between checkpoints
+    "PRAGMA journal_size_limit = 134217728",
+    "PRAGMA cache_size = -16384",  # KiB a connection
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+def prepare(folder: Path, lock_timeout_s: float) -> None:
+    """Create folder and tables where they are missing.
+
+    Raises LogUnavailable, LogDamaged (also where segments are there without their database), and SchemaTooNew when a
+    newer farmwatch made them.
+    """
+    with told(folder):
+        make_private(folder / SEGMENTS)
+        # In this order: another process may make the database, and then its first segment, meanwhile.
+        if _holds_segments(folder) and not _size(folder / DATABASE):
+            raise _without_database(folder)
+        os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        database = connect(folder, lock_timeout_s)
+        try:
+            _prepare_tables(database, folder)
+        finally:
+            database.close()
+
+
+def require_readable(folder: Path, lock_timeout_s: float) -> None:
+    """See that a log is there which this farmwatch can read; nothing is made or changed.
+
+    Raises StreamError where there is none, LogUnavailable, LogDamaged, SchemaTooNew.
+    """
+    with told(folder):
+        if _size(folder / DATABASE):
+            database = connect(folder, lock_timeout_s, how_to_read(at_rest(folder)))
+            try:
+                if _has_tables(database):
+                    _check_version(database, folder)
+                    return
+            finally:
+                database.close()
+        if _holds_segments(folder):
+            raise _without_database(folder)
+    raise StreamError(f"there is no log in {folder}: name another folder, or make one by `farmwatch up`")
+
+
+def at_rest(folder: Path) -> tuple[int, int, int] | None:
+    """Inode, size and time of the last change of a database that nobody writes; None while its WAL holds commits."""
+    if _size(folder / f"{DATABASE}-wal"):
+        return None
+    found = (folder / DATABASE).stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def how_to_read(rest: tuple[int, int, int] | None) -> str:
+    """How `connect` reads a database that is or is not `at_rest`, changing no file.
+
+    Without a WAL SQLite would make one to read, and fail where it may not; a file that nobody writes needs none. With
+    one it also needs the file of its index, which is there as long as the writer lives, and after it was killed.
+    """
+    return "mode=ro" if rest is None else "mode=ro&immutable=1"
+
+
+def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
+    database.execute("PRAGMA page_size = 16384")
+    _enter_wal(database)
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        if not _has_tables(database):
+            if _holds_segments(folder):
+                raise _without_database(folder)
+            for statement in _TABLES:
+                database.execute(statement)
+            database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
+        if _check_version(database, folder) < SCHEMA_VERSION:  # older rows are read as they are
+            database.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (SCHEMA_VERSION,))
+        database.execute(_REMOVED)
+        if not database.execute("SELECT 1 FROM pragma_table_info('segments') WHERE name = 'size'").fetchone():
+            database.execute("ALTER TABLE segments ADD COLUMN size INTEGER NOT NULL DEFAULT 0")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+def _has_tables(database: sqlite3.Connection) -> bool:
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
+
+
+def _check_version(database: sqlite3.Connection, folder: Path) -> int:
+    (version,) = database.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+    if version > SCHEMA_VERSION:
+        raise SchemaTooNew(
+            f"{folder / DATABASE} has schema {version}, this farmwatch reads up to {SCHEMA_VERSION}: "
+            "upgrade this process, or give it another folder"
+        )
+    return int(version)
+
+
+def _holds_segments(folder: Path) -> bool:
+    try:
+        with os.scandir(folder / SEGMENTS) as entries:
+            return any(True for _ in entries)
+    except FileNotFoundError:
+        return False
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _without_database(folder: Path) -> LogDamaged:
+    return LogDamaged(
+        f"{folder / DATABASE} is missing or empty, but {folder / SEGMENTS} holds files: restore the {DATABASE} that"
+        " belongs to them from a backup, or move the folder away to begin a new log"
+    )
+
+
+def _enter_wal(database: sqlite3.Connection) -> None:
+    """Switch to WAL; SQLite answers "locked" at once, without waiting, when another process is switching too."""
+    for _ in range(500):
+        with contextlib.suppress(sqlite3.OperationalError):
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        time.sleep(0.01)
+    database.execute("PRAGMA journal_mode = WAL")
+
+
+def connect(folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> sqlite3.Connection:
+    """A connection in autocommit mode; usable from any thread, by one at a time. `how`: see `how_to_read`.
+
+    Its first statement may have to wait: the first user after the last one has left recovers the WAL alone.
+    """
+    database = sqlite3.connect(
+        f"{(folder / DATABASE).as_uri()}?{how}",
+        uri=True,
+        timeout=lock_timeout_s,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    for setting in _SETTINGS:
+        database.execute(setting)
+    return database
+
+
+def record_checksum(timestamp_ms: int, key: bytes, headers: bytes | None, value: bytes | None) -> int:
+    """xxh3-64 of a record, signed as SQLite stores integers; the lengths tell key, headers and value apart."""
+    packed = headers or b""
+    head = _HEAD.pack(timestamp_ms, len(key), len(packed), value is None)
+    return _signed(xxhash.xxh3_64_intdigest(b"".join((head, key, packed, value or b""))))
+
+
+def value_checksum(value: bytes) -> int:
+    """What a record in a segment had for a checksum in logs of schema 1."""
+    return _signed(xxhash.xxh3_64_intdigest(value))
+
+
+def _signed(digest: int) -> int:
+    return digest - (1 << 64) if digest >= 1 << 63 else digest
+
+
+def fresh_id(database: sqlite3.Connection, table: str) -> int:
+    """An id for a row of `table` that no row ever had: other processes may remember those that were removed."""
+    (number,) = database.execute(
+        f"SELECT max(coalesce(max(id), 0), coalesce((SELECT value FROM meta WHERE name = ?), 0)) + 1 FROM {table}",
+        (f"last {table}",),
+    ).fetchone()
+    return int(number)
+
+
+def keep_ids(database: sqlite3.Connection, table: str) -> None:
+    """To be called before rows of `table` are deleted, see `fresh_id`."""
+    database.execute(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+        (f"last {table}", fresh_id(database, table) - 1),
+    )
+
+
+@contextlib.contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """Turn errors of the disk and of SQLite into LogUnavailable or LogDamaged, saying what, where and how to mend."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, OSError) as error:
+        translated = translate(error, folder)
+        if translated is error:
+            raise
+        raise translated from error
+
+
+def translate(error: Exception, folder: Path) -> Exception:
+    """The log's error for an error of SQLite or of the system; the error itself if it is neither's fault."""
+    if isinstance(error, OSError):
+        return LogUnavailable(f"the log in {folder} cannot be used: {error}; {_remedy(error.errno)}")
+    if not isinstance(error, sqlite3.DatabaseError):
+        return error
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF
+    database = folder / DATABASE
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return LogUnavailable(
+            f"{database} stays locked ({error}): another process holds it; look for one that hangs (fuser {database})"
+        )
+    if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return LogUnavailable(
+            f"{database} cannot be written ({error}): the disk is full or failing; free disk space, see dmesg"
+        )
+    if primary in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return LogUnavailable(
+            f"{database} cannot be opened ({error}): check that the folder exists and is writable;"
+            " a log that was killed can be read only by a user who may write its folder"
+        )
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return LogDamaged(f"{database} is damaged ({error}): check the disk and restore the folder from a backup")
+    return error
+
+
+def _remedy(number: int | None) -> str:
+    if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "free disk space (or raise the quota); it goes on by itself"
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "give this user the right to read and write there"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "raise the limit of open files (ulimit -n)"
+    return "check the disk (dmesg)"

@@ -1,0 +1,170 @@
+"""Consumer groups of the embedded log: members with a heartbeat, and leases on partitions with an epoch.
+
+All that happens here happens within a write transaction, so members see each other's steps one after the other. An
+epoch is never given twice within a group: a lease that was lost and won again has another.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from stream.embedded.commit import (check_partitions, write_offsets)
+from stream.log.errors import (Fenced, StreamError)
+from stream.log.shares import next_step
+
+
+class Moment(NamedTuple):
+    """The present time, and which ends of memberships are valid at it.
+
+    One that ends further ahead than a lease lasts was renewed by a wrong clock. It counts as expired, or who died under
+    that clock would live for as long as the clock was ahead. Twice a lease leaves room for small steps of the clock.
+    """
+
+    now_ms: int
+    lease_ms: int
+
+    @property
+    def expires_at(self) -> int:
+        """End of a membership that is renewed now."""
+        return self.now_ms + self.lease_ms
+
+    @property
+    def latest(self) -> int:
+        """The latest end that is believed."""
+        return self.now_ms + 2 * self.lease_ms
+
+
+class View(NamedTuple):
+    """What a member sees of its group."""
+
+    version: int
+    leases: Mapping[int, int]  # own partitions -> epoch
+
+
+def join(database: sqlite3.Connection, group: str, member: str, expires_at: int) -> int:
+    """Enter the group; leases held under this name stay with it under new epochs, so its former holder is fenced.
+
+    Returns the epoch of the membership.
+    """
+    database.execute("INSERT INTO groups VALUES (?, 0, 0) ON CONFLICT DO NOTHING", (group,))
+    epoch = _next_epoch(database, group)
+    database.execute(
+        "INSERT INTO members VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET epoch = excluded.epoch, expires_at = excluded.expires_at",
+        (group, member, epoch, expires_at),
+    )
+    held = database.execute("SELECT partition FROM leases WHERE grp = ? AND member = ?", (group, member)).fetchall()
+    _grant(database, group, member, [partition for (partition,) in held])
+    _touch(database, group)
+    return epoch
+
+
+def take_step(database: sqlite3.Connection, group: str, member: str, epoch: int, partitions: int, now: Moment) -> View:
+    """Renew the membership, remove the expired, and take one step towards a fair share. Raises Fenced."""
+    row = database.execute("SELECT epoch FROM members WHERE grp = ? AND name = ?", (group, member)).fetchone()
+    if row is not None and row[0] != epoch:
+        raise Fenced(
+            f"another process joined group {group!r} as member {member!r}: give each process a name of its own"
+        )
+    database.execute(
+        "INSERT INTO members VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at",
+        (group, member, epoch, now.expires_at),
+    )
+    changed = remove_expired(database, group, now) > 0 or row is None
+    members = [name for (name,) in database.execute("SELECT name FROM members WHERE grp = ?", (group,))]
+    owners = dict(database.execute("SELECT partition, member FROM leases WHERE grp = ?", (group,)).fetchall())
+    step = next_step(member, members, owners, partitions)
+    database.executemany(
+        "DELETE FROM leases WHERE grp = ? AND partition = ?", [(group, partition) for partition in step.give_up]
+    )
+    _grant(database, group, member, step.take)
+    if changed or step.give_up or step.take:
+        _touch(database, group)
+    return view(database, group, member)
+
+
+def view(database: sqlite3.Connection, group: str, member: str) -> View:
+    """The group's version and the leases of a member."""
+    (version,) = database.execute("SELECT version FROM groups WHERE name = ?", (group,)).fetchone()
+    leases = database.execute("SELECT partition, epoch FROM leases WHERE grp = ? AND member = ?", (group, member))
+    return View(version, dict(leases.fetchall()))
+
+
+def beat(database: sqlite3.Connection, members: Sequence[tuple[str, str, int]], expires_at: int) -> None:
+    """Renew memberships given as (group, member, epoch), unless they were fenced or removed."""
+    database.executemany(
+        "UPDATE members SET expires_at = ? WHERE grp = ? AND name = ? AND epoch = ?",
+        [(expires_at, *member) for member in members],
+    )
+
+
+def leave(database: sqlite3.Connection, group: str, member: str, epoch: int) -> None:
+    """Give up membership and leases, unless another has joined under this name."""
+    gone = database.execute(
+        "DELETE FROM members WHERE grp = ? AND name = ? AND epoch = ?", (group, member, epoch)
+    ).rowcount
+    if gone:
+        database.execute("DELETE FROM leases WHERE grp = ? AND member = ?", (group, member))
+        _touch(database, group)
+
+
+def remove_expired(database: sqlite3.Connection, group: str, now: Moment) -> int:
+    """Remove members that missed their heartbeat, and their leases; returns how many."""
+    names = database.execute(
+        "SELECT name FROM members WHERE grp = ? AND expires_at NOT BETWEEN ? AND ?", (group, now.now_ms, now.latest)
+    ).fetchall()
+    database.executemany("DELETE FROM leases WHERE grp = ? AND member = ?", [(group, name) for (name,) in names])
+    database.executemany("DELETE FROM members WHERE grp = ? AND name = ?", [(group, name) for (name,) in names])
+    return len(names)
+
+
+def members(database: sqlite3.Connection, group: str, now: Moment) -> list[str]:
+    """Names of the members that did not miss their heartbeat."""
+    found = database.execute(
+        "SELECT name FROM members WHERE grp = ? AND expires_at BETWEEN ? AND ? ORDER BY name",
+        (group, now.now_ms, now.latest),
+    ).fetchall()
+    return [name for (name,) in found]
+
+
+def require_idle(database: sqlite3.Connection, group: str, now: Moment, doing: str) -> None:
+    """Raises StreamError while the group has live members."""
+    live = ", ".join(members(database, group, now))
+    if live:
+        raise StreamError(f"group {group!r} has live members ({live}): stop them before {doing}")
+
+
+def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now: Moment) -> None:
+    """Set committed offsets by partition id. Raises StreamError while the group has live members, and UnknownTopic."""
+    require_idle(database, group, now, "its offsets are reset")
+    check_partitions(database, offsets)
+    if remove_expired(database, group, now):
+        _touch(database, group)
+    write_offsets(database, group, offsets)
+
+
+def dissolve(database: sqlite3.Connection, group: str) -> None:
+    """Remove members, leases and offsets. The group's row stays, so that no epoch is ever given twice."""
+    for table in ("members", "leases", "offsets"):
+        database.execute(f"DELETE FROM {table} WHERE grp = ?", (group,))
+    _touch(database, group)
+
+
+def _grant(database: sqlite3.Connection, group: str, member: str, partitions: Sequence[int]) -> None:
+    for partition in partitions:
+        database.execute(
+            "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)",
+            (group, partition, member, _next_epoch(database, group)),
+        )
+
+
+def _next_epoch(database: sqlite3.Connection, group: str) -> int:
+    database.execute("UPDATE groups SET epoch = epoch + 1 WHERE name = ?", (group,))
+    (epoch,) = database.execute("SELECT epoch FROM groups WHERE name = ?", (group,)).fetchone()
+    return int(epoch)
+
+
+def _touch(database: sqlite3.Connection, group: str) -> None:
+    database.execute("UPDATE groups SET version = version + 1 WHERE name = ?", (group,))

@@ -1,0 +1,352 @@
+"""The embedded log: one folder, no server. One SQLite database and append-only segment files for large values.
+
+    FOLDER/log.sqlite    topics, small records and the places of large ones, offsets, leases, keyed state
+    FOLDER/segments/     large values, a file per writing process and topic
+
+Several processes of one machine (not: a network file system) may share a folder. Every commit is one SQLite
+transaction over outputs, state and offsets that also checks the leases it relies on; the large values it names were
+synced before, so after a crash at any instant a commit is there whole or not at all, and what was reported committed is
+there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from stream.embedded import groups
+from stream.log.clock import (Clock, wall_ms)
+from stream.embedded.commit import Records
+from stream.embedded.member import EmbeddedMember
+from stream.embedded.reader import RecordReader
+from stream.embedded.removal import (clear, size_of, take_out)
+from stream.embedded.retention import Retention
+from stream.embedded.database import (SEGMENTS, at_rest, how_to_read, prepare, require_readable, told)
+from stream.embedded.state import EmbeddedState
+from stream.embedded.time_index import Times
+from stream.embedded.topics import (Stored, Topics)
+from stream.embedded.writer import (NoWriter, Writer)
+from stream.log.errors import (StreamError, UnknownTopic)
+from stream.log.limits import check_needed
+from stream.log.contract import (NONE_NEEDED, At, Message, Output, Topic, TopicSize)
+
+T = TypeVar("T")
+_READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time
+
+
+class EmbeddedLog:
+    """See `Log`. Thread safe. After a fork the child opens a log of its own; this one then refuses to work.
+
+    A member's lease is renewed by a thread of this log while the process runs, however long a batch takes; when the
+    process dies, or the log is closed before its members, the others take over after `lease_ms`.
+    """
+
+    forgets_offsets: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        prefix: str = "",
+        clock: Clock = wall_ms,
+        lease_ms: int = 10_000,
+        segment_bytes: int = 128 * 1024 * 1024,
+        lock_timeout_s: float = 5.0,
+        read_only: bool = False,
+    ) -> None:
+        """Open `folder`, which is made where it is missing; `read_only`: it must be there, and no file in it changes.
+
+        `prefix` separates farmwatches that share a folder; `segment_bytes` is the size at which a segment is full;
+        `lock_timeout_s` how long a write waits for other processes; all processes have the same `lease_ms`.
+        Raises LogUnavailable, LogDamaged, SchemaTooNew.
+        """
+        self._folder = folder.absolute()
+        self._prefix = prefix
+        self._clock = clock
+        self._lease_ms = lease_ms
+        self._lock_timeout_s = lock_timeout_s
+        self._pid = os.getpid()
+        self._read_only = read_only
+        (require_readable if read_only else prepare)(self._folder, lock_timeout_s)
+        self._topics = Topics(prefix)
+        self._times = Times()
+        writer = NoWriter if read_only else Writer
+        self._writer = writer(self._folder, segment_bytes=segment_bytes, lock_timeout_s=lock_timeout_s)
+        self._retention = Retention(self._folder, self._writer, prefix)
+        self._idle: list[RecordReader] = []
+        self._rest: tuple[int, int, int] | None = None  # of the idle readers of a log that is only read
+        self._members: weakref.WeakSet[EmbeddedMember] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._heart: threading.Thread | None = None
+
+    def create(self, topics: Sequence[Topic]) -> None:
+        """Create the topics that are missing, and update how long existing ones are kept. Raises TopicMismatch."""
+        self._writer.run(lambda database, _: self._topics.create(database, topics))
+
+    def topics(self) -> Mapping[str, int]:
+        """Existing topics (without the prefix) -> number of partitions."""
+        with self._reader() as reader:
+            return {name: topic.partitions for name, topic in self._topics.all(reader.database).items()}
+
+    def append(self, outputs: Sequence[Output]) -> None:
+        """Append all or nothing, durable on return; threads that append at the same time share one sync."""
+        if not outputs:
+            return
+        try:
+            self._append(outputs)
+        except UnknownTopic:  # perhaps another process removed it and made it again
+            self._topics.forget()
+            self._append(outputs)
+
+    def _append(self, outputs: Sequence[Output]) -> None:
+        with self._reader() as reader:
+            found = [(self._topics.known(reader.database, output.topic), output) for output in outputs]
+        records = Records(found, self._clock())
+        self._writer.run(records.insert, records.blobs)
+
+    def join(
+        self,
+        group: str,
+        topics: Sequence[str],
+        *,
+        member: str,
+        store: str | None = None,
+        background: Collection[str] = (),
+    ) -> EmbeddedMember:
+        """See `Log.join`. Raises UnknownTopic."""
+        with self._reader() as reader:
+            subscribed = [self._topics.find(reader.database, topic) for topic in topics]
+        expires_at = self._moment().expires_at
+        epoch = self._writer.run(lambda database, _: groups.join(database, self._prefix + group, member, expires_at))
+        with told(self._folder):
+            reader = RecordReader(self._folder, self._lock_timeout_s)
+        joined = EmbeddedMember(
+            folder=self._folder,
+            prefix=self._prefix,
+            group=group,
+            name=member,
+            epoch=epoch,
+            topics=self._topics,
+            subscribed=subscribed,
+            store=store,
+            background=background,
+            writer=self._writer,
+            reader=reader,
+            clock=self._clock,
+            lease_ms=self._lease_ms,
+            on_close=self._forget,
+        )
+        with self._lock:
+            self._members.add(joined)
+            if self._heart is None:
+                self._heart = threading.Thread(
+                    target=_beat,
+                    args=(weakref.ref(self), self._stop, self._lease_ms / 3000),
+                    daemon=True,
+                    name="log-lease",
+                )
+                self._heart.start()
+        return joined
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        """Records with start <= offset < stop, read on in small steps while the caller iterates."""
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+            found.partition_id(partition)
+            _, end = reader.bounds([found])[At(topic, partition)]
+        return self._read(found, partition, start, end if stop is None else min(stop, end))
+
+    def _read(self, topic: Stored, partition: int, start: int, stop: int) -> Iterator[Message]:
+        while start < stop:
+            with self._reader() as reader:
+                rows = reader.rows(topic, partition, start, stop, _READ_ROWS, _READ_BYTES)
+                messages = reader.messages(rows)
+            if not rows:
+                return
+            yield from messages
+            start = rows[-1].offset + 1
+
+    def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
+        """See `Log.read_all`: partition after partition."""
+        return chain.from_iterable([self.read(*at, start, stop) for at, (start, stop) in ranges.items()])
+
+    def beginning(self, topic: str) -> list[int]:
+        """First offset still kept, per partition."""
+        return [first for first, _ in self._bounds(topic)]
+
+    def end(self, topic: str) -> list[int]:
+        """Offset after the last record, per partition."""
+        return [end for _, end in self._bounds(topic)]
+
+    def offset_at(self, topic: str, time_ms: int) -> list[int]:
+        """See `Log.offset_at`; the first call of a process reads up to the answer, later ones what is new."""
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+            return [
+                self._times.offset_at(reader.database, found.partition_id(at.partition), *bounds, time_ms)
+                for at, bounds in sorted(reader.bounds([found]).items())
+            ]
+
+    def committed(self, group: str, topic: str) -> list[int | None]:
+        """Committed offsets of a group, per partition."""
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+            rows = reader.database.execute(
+                "SELECT partition, next FROM offsets WHERE grp = ? AND partition >= ? AND partition < ?",
+                (self._prefix + group, found.base, found.base + found.partitions),
+            )
+            known = dict(rows.fetchall())
+        return [known.get(found.base + partition) for partition in range(found.partitions)]
+
+    def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
+        """Set a group's committed offsets. Raises StreamError while the group has live members."""
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+        if len(offsets) != found.partitions:
+            raise StreamError(f"topic {topic!r} has {found.partitions} partitions, {len(offsets)} offsets were given")
+        wanted = {found.base + partition: offset for partition, offset in enumerate(offsets)}
+        self._writer.run(lambda database, _: groups.reset(database, self._prefix + group, wanted, self._moment()))
+
+    def members(self, group: str) -> list[str]:
+        """Names of a group's live members."""
+        with self._reader() as reader:
+            return groups.members(reader.database, self._prefix + group, self._moment())
+
+    def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Committed state of a store in key order, read on in small steps while the caller iterates."""
+        after: bytes | None = None
+        while True:
+            with self._reader() as reader:
+                state = EmbeddedState(reader.database, self._folder, self._prefix + store, partition)
+                rows = state.scan(b"", _READ_ROWS, after)
+            yield from rows
+            if len(rows) < _READ_ROWS:
+                return
+            after = rows[-1][0]
+
+    @contextlib.contextmanager
+    def read_state(self, store: str, partition: int) -> Iterator[EmbeddedState]:
+        """Committed state of a store as it stands now, of one read transaction. Raises LogUnavailable."""
+        with self._reader() as reader:
+            reader.database.execute("BEGIN")
+            try:
+                yield EmbeddedState(reader.database, self._folder, self._prefix + store, partition)
+            finally:
+                reader.database.execute("ROLLBACK")
+
+    def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
+        """What these topics hold. The state of a store is read through for it."""
+        with self._reader() as reader:
+            found = {topic: size_of(reader.database, self._prefix, topic) for topic in topics}
+        return {topic: size for topic, size in found.items() if size is not None}
+
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
+        """Apply retention and compaction; returns the bytes of the records removed."""
+        if self._read_only:
+            self._writer.run(lambda *_: None)  # raises
+        with self._reader() as reader:
+            known = self._topics.all(reader.database)
+            check_needed(needed, {name: topic.partitions for name, topic in known.items()})
+            stops = {
+                known[name].base + partition: offset
+                for name, offsets in needed.items()
+                if name in known
+                for partition, offset in enumerate(offsets)
+            }
+            clear(reader.database, self._writer)  # what a removal that was broken off has left
+            return self._retention.expire(reader.database, now_ms, stops, most)
+
+    def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
+        """See `Log.remove`. Segment files that another process still writes go with a later `expire`."""
+        taken = self._writer.run(
+            lambda database, _: take_out(database, self._prefix, topics, groups, stores, self._moment())
+        )
+        self._topics.forget()
+        self._writer.drop(taken.topics)
+        with self._reader() as reader:
+            freed = taken.bytes + clear(reader.database, self._writer)
+            self._retention.remove_segments(reader.database, self._clock())
+        return freed
+
+    def missing_segments(self) -> dict[Path, int]:
+        """Segment files that records refer to and that are gone, with the number of those records."""
+        with self._reader() as reader:
+            rows = reader.database.execute("SELECT file, live FROM segments WHERE live > 0 ORDER BY id").fetchall()
+        kept = {self._folder / SEGMENTS / file: live for file, live in rows}
+        return {path: live for path, live in kept.items() if not path.exists()}
+
+    def close(self) -> None:
+        """Release files and connections. Members that were not closed stay until their lease expires."""
+        self._stop.set()
+        self._writer.close()
+        with self._lock:
+            self._close_idle()
+
+    @contextlib.contextmanager
+    def _reader(self) -> Iterator[RecordReader]:
+        """A reader of our own for a while; connections are kept for the next."""
+        if os.getpid() != self._pid:
+            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
+        if self._stop.is_set():
+            raise StreamError(f"the log in {self._folder} is closed")
+        with told(self._folder):
+            rest = at_rest(self._folder) if self._read_only else None
+            with self._lock:
+                if rest != self._rest:  # a writer came or went: what was read without regard to it is out of date
+                    self._close_idle()
+                    self._rest = rest
+                reader = self._idle.pop() if self._idle else None
+            if reader is None:
+                how = how_to_read(rest) if self._read_only else "mode=rw"
+                reader = RecordReader(self._folder, self._lock_timeout_s, how)
+            try:
+                yield reader
+            finally:
+                with self._lock:
+                    self._idle.append(reader)
+                    if self._stop.is_set() or rest != self._rest:
+                        self._close_idle()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _bounds(self, topic: str) -> list[tuple[int, int]]:
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+            bounds = reader.bounds([found])
+        return [bounds[at] for at in sorted(bounds)]
+
+    def _moment(self) -> groups.Moment:
+        return groups.Moment(self._clock(), self._lease_ms)
+
+    def _forget(self, member: EmbeddedMember) -> None:
+        with self._lock:
+            self._members.discard(member)
+
+    def _renew(self) -> None:
+        """Renew the leases of all members that live in this process."""
+        with self._lock:
+            alive = [member.identity for member in self._members]
+        expires_at = self._moment().expires_at
+        if alive:
+            self._writer.run(lambda database, _: groups.beat(database, alive, expires_at))
+
+
+def _beat(log_of: Callable[[], EmbeddedLog | None], stop: threading.Event, every_s: float) -> None:
+    """The heartbeat thread; it ends with the log. A beat that fails is tried again with the next."""
+    while not stop.wait(every_s):
+        log = log_of()
+        if log is None:
+            return
+        with contextlib.suppress(StreamError, sqlite3.Error):
+            log._renew()
+        del log

@@ -1,0 +1,308 @@
+"""A member of a consumer group on the embedded log."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from stream.log.clock import Clock
+from stream.embedded.commit import (Lease, Records, check_partitions, write_offsets, write_state)
+from stream.embedded.groups import (Moment, leave, take_step)
+from stream.embedded.reader import (RecordReader, Row)
+from stream.embedded.database import told
+from stream.embedded.state import EmbeddedState
+from stream.embedded.topics import (Stored, Topics)
+from stream.embedded.writer import (Placed, Writer)
+from stream.log.errors import (Fenced, StreamError, UnknownTopic)
+from stream.log.contract import (At, Commit, Message, StateReader)
+from stream.log.pauses import Pauses
+from stream.log.shares import fair_part
+from stream.log.unread import (expired, next_offset, tell_beyond_end)
+
+PROBE_S = 0.02  # an idle poll looks this often whether another process has committed
+_GROUP_CHECK_S = 0.25  # and this often whether a member's lease has expired
+
+
+class EmbeddedMember:
+    """See `Member`. The log's heartbeat keeps the membership alive between polls."""
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        prefix: str,
+        group: str,
+        name: str,
+        epoch: int,
+        topics: Topics,
+        subscribed: list[Stored],
+        store: str | None,
+        background: Collection[str],
+        writer: Writer,
+        reader: RecordReader,
+        clock: Clock,
+        lease_ms: int,
+        on_close: Callable[[EmbeddedMember], None],
+    ) -> None:
+        self.identity = (prefix + group, name, epoch)
+        self._folder = folder
+        self._store = None if store is None else prefix + store
+        self._background = background
+        self._topics = topics
+        self._subscribed = subscribed
+        self._compacted = {topic.name for topic in subscribed if topic.compact}
+        self._writer = writer
+        self._reader = reader
+        self._clock = clock
+        self._lease_ms = lease_ms
+        self._on_close = on_close
+        self._partitions = max(topic.partitions for topic in subscribed)
+        self._leases: Mapping[int, int] = {}
+        self._positions: dict[At, int] = {}
+        self._bounds: dict[At, tuple[int, int]] = {}
+        self._states: dict[int, EmbeddedState] = {}
+        self._pauses = Pauses()
+        self._turn = 0
+        self._seen = -1  # data version of the last look
+        self._version = -1  # of the group
+        self._renewed_at: int | None = None
+        self._checked_s = 0.0
+        self._closed = False
+
+    def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
+        """See `Member.poll`. Raises Fenced when another process joined under this name, LogDamaged, LogUnavailable."""
+        deadline = time.monotonic() + timeout_s
+        messages: list[Message] = []
+        is_first = True
+        while True:
+            known = self._writer.committed
+            with told(self._folder):
+                if self._look() or is_first:
+                    messages = self._fetch(max_records, max_bytes)
+            is_first = False
+            left = deadline - time.monotonic()
+            if messages or left <= 0:
+                return messages
+            self._writer.wait(known, min(left, PROBE_S))
+
+    def assignment(self) -> Mapping[int, int]:
+        """Owned partitions -> epoch, as of the last poll."""
+        return dict(self._leases)
+
+    def state(self, partition: int) -> StateReader:
+        """Committed state of an owned partition. Raises Fenced if not owned."""
+        if self._store is None:
+            raise StreamError(f"group {self.identity[0]!r} was joined without a store")
+        if partition not in self._leases:
+            raise self._not_owned(partition)
+        state = self._states.get(partition)
+        if state is None:
+            state = EmbeddedState(self._reader.database, self._folder, self._store, partition)
+            self._states[partition] = state
+        return state
+
+    def commit(self, commit: Commit) -> None:
+        """See `Member.commit`: one transaction, shared with other threads that commit at the same time."""
+        if not (commit.outputs or commit.offsets or commit.state):
+            return
+        if commit.state and self._store is None:
+            raise StreamError(f"group {self.identity[0]!r} was joined without a store")
+        named = {at.partition for at in commit.offsets} | set(commit.state)
+        for partition in named:
+            if partition not in self._leases:
+                raise self._not_owned(partition)
+        try:
+            self._write(commit, named)
+        except UnknownTopic:  # perhaps another process removed it and made it again
+            self._topics.forget()
+            self._write(commit, named)
+
+    def _write(self, commit: Commit, named: Collection[int]) -> None:
+        with told(self._folder):
+            known = self._topics.known
+            database = self._reader.database
+            records = Records([(known(database, output.topic), output) for output in commit.outputs], self._clock())
+            joined = {topic.name: topic for topic in self._subscribed}
+            offsets = {
+                (joined.get(at.topic) or known(database, at.topic)).partition_id(at.partition): offset
+                for at, offset in commit.offsets.items()
+            }
+        lease = Lease(*self.identity, {partition: self._leases[partition] for partition in named})
+
+        def apply(database: sqlite3.Connection, places: Sequence[Placed]) -> None:
+            lease.check(database)
+            check_partitions(database, offsets)
+            records.insert(database, places)
+            write_offsets(database, lease.group, offsets)
+            for partition, changes in commit.state.items():
+                write_state(database, self._store or "", partition, changes)
+
+        self._writer.run(apply, records.blobs)
+
+    def rewind(self) -> None:
+        """Set the positions back to the committed offsets."""
+        self._positions.clear()
+
+    def pause(self, partitions: Iterable[int] | None = None) -> None:
+        """Hold back records of these partitions; None: of all, newly won ones included."""
+        self._pauses.add(partitions)
+
+    def resume(self) -> None:
+        """Take back every pause."""
+        self._pauses.clear()
+
+    def lag(self) -> Mapping[At, int]:
+        """Records between the committed offset and the end, per owned partition."""
+        with told(self._folder):
+            bounds = self._reader.bounds(self._subscribed)
+            committed = self._committed()
+        return {
+            at: end - max(first, next_offset(committed.get(at), end))
+            for at, (first, end) in bounds.items()
+            if at.partition in self._leases
+        }
+
+    def close(self) -> None:
+        """Leave the group; others may take over at once."""
+        if self._closed:
+            return
+        self._closed = True
+        self._leases = {}
+        self._on_close(self)
+        try:
+            self._writer.run(lambda database, _: leave(database, *self.identity))
+        finally:
+            self._reader.close()
+
+    def _not_owned(self, partition: int) -> Fenced:
+        group, name, _ = self.identity
+        return Fenced(f"member {name!r} of group {group!r} does not own partition {partition}")
+
+    def _look(self) -> bool:
+        """Learn what changed: the group's members and leases, and the ends of the partitions; False if nothing did."""
+        if self._closed:
+            raise StreamError(f"member {self.identity[1]!r} of group {self.identity[0]!r} is closed")
+        changes = self._reader.changes()
+        now_s = time.monotonic()
+        if changes == self._seen and now_s < self._checked_s + _GROUP_CHECK_S:
+            return False
+        self._checked_s = now_s
+        if self._must_step():
+            self._step()
+        if changes != self._seen:
+            self._bounds = self._reader.bounds(self._subscribed)
+            self._seen = changes
+        return True
+
+    def _must_step(self) -> bool:
+        """True when the group has changed, a member has expired, or our own lease is old."""
+        now = self._clock()
+        if self._renewed_at is None or not 0 <= now - self._renewed_at < self._lease_ms // 2:
+            return True
+        group = self.identity[0]
+        row = self._reader.database.execute(
+            "SELECT g.version, min(m.expires_at), max(m.expires_at) FROM groups g LEFT JOIN members m ON m.grp = g.name"
+            " WHERE g.name = ?",
+            (group,),
+        ).fetchone()
+        alive = Moment(now, self._lease_ms)
+        return bool(row[0] != self._version or row[1] is None or row[1] < alive.now_ms or row[2] > alive.latest)
+
+    def _step(self) -> None:
+        now = self._clock()
+        try:
+            view = self._writer.run(
+                lambda database, _: take_step(
+                    database, *self.identity, self._partitions, Moment(self._clock(), self._lease_ms)
+                )
+            )
+        except Fenced:
+            self._leases = {}
+            raise
+        self._renewed_at = now
+        self._version = view.version
+        for at in list(self._positions):
+            if view.leases.get(at.partition) != self._leases.get(at.partition):
+                del self._positions[at]
+        self._leases = view.leases
+
+    def _committed(self) -> dict[At, int]:
+        """Committed offsets of the subscribed topics."""
+        ids = {topic.base + p: At(topic.name, p) for topic in self._subscribed for p in range(topic.partitions)}
+        rows = self._reader.database.execute("SELECT partition, next FROM offsets WHERE grp = ?", (self.identity[0],))
+        return {ids[partition]: offset for partition, offset in rows.fetchall() if partition in ids}
+
+    def _ready(self) -> list[tuple[Stored, int, int, int]]:
+        """(topic, partition, start, stop) of what can be read, beginning with another partition in each poll."""
+        owned = self._pauses.flowing(self._leases)
+        names = [(topic, At(topic.name, p)) for p in owned for topic in self._subscribed if p < topic.partitions]
+        if any(at not in self._positions for _, at in names):
+            self._begin([at for _, at in names if at not in self._positions])
+        ready = []
+        for topic, at in names:
+            start, end = self._positions[at], self._bounds[at][1]
+            if start < end:
+                ready.append((topic, at.partition, start, end))
+        ready = [place for place in ready if place[0].name not in self._background] or ready
+        self._turn += 1
+        shift = self._turn % len(ready) if ready else 0
+        return ready[shift:] + ready[:shift]
+
+    def _begin(self, places: Sequence[At]) -> None:
+        """Set the positions of partitions that are owned anew."""
+        committed = self._committed()
+        if any(committed.get(at, 0) > self._bounds[at][1] for at in places):
+            self._bounds = self._reader.bounds(self._subscribed)  # another process may have written since the last look
+        for at in places:
+            end = self._bounds[at][1]
+            self._positions[at] = next_offset(committed.get(at), end)
+            if committed.get(at, 0) > end:
+                tell_beyond_end(at, committed[at], end, self.identity[0])
+
+    def _fetch(self, max_records: int, max_bytes: int) -> list[Message]:
+        """Read a fair part of each partition that has records."""
+        taken: list[Row] = []
+        positions: dict[At, int] = {}
+        records_left, bytes_left = max_records, max_bytes
+        ready = self._ready()
+        for place, (topic, partition, start, end) in enumerate(ready):
+            if taken and (records_left <= 0 or bytes_left <= 0):
+                break
+            turns = len(ready) - place
+            cap = fair_part(max(1, bytes_left), turns)
+            rows = self._reader.rows(topic, partition, start, end, fair_part(records_left, turns), cap)
+            used = 0
+            for row in rows:
+                room = bytes_left if used == 0 else cap  # the first record of a turn may use up the turns to come
+                if taken and used + row.size > room:
+                    break
+                taken.append(row)
+                used += row.size
+                records_left -= 1
+                positions[At(topic.name, partition)] = row.offset + 1
+            if not rows:  # compaction or retention left nothing here
+                positions[At(topic.name, partition)] = end
+            bytes_left -= used
+        messages = self._with_expired(self._reader.messages(taken), positions)
+        self._positions.update(positions)
+        return messages
+
+    def _with_expired(self, read: Sequence[Message], reached: Mapping[At, int]) -> list[Message]:
+        """The messages, with one for each span that retention took: up to positions, offsets have no holes."""
+        following = {at: self._positions[at] for at in reached}
+        messages: list[Message] = []
+
+        def follow(at: At, offset: int) -> None:
+            if following[at] < offset and at.topic not in self._compacted:
+                messages.append(expired(at, following[at], offset, self.identity[0], self._clock()))
+
+        for message in read:
+            at = At(message.topic, message.partition)
+            follow(at, message.offset)
+            messages.append(message)
+            following[at] = message.offset + 1
+        for at, position in reached.items():
+            follow(at, position)
+        return messages

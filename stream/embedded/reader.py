@@ -1,0 +1,181 @@
+"""Reading records of the embedded log: ranges of offsets, values inline or from segment files."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stream.embedded.database import (DATABASE, SEGMENTS, connect, record_checksum, value_checksum)
+from stream.embedded.topics import (Stored, offset_of, row_id)
+from stream.log.errors import UnknownTopic
+from stream.log.contract import (NO_HEADERS, At, Message)
+from stream.embedded.segments import (Place, SegmentReader)
+
+_headers = msgspec.msgpack.Decoder(dict[str, str])
+# A bit that flips in a row may change a column's type, too: what comes as bytes are bytes, what is no size is none.
+_COLUMNS = (
+    "id, CAST(coalesce(key, x'') AS BLOB), CAST(value AS BLOB), CAST(headers AS BLOB), timestamp_ms,"
+    " segment, CAST(coalesce(position, -1) AS INTEGER), CAST(coalesce(size, -1) AS INTEGER), checksum"
+)
+
+
+class Row:
+    """A record's row; `RecordReader.messages` fills in its value when it lies in a segment."""
+
+    __slots__ = (
+        *("at", "id", "key", "value", "headers", "timestamp_ms"),
+        *("segment", "position", "size", "checksum", "fault"),
+    )
+
+    def __init__(self, at: At, columns: tuple[Any, ...]) -> None:
+        self.at = at
+        (self.id, self.key, self.value, self.headers, self.timestamp_ms) = columns[:5]
+        (self.segment, self.position, self.size, self.checksum) = columns[5:]
+        self.fault = ""
+
+    @property
+    def offset(self) -> int:
+        """Offset within the partition."""
+        return offset_of(self.id)
+
+    def check(self) -> None:
+        """Note in `fault` in what the record is not what was written; that of an older log may have no checksum."""
+        if self.fault:
+            return
+        size = 0 if self.value is None else len(self.value)
+        if not isinstance(self.timestamp_ms, int):
+            self.fault, self.timestamp_ms = "its timestamp is no number", 0
+        elif size != self.size:
+            self.fault = f"{size} of {self.size} bytes are there"
+        elif self.checksum is not None and not self._is_intact():
+            self.fault = f"the checksum of {size} bytes differs"
+
+    def _is_intact(self) -> bool:
+        if self.checksum == record_checksum(self.timestamp_ms, self.key, self.headers, self.value):
+            return True
+        return self.segment is not None and self.checksum == value_checksum(self.value)
+
+    def message(self, place_of: Callable[[Row], str]) -> Message:
+        """The record as its readers see it; `place_of` tells where its bytes lie, for what is said of damage."""
+        headers = NO_HEADERS
+        if self.headers:
+            try:
+                headers = _headers.decode(self.headers)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                self.fault = self.fault or f"its headers cannot be decoded: {error}"
+        damage = f"{place_of(self)}: {self.fault}" if self.fault else ""
+        value = b"" if damage else self.value
+        return Message(*self.at, offset_of(self.id), self.key, value, headers, self.timestamp_ms, damage)
+
+
+class RecordReader:
+    """A reading connection with its open segment files; used by one thread at a time.
+
+    Every statement is finished at once, so no snapshot stays open and holds back checkpoints.
+    """
+
+    def __init__(self, folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> None:
+        self.database: sqlite3.Connection = connect(folder, lock_timeout_s, how)
+        self._folder = folder
+        self._segments = SegmentReader(folder / SEGMENTS)
+        self._files: dict[int, str] = {}
+
+    def changes(self) -> int:
+        """A number that moves when any other connection has committed; costs microseconds."""
+        (version,) = self.database.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    def bounds(self, topics: Sequence[Stored]) -> dict[At, tuple[int, int]]:
+        """First kept offset and end of every partition of `topics`, in one query. Raises UnknownTopic."""
+        names = {topic.id: topic.name for topic in topics}
+        rows = self.database.execute(
+            f"SELECT topic, partition, first, next FROM partitions WHERE topic IN ({_marks(names)})", tuple(names)
+        )
+        found = {At(names[topic], partition): (first, end) for topic, partition, first, end in rows.fetchall()}
+        if len(found) < sum(topic.partitions for topic in topics):
+            gone = sorted({topic.name for topic in topics} - {at.topic for at in found})
+            raise UnknownTopic(f"topic {', '.join(gone)} was removed: join again once it is there again")
+        return found
+
+    def rows(self, topic: Stored, partition: int, start: int, stop: int, max_records: int, max_bytes: int) -> list[Row]:
+        """Rows with start <= offset < stop, in order, up to the one with which their values reach max_bytes."""
+        base, at = topic.partition_id(partition), At(topic.name, partition)
+        found = self.database.execute(
+            f"SELECT {_COLUMNS} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+            (row_id(base, start), row_id(base, stop), max_records),
+        )
+        rows: list[Row] = []
+        for columns in found:
+            rows.append(Row(at, columns))
+            max_bytes -= rows[-1].size
+            if max_bytes <= 0:
+                break
+        found.close()
+        return rows
+
+    def messages(self, rows: Sequence[Row]) -> list[Message]:
+        """The records of these rows, those that are not what was written with their damage.
+
+        Rows that retention has removed in the meantime are left out.
+        """
+        wanted: dict[int, list[Row]] = {}
+        for row in rows:
+            if row.segment is not None:
+                wanted.setdefault(row.segment, []).append(row)
+        gone: set[int] = set()
+        for segment, held in wanted.items():
+            held.sort(key=lambda row: row.position)
+            gone |= self._fill(segment, held)
+        found = []
+        for row in rows:
+            if row.id not in gone:
+                row.check()
+                found.append(row.message(self._place))
+        return found
+
+    def close(self) -> None:
+        """Close connection and files."""
+        self._segments.close()
+        self.database.close()
+
+    def _fill(self, segment: int, rows: Sequence[Row]) -> set[int]:
+        """Read the values of one segment; returns the ids of rows that retention has removed."""
+        file = self._file(segment)
+        if file is not None:
+            try:
+                values = self._segments.read(file, [Place(row.position, row.size) for row in rows])
+            except FileNotFoundError:
+                pass
+            else:
+                for row, value in zip(rows, values, strict=True):
+                    row.value = value
+                return set()
+        found = self.database.execute(
+            f"SELECT id FROM records WHERE id IN ({_marks(rows)})", [row.id for row in rows]
+        ).fetchall()
+        for row in rows:
+            row.fault = "the file is missing"
+        return {row.id for row in rows} - {id for (id,) in found}
+
+    def _place(self, row: Row) -> str:
+        if row.segment is None:
+            return f"{self._folder / DATABASE} is damaged in row {row.id} of records"
+        file = self._folder / SEGMENTS / self._files.get(row.segment, str(row.segment))
+        return f"segment {file} is damaged at byte {row.position}"
+
+    def _file(self, segment: int) -> str | None:
+        file = self._files.get(segment)
+        if file is None:
+            found = self.database.execute("SELECT file FROM segments WHERE id = ?", (segment,)).fetchone()
+            if found is None:
+                return None
+            file = self._files[segment] = found[0]
+        return file
+
+
+def _marks(values: Sequence[object] | dict[int, str]) -> str:
+    return ", ".join("?" * len(values))

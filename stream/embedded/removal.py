@@ -1,0 +1,130 @@
+"""Removing topics, groups and stores of the embedded log, and telling what topics hold.
+
+The first transaction takes out all that leads to the records and the state, so that nobody finds them any more; their
+rows are deleted after it in small transactions, between which others write. What a crash leaves of them is written down
+in the table `removed`, and deleted by the next removal or `expire`. Ids of topics, partitions and slots are never given
+again, so what other processes remember of the removed ones leads to nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from stream.embedded.groups import (Moment, dissolve, require_idle)
+from stream.embedded.retention import forget_records
+from stream.embedded.database import keep_ids
+from stream.embedded.topics import row_id
+from stream.embedded.writer import Writer
+from stream.log.contract import TopicSize
+
+_ROWS = 2000  # a transaction
+_RECORDS, _STATE = "records", "state"  # kinds of what is removed
+_CHANGELOG = "state."
+
+
+class Removed(NamedTuple):
+    """What the first transaction took out."""
+
+    topics: Sequence[int]  # ids
+    bytes: int  # of their records
+
+
+def take_out(
+    database: sqlite3.Connection,
+    prefix: str,
+    topics: Iterable[str],
+    groups: Sequence[str],
+    stores: Sequence[str],
+    now: Moment,
+) -> Removed:
+    """Take them out within a transaction. Raises StreamError, and changes nothing, while a group has live members."""
+    for group in groups:
+        require_idle(database, prefix + group, now, "it is removed")
+    ids = []
+    size = 0
+    for name in sorted({*topics, *(_CHANGELOG + store for store in stores)}):
+        found = database.execute("SELECT id FROM topics WHERE name = ?", (prefix + name,)).fetchone()
+        if found is not None:
+            ids.append(int(found[0]))
+            size += _take_out_topic(database, ids[-1])
+    for store in stores:
+        keep_ids(database, "slots")
+        database.execute("INSERT INTO removed SELECT ?, id FROM slots WHERE store = ?", (_STATE, prefix + store))
+        database.execute("DELETE FROM slots WHERE store = ?", (prefix + store,))
+    for group in groups:
+        dissolve(database, prefix + group)
+    return Removed(ids, size)
+
+
+def clear(database: sqlite3.Connection, writer: Writer) -> int:
+    """Delete the rows of all that was taken out, reading through `database`; returns the bytes of the state."""
+    freed = 0
+    for kind, number in database.execute("SELECT kind, id FROM removed").fetchall():
+        step = partial(_clear_records if kind == _RECORDS else _clear_state, number)
+        more = True
+        while more:
+            more, size = writer.run(step)
+            freed += size
+    return freed
+
+
+def size_of(database: sqlite3.Connection, prefix: str, topic: str) -> TopicSize | None:
+    """What a topic holds; for a store's changelog, the store's state. None where the topic does not exist."""
+    found = database.execute("SELECT id FROM topics WHERE name = ?", (prefix + topic,)).fetchone()
+    if found is None:
+        return None
+    sizes = [
+        database.execute(
+            "SELECT coalesce(sum(next - first), 0), coalesce(sum(bytes), 0) FROM partitions WHERE topic = ?", found
+        ).fetchone()
+    ]
+    if topic.startswith(_CHANGELOG):
+        sizes += database.execute(
+            "SELECT count(*), coalesce(sum(length(key) + length(value)), 0) FROM state"
+            " WHERE slot IN (SELECT id FROM slots WHERE store = ?)",
+            (prefix + topic.removeprefix(_CHANGELOG),),
+        ).fetchall()
+    return TopicSize(sum(records for records, _ in sizes), sum(size for _, size in sizes))
+
+
+def _take_out_topic(database: sqlite3.Connection, topic: int) -> int:
+    (size,) = database.execute("SELECT sum(bytes) FROM partitions WHERE topic = ?", (topic,)).fetchone()
+    keep_ids(database, "topics")
+    keep_ids(database, "partitions")
+    mine = "SELECT id FROM partitions WHERE topic = ?"
+    database.execute(f"INSERT INTO removed SELECT '{_RECORDS}', id FROM ({mine})", (topic,))
+    database.execute(f"DELETE FROM offsets WHERE partition IN ({mine})", (topic,))
+    database.execute("DELETE FROM partitions WHERE topic = ?", (topic,))
+    database.execute("DELETE FROM topics WHERE id = ?", (topic,))
+    return int(size)
+
+
+def _clear_records(partition: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:
+    """One step within a transaction: (is there more, bytes of state)."""
+    bounds = (row_id(partition, 0), row_id(partition + 1, 0))
+    rows = database.execute(
+        "SELECT id FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?", (*bounds, _ROWS)
+    ).fetchall()
+    if rows:
+        forget_records(database, partition, "id >= ? AND id <= ?", (bounds[0], rows[-1][0]))
+    return _go_on(database, _RECORDS, partition, len(rows)), 0
+
+
+def _clear_state(slot: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:
+    """One step within a transaction: (is there more, bytes of state)."""
+    rows = database.execute(
+        "SELECT key, length(key) + length(value) FROM state WHERE slot = ? ORDER BY key LIMIT ?", (slot, _ROWS)
+    ).fetchall()
+    if rows:
+        database.execute("DELETE FROM state WHERE slot = ? AND key <= ?", (slot, rows[-1][0]))
+    return _go_on(database, _STATE, slot, len(rows)), sum(size for _, size in rows)
+
+
+def _go_on(database: sqlite3.Connection, kind: str, number: int, rows: int) -> bool:
+    if rows == _ROWS:
+        return True
+    database.execute("DELETE FROM removed WHERE kind = ? AND id = ?", (kind, number))
+    return False

@@ -1,0 +1,244 @@
+"""Retention and compaction of the embedded log, in small transactions between which others write.
+
+Deleted rows leave free pages in the database, which later records fill; segment files are unlinked when no record
+refers to them and no process writes them (`remove_segments`). Committed offsets are never touched.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from stream.embedded.database import SEGMENTS
+from stream.embedded.topics import (offset_of, row_id)
+from stream.embedded.writer import Writer
+from stream.log.limits import check_share
+from stream.embedded.segments import (remove_if_unused, sync_folder)
+
+TOMBSTONE_MS = 86_400_000  # a reader has this long to see a removal, as with Kafka's delete.retention.ms
+_UNNAMED_MS = 86_400_000  # so long a segment stays that holds bytes that no commit has named
+_ROWS = 2000  # a transaction
+_DIRTY_SHARE = 0.1  # compaction reads all keys of a partition once so much of it is new
+_SMALL_ROWS = 10_000  # below this it always does
+_SIZE = "length(key) + size + coalesce(length(headers), 0)"
+
+
+class _Rules(NamedTuple):
+    """A partition and what is kept of it."""
+
+    id: int
+    compact: bool
+    retention_ms: int | None
+    retention_bytes: int | None
+    first: int
+    end: int
+    bytes: int
+    cleaned: int
+    tombstone_at: int | None
+
+
+class Retention:
+    """Applies the topics' rules."""
+
+    def __init__(self, folder: Path, writer: Writer, prefix: str) -> None:
+        self._folder = folder
+        self._writer = writer
+        self._prefix = prefix
+
+    def expire(self, database: sqlite3.Connection, now_ms: int, needed: Mapping[int, int], most: float) -> int:
+        """Remove what is no longer kept, reading through `database`; returns the bytes freed.
+
+        `needed`: partition id -> offset from which on its records stay, however old or many. Raises TooMuchExpired.
+        """
+        partitions = [
+            (topic, _Rules(*columns))
+            for topic, *columns in database.execute(
+                "SELECT t.name, p.id, t.compact, t.retention_ms, t.retention_bytes, p.first, p.next, p.bytes,"
+                " p.cleaned, p.tombstone_at FROM partitions p JOIN topics t ON t.id = p.topic"
+                " WHERE substr(t.name, 1, ?) = ?",
+                (len(self._prefix), self._prefix),
+            ).fetchall()
+        ]
+        stops = {rules.id: min(rules.end, needed.get(rules.id, rules.end)) for _, rules in partitions}
+        if most < 1:
+            self._check(database, partitions, now_ms, stops, most)
+        freed = 0
+        for _, rules in partitions:
+            if rules.compact:
+                freed += self._compact(database, rules, now_ms)
+            else:
+                freed += self._shorten(database, rules, now_ms, stops[rules.id])
+        self.remove_segments(database, now_ms)
+        return freed
+
+    def _check(
+        self,
+        database: sqlite3.Connection,
+        partitions: Sequence[tuple[str, _Rules]],
+        now_ms: int,
+        stops: Mapping[int, int],
+        most: float,
+    ) -> None:
+        """Raises TooMuchExpired where a topic would lose more than `most` of its records by age."""
+        old: dict[str, int] = {}
+        records: dict[str, int] = {}
+        for topic, rules in partitions:
+            if not rules.compact:
+                steps = _outlived(database, rules._replace(retention_bytes=None), now_ms, stops[rules.id])
+                stop = max((stop for stop, _ in steps), default=rules.first)
+                old[topic] = old.get(topic, 0) + stop - rules.first
+                records[topic] = records.get(topic, 0) + rules.end - rules.first
+        for topic, count in old.items():
+            check_share(topic.removeprefix(self._prefix), count, records[topic], most)
+
+    def _shorten(self, database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:
+        """Remove the oldest records below `end` while they are too old or the partition is too large."""
+        start, freed = rules.first, 0
+        for stop, freed in _outlived(database, rules, now_ms, end):  # noqa: B007  # the last one is the sum
+            self._delete_range(rules.id, start, stop)
+            start = stop
+        return freed
+
+    def _delete_range(self, partition: int, start: int, stop: int) -> None:
+        where = "id >= ? AND id < ?"
+        bounds = (row_id(partition, start), row_id(partition, stop))
+
+        def apply(database: sqlite3.Connection, _: object) -> None:
+            forget_records(database, partition, where, bounds)
+            database.execute("UPDATE partitions SET first = max(first, ?) WHERE id = ?", (stop, partition))
+
+        self._writer.run(apply)
+
+    def _compact(self, database: sqlite3.Connection, rules: _Rules, now_ms: int) -> int:
+        """Keep the newest record of each key; remove tombstones that all had the time to see."""
+        dirty = rules.end - rules.cleaned
+        old_tombstone = rules.tombstone_at is not None and rules.tombstone_at < now_ms - TOMBSTONE_MS
+        if not old_tombstone and (dirty == 0 or self._is_mostly_clean(database, rules, dirty)):
+            return 0
+        newest: dict[bytes, int] = {}
+        superseded: list[int] = []
+        tombstones: dict[int, int] = {}  # row id -> timestamp
+        start, stop = row_id(rules.id, rules.first), row_id(rules.id, rules.end)
+        while True:
+            rows = database.execute(
+                "SELECT id, key, value IS NULL AND segment IS NULL, timestamp_ms FROM records"
+                " WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+                (start, stop, _ROWS),
+            ).fetchall()
+            for row, key, is_tombstone, timestamp_ms in rows:
+                older = newest.get(key)
+                if older is not None:
+                    superseded.append(older)
+                    tombstones.pop(older, None)
+                newest[key] = row
+                if is_tombstone:
+                    tombstones[row] = timestamp_ms
+            if len(rows) < _ROWS:
+                break
+            start = rows[-1][0] + 1
+        expired = [row for row, timestamp_ms in tombstones.items() if timestamp_ms < now_ms - TOMBSTONE_MS]
+        removed = sorted(superseded + expired)
+        waiting = min((time for row, time in tombstones.items() if time >= now_ms - TOMBSTONE_MS), default=None)
+        return self._delete_rows(rules, removed, waiting)
+
+    def _is_mostly_clean(self, database: sqlite3.Connection, rules: _Rules, dirty: int) -> bool:
+        """True when so little is new that reading all keys of the partition is not worth it yet."""
+        span = rules.end - rules.first
+        if span <= _SMALL_ROWS or dirty >= span * _DIRTY_SHARE:
+            return False
+        (kept,) = database.execute(
+            "SELECT count(*) FROM records WHERE id >= ? AND id < ?",
+            (row_id(rules.id, rules.first), row_id(rules.id, rules.end)),
+        ).fetchone()
+        return bool(kept > _SMALL_ROWS and dirty < kept * _DIRTY_SHARE)
+
+    def _delete_rows(self, rules: _Rules, rows: Sequence[int], tombstone_at: int | None) -> int:
+        """Delete rows by id, then note how far compaction has come and where the partition begins."""
+        freed = 0
+        for first in range(0, len(rows), 500):
+            freed += self._delete_some(rules.id, rows[first : first + 500])
+
+        def note(database: sqlite3.Connection, _: object) -> None:
+            (oldest,) = database.execute(
+                "SELECT min(id) FROM records WHERE id >= ? AND id < ?",
+                (row_id(rules.id, rules.first), row_id(rules.id + 1, 0)),
+            ).fetchone()
+            database.execute(
+                "UPDATE partitions SET cleaned = ?1, tombstone_at = ?2, first = coalesce(?3, next) WHERE id = ?4",
+                (rules.end, tombstone_at, None if oldest is None else offset_of(oldest), rules.id),
+            )
+
+        self._writer.run(note)
+        return freed
+
+    def _delete_some(self, partition: int, rows: Sequence[int]) -> int:
+        where = f"id IN ({', '.join('?' * len(rows))})"
+        return self._writer.run(lambda database, _: forget_records(database, partition, where, rows))
+
+    def remove_segments(self, database: sqlite3.Connection, now_ms: int) -> None:
+        """Unlink segments to which nothing refers: those emptied by retention, and what crashes left.
+
+        A file that the database does not know stays: it belongs to the `log.sqlite` that a backup has replaced. A file
+        that holds more than was ever committed stays for a day after its last write: the rest is what a crash left, or
+        what the replaced database knew.
+        """
+        gone = []
+        for segment, file in database.execute("SELECT id, file FROM segments WHERE live = 0").fetchall():
+
+            def unused(found: os.stat_result, segment: int = segment) -> bool:
+                row = database.execute("SELECT size FROM segments WHERE id = ? AND live = 0", (segment,)).fetchone()
+                is_old = found.st_mtime_ns // 1_000_000 < now_ms - _UNNAMED_MS
+                return row is not None and (found.st_size <= row[0] or is_old)
+
+            if remove_if_unused(self._folder / SEGMENTS / file, unused):
+                gone.append((segment,))
+        if gone:
+            sync_folder(self._folder / SEGMENTS)  # first the files, then the rows: no file is ever left unknown
+            delete = "DELETE FROM segments WHERE id = ? AND live = 0"
+            self._writer.run(lambda database, _: database.executemany(delete, gone))
+
+
+def _outlived(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> Iterator[tuple[int, int]]:
+    """The oldest records below `end` that are too old or too many, in steps: (offset after them, their bytes so far).
+
+    A record dated ahead of `now_ms` was written under a wrong clock; it goes with the next one behind it that goes.
+    """
+    before_ms = None if rules.retention_ms is None else now_ms - rules.retention_ms
+    start, found, seen = rules.first, rules.first, 0
+    while True:
+        rows = database.execute(
+            f"SELECT id, timestamp_ms, {_SIZE} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+            (row_id(rules.id, start), row_id(rules.id, end), _ROWS),
+        ).fetchall()
+        stop, size, is_through = found, 0, len(rows) < _ROWS
+        for row, timestamp_ms, row_bytes in rows:
+            too_old = before_ms is not None and timestamp_ms < before_ms
+            too_much = rules.retention_bytes is not None and rules.bytes - seen > rules.retention_bytes
+            seen += row_bytes
+            if too_old or too_much:
+                stop, size = offset_of(row) + 1, seen
+            elif timestamp_ms <= now_ms:
+                is_through = True
+                break
+        if stop > found:
+            yield stop, size
+        if is_through:
+            return
+        start, found = offset_of(rows[-1][0]) + 1, stop
+
+
+def forget_records(database: sqlite3.Connection, partition: int, where: str, values: Sequence[int]) -> int:
+    """Delete records, and count them out of their segments and partition; returns their bytes."""
+    segments = database.execute(
+        f"SELECT segment, count(*) FROM records WHERE {where} AND segment IS NOT NULL GROUP BY segment", values
+    ).fetchall()
+    (size,) = database.execute(f"SELECT coalesce(sum({_SIZE}), 0) FROM records WHERE {where}", values).fetchone()
+    database.execute(f"DELETE FROM records WHERE {where}", values)
+    database.executemany(
+        "UPDATE segments SET live = live - ? WHERE id = ?", [(count, segment) for segment, count in segments]
+    )
+    database.execute("UPDATE partitions SET bytes = bytes - ? WHERE id = ?", (size, partition))
+    return int(size)

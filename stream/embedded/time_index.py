@@ -1,0 +1,65 @@
+"""Finding records by their time on the embedded log, without reading all of them each time it is asked.
+
+The clock may step back, so records are not in the order of their timestamps. Of each full block of offsets the greatest
+timestamp is remembered in memory: a block whose greatest is too small is passed over. Records only ever leave a full
+block, so what is remembered is never too small, and an answer is always read from the records themselves.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+
+from stream.embedded.topics import (offset_of, row_id)
+
+_BLOCK = 512  # offsets
+_NONE = -(2**63)  # the greatest timestamp of no record
+
+
+class Times:
+    """What one process knows of the timestamps. Thread safe; ids of partitions are never given again."""
+
+    def __init__(self) -> None:
+        self._newest: dict[int, tuple[int, list[int]]] = {}  # partition id -> number of a block, and from it on
+        self._lock = threading.Lock()
+
+    def offset_at(self, database: sqlite3.Connection, partition: int, first: int, end: int, time_ms: int) -> int:
+        """First offset in first <= offset < end whose timestamp is >= time_ms; the end if there is none."""
+        oldest = first // _BLOCK
+        newest = self._remembered(partition, oldest)
+        answer = end
+        for number in range(end // _BLOCK + 1 - oldest):
+            if number < len(newest) and newest[number] < time_ms:
+                continue
+            start = (oldest + number) * _BLOCK
+            stop = min(start + _BLOCK, end)
+            bounds = (row_id(partition, max(first, start)), row_id(partition, stop))
+            if number >= len(newest):
+                (greatest,) = database.execute(
+                    "SELECT coalesce(max(timestamp_ms), ?) FROM records WHERE id >= ? AND id < ?", (_NONE, *bounds)
+                ).fetchone()
+                if stop == start + _BLOCK:
+                    newest.append(greatest)
+                if greatest < time_ms:
+                    continue
+            found = database.execute(
+                "SELECT id FROM records WHERE id >= ? AND id < ? AND timestamp_ms >= ? ORDER BY id LIMIT 1",
+                (*bounds, time_ms),
+            ).fetchone()
+            if found is not None:
+                answer = offset_of(found[0])
+                break
+        self._remember(partition, oldest, newest)
+        return answer
+
+    def _remembered(self, partition: int, oldest: int) -> list[int]:
+        """The greatest timestamps of the full blocks from `oldest` on, as far as they were read."""
+        with self._lock:
+            base, newest = self._newest.get(partition, (oldest, []))
+        return newest[oldest - base :] if base <= oldest else []
+
+    def _remember(self, partition: int, oldest: int, newest: list[int]) -> None:
+        with self._lock:
+            base, known = self._newest.get(partition, (oldest, []))
+            if oldest > base or oldest + len(newest) > base + len(known):
+                self._newest[partition] = (oldest, newest)

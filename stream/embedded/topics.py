@@ -1,0 +1,118 @@
+"""Topics of the embedded log: creating them, and finding the partition ids of a name."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stream.embedded.database import (OFFSET_BITS, fresh_id)
+from stream.log.errors import (TopicMismatch, UnknownTopic)
+from stream.log.contract import (At, Kept, Topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A topic in the database. Its partitions have the ids `base` .. `base + partitions - 1`."""
+
+    id: int
+    name: str  # without the prefix
+    partitions: int
+    compact: bool
+    base: int
+
+    def partition_id(self, partition: int) -> int:
+        """Id of one partition. Raises UnknownTopic when it is out of range."""
+        if not 0 <= partition < self.partitions:
+            raise UnknownTopic(
+                f"topic {self.name!r} has {self.partitions} partitions, there is no partition {partition}"
+            )
+        return self.base + partition
+
+
+def row_id(partition_id: int, offset: int) -> int:
+    """Row id of a record."""
+    return (partition_id << OFFSET_BITS) + offset
+
+
+def offset_of(row: int) -> int:
+    """Offset of a record within its partition."""
+    return row & ((1 << OFFSET_BITS) - 1)
+
+
+class Topics:
+    """What topics exist under a prefix.
+
+    `known` remembers: the number of partitions never changes, and ids are never given again. A topic may have been
+    removed since by another process, so what relies on it checks within its transaction that its partitions are there.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._known: dict[str, Stored] = {}
+        self._by_partition: dict[int, At] = {}
+
+    def known(self, database: sqlite3.Connection, name: str) -> Stored:
+        """The topic `name`, as it was when it was found first. Raises UnknownTopic."""
+        return self._known.get(name) or self.find(database, name)
+
+    def forget(self) -> None:
+        """Remember nothing."""
+        self._known = {}
+
+    def find(self, database: sqlite3.Connection, name: str) -> Stored:
+        """The topic `name` as it is now. Raises UnknownTopic."""
+        row = database.execute(
+            "SELECT t.id, t.partitions, t.compact, (SELECT min(p.id) FROM partitions p WHERE p.topic = t.id)"
+            " FROM topics t WHERE t.name = ?",
+            (self._prefix + name,),
+        ).fetchone()
+        if row is None:
+            raise UnknownTopic(
+                f"there is no topic {name!r} under prefix {self._prefix!r}: run `farmwatch topics --create`"
+            )
+        number, partitions, compact, base = row
+        stored = self._known[name] = Stored(number, name, partitions, bool(compact), base)
+        return stored
+
+    def all(self, database: sqlite3.Connection) -> dict[str, Stored]:
+        """Every topic under the prefix."""
+        rows = database.execute(
+            "SELECT t.id, t.name, t.partitions, t.compact, min(p.id) FROM topics t JOIN partitions p ON p.topic = t.id"
+            " WHERE substr(t.name, 1, ?) = ? GROUP BY t.id",
+            (len(self._prefix), self._prefix),
+        ).fetchall()
+        found: dict[str, Stored] = {}
+        for number, name, partitions, compact, base in rows:
+            short = name[len(self._prefix) :]
+            found[short] = Stored(number, short, partitions, bool(compact), base)
+        return found
+
+    def create(self, database: sqlite3.Connection, topics: Sequence[Topic]) -> None:
+        """Create what is missing and bring retention up to date, within a transaction. Raises TopicMismatch."""
+        for topic in topics:
+            row = database.execute(
+                "SELECT partitions FROM topics WHERE name = ?", (self._prefix + topic.name,)
+            ).fetchone()
+            if row is not None and row[0] != topic.partitions:
+                raise TopicMismatch(
+                    f"topic {topic.name!r} has {row[0]} partitions, {topic.partitions} are configured: "
+                    "restore the old number, or start a new topic prefix"
+                )
+        for topic in topics:
+            self._create_one(database, topic)
+
+    def _create_one(self, database: sqlite3.Connection, topic: Topic) -> None:
+        rules = (topic.kept is Kept.COMPACT, topic.retention_ms, topic.retention_bytes)
+        name = self._prefix + topic.name
+        changed = database.execute(
+            "UPDATE topics SET compact = ?, retention_ms = ?, retention_bytes = ? WHERE name = ?", (*rules, name)
+        ).rowcount
+        if changed:
+            return
+        number, base = fresh_id(database, "topics"), fresh_id(database, "partitions")
+        database.execute("INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?)", (number, name, topic.partitions, *rules))
+        database.executemany(
+            "INSERT INTO partitions (id, topic, partition) VALUES (?, ?, ?)",
+            [(base + partition, number, partition) for partition in range(topic.partitions)],
+        )

@@ -1,0 +1,357 @@
+"""Group commit: the one way by which a process changes the embedded log.
+
+Callers that arrive while others are at work wait in a queue; the first of them then leads all of them as a group
+through two stages: one append and fdatasync for their large values, and one SQLite transaction. So the cost of syncing
+is shared. While a group is in its transaction, the next one already syncs its values; a third waits and grows.
+Large values are on the disk before the transaction that names them, so a crash at any instant leaves at worst bytes
+that nothing refers to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from stream.embedded.database import (SEGMENTS, connect, told, translate)
+from stream.log.errors import (LogUnavailable, StreamError)
+from stream.embedded.segments import Segment
+
+T = TypeVar("T")
+Placed = tuple[Segment, int]  # a segment and the position of a value in it
+Apply = Callable[[sqlite3.Connection, Sequence[Placed]], T]
+
+
+class _Task(Generic[T]):
+    """One caller's change: values for the segments, and what to do within the transaction."""
+
+    def __init__(self, apply: Apply[T], blobs: Sequence[tuple[int, bytes]]) -> None:
+        self.apply = apply
+        self.blobs = blobs  # (topic id, value)
+        self.places: list[Placed] = []
+        self.result: T | None = None
+        self.error: BaseException | None = None
+        self.done = False
+        self.turn = threading.Event()  # set when done, or when this caller has to lead
+
+
+class _Group:
+    """Tasks that are committed together."""
+
+    def __init__(self, tasks: Sequence[_Task[Any]]) -> None:
+        self.tasks = tasks
+        self.written: list[tuple[Segment, int, int]] = []  # segment, its size before and after
+        self.retired: list[Segment] = []  # full; to be closed once the groups before are committed
+        self.error: StreamError | None = None
+
+    def spoil(self) -> None:
+        """Never append again to the segments of this group."""
+        for segment, _, _ in self.written:
+            segment.spoiled = True
+
+    def failed(self, error: StreamError) -> None:
+        """Nothing of the group became durable."""
+        self.error = error
+        for task in self.tasks:
+            task.error = error
+            task.done = True
+
+
+class Writer:
+    """The writing connection and the open segments of one process.
+
+    `committed` counts transactions; `wait` lets readers of the same process sleep until it moves.
+    """
+
+    def __init__(self, folder: Path, *, segment_bytes: int, lock_timeout_s: float) -> None:
+        self._folder = folder
+        self._segment_bytes = segment_bytes
+        self._lock_timeout_s = lock_timeout_s
+        self._database: sqlite3.Connection | None = None
+        self._segments: dict[int, Segment] = {}
+        self._dropped: set[int] = set()
+        self._queue: list[_Task[Any]] = []
+        self._leading = False
+        self._closed = False
+        self._mutex = threading.Lock()
+        self._committing = threading.Lock()  # held for a transaction
+        self._appending = threading.Lock()  # held to write or cut segments
+        self._news = threading.Condition()
+        self._pid = os.getpid()
+        self.committed = 0
+
+    def run(self, apply: Apply[T], blobs: Sequence[tuple[int, bytes]] = ()) -> T:
+        """Run `apply(database, places)` in a transaction, `places` being where the blobs lie; returns its result.
+
+        It must check first and write then: when it raises a StreamError, the others of its group commit without it.
+        Raises that error, or LogUnavailable when nothing could be made durable.
+        """
+        task = _Task(apply, blobs)
+        self._submit(task)
+        return cast(T, task.result)
+
+    def drop(self, topics: Iterable[int]) -> None:
+        """Close the segments of removed topics, so that their files may go."""
+        with self._appending:
+            self._dropped.update(topics)
+        self.run(lambda *_: None)  # its group retires them
+
+    def wait(self, seen: int, timeout_s: float) -> None:
+        """Sleep until `committed` is no longer `seen`, or until the time is up."""
+        with self._news:
+            if self.committed == seen:
+                self._news.wait(timeout_s)
+
+    def close(self) -> None:
+        """Finish what is queued, then close connection and segments."""
+        if os.getpid() != self._pid:
+            return
+        with contextlib.suppress(StreamError):
+            self._submit(_Task(lambda *_: None, ()), last=True)
+        for segment in self._segments.values():
+            segment.close()
+        self._segments.clear()
+        self._drop_connection()
+
+    def _submit(self, task: _Task[Any], *, last: bool = False) -> None:
+        """Queue a task, and lead the queue if nobody does. Raises the task's error."""
+        if os.getpid() != self._pid:
+            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
+        with self._mutex:
+            if self._closed:
+                raise StreamError(f"the log in {self._folder} is closed")
+            self._closed = last
+            self._queue.append(task)
+            leads, self._leading = not self._leading, True
+        if not leads:
+            self._await_turn(task)
+        if not task.done:
+            self._lead()
+        if task.error is not None:
+            raise task.error
+
+    def _await_turn(self, task: _Task[Any]) -> None:
+        """Wait until the task is done or has to lead; a caller that is interrupted meanwhile leaves the queue."""
+        try:
+            task.turn.wait()
+        except BaseException:
+            with self._mutex:
+                if task in self._queue:
+                    self._queue.remove(task)
+                    if task.turn.is_set():
+                        self._pass_lead()
+            raise
+
+    def _pass_lead(self) -> None:
+        """With the mutex held: the first in the queue leads next."""
+        self._leading = bool(self._queue)
+        if self._queue:
+            self._queue[0].turn.set()
+
+    def _lead(self) -> None:
+        """Take all that is queued through both stages; the next group starts when this one is in its transaction."""
+        with self._mutex:
+            group, self._queue = self._queue, []
+        try:
+            self._run_group(_Group(group))
+        finally:
+            for task in group:
+                if not task.done:
+                    task.error = task.error or LogUnavailable(f"the log in {self._folder} was interrupted")
+                    task.done = True
+                task.turn.set()
+
+    def _run_group(self, group: _Group) -> None:
+        try:
+            self._place(group)
+            self._committing.acquire()
+        except BaseException:
+            with self._mutex:
+                self._pass_lead()
+            raise
+        try:
+            with self._mutex:
+                self._pass_lead()
+            self._commit(group)
+        finally:
+            self._committing.release()
+
+    def _place(self, group: _Group) -> None:
+        """Append the large values of a group to the segments of their topics, and sync these."""
+        by_topic: dict[int, list[tuple[_Task[Any], int]]] = {}
+        for task in group.tasks:
+            task.places = [cast(Placed, None)] * len(task.blobs)
+            for index, (topic, _) in enumerate(task.blobs):
+                by_topic.setdefault(topic, []).append((task, index))
+        try:
+            with self._appending, told(self._folder):
+                group.retired += [self._segments.pop(topic) for topic in self._dropped & self._segments.keys()]
+                self._dropped.clear()
+                for topic, wanted in by_topic.items():
+                    segment = self._segment(topic, group)
+                    before = segment.size
+                    positions = segment.append([task.blobs[index][1] for task, index in wanted])
+                    group.written.append((segment, before, segment.size))
+                    for (task, index), position in zip(wanted, positions, strict=True):
+                        task.places[index] = (segment, position)
+                for segment, _, _ in group.written:
+                    segment.sync()
+        except StreamError as error:
+            group.failed(error)
+
+    def _segment(self, topic: int, group: _Group) -> Segment:
+        segment = self._segments.get(topic)
+        if segment is not None and (segment.spoiled or segment.size >= self._segment_bytes):
+            group.retired.append(segment)
+            segment = None
+        if segment is None:
+            segment = self._segments[topic] = Segment(self._folder / SEGMENTS, topic, self._enter)
+        return segment
+
+    def _enter(self, file: str) -> int:
+        """Enter a new segment in the database, on a connection of its own; returns its row.
+
+        This comes before its first write, because retention never removes a file that the database does not know.
+        """
+        database = self._connect()
+        try:
+            _begin(database, self._lock_timeout_s)
+            row = database.execute("INSERT INTO segments (file, live) VALUES (?, 0)", (file,)).lastrowid
+            database.execute("COMMIT")
+        finally:
+            database.close()
+        assert row is not None
+        return row
+
+    def _connect(self) -> sqlite3.Connection:
+        """A connection whose `BEGIN` does not wait, see `_begin`."""
+        database = connect(self._folder, self._lock_timeout_s)
+        database.execute("PRAGMA busy_timeout = 0")
+        return database
+
+    def _commit(self, group: _Group) -> None:
+        """Run the transaction of a group, one after the other."""
+        for segment in group.retired:  # what the groups before placed there is committed by now
+            segment.close()
+        if group.error is None:
+            try:
+                with told(self._folder):
+                    self._transact(group)
+            except StreamError as error:
+                group.failed(error)
+        if group.error is not None:
+            self._take_back(group)
+            return
+        with self._news:
+            self.committed += 1
+            self._news.notify_all()
+
+    def _take_back(self, group: _Group) -> None:
+        """Let the next append overwrite the values of a group that failed, so that trying again fills no disk."""
+        with self._appending:
+            for segment, before, after in group.written:
+                if segment.size == after and not segment.spoiled:
+                    segment.cut(before)
+
+    def _transact(self, group: _Group) -> None:
+        try:
+            self._transact_all(group, group.tasks)
+        except StreamError:
+            raise
+        except (sqlite3.Error, OSError) as error:
+            if isinstance(translate(error, self._folder), StreamError) or len(group.tasks) == 1:
+                raise
+            self._transact_each(group)
+        except Exception:
+            if len(group.tasks) == 1:
+                raise
+            self._transact_each(group)
+
+    def _transact_each(self, group: _Group) -> None:
+        """A fault of one caller's data has spoiled the transaction: the others must not pay for it."""
+        for task in group.tasks:
+            try:
+                self._transact_all(group, [task])
+            except Exception as error:  # noqa: BLE001  # it is raised to its caller
+                task.error = translate(error, self._folder)
+                task.done = True
+
+    def _transact_all(self, group: _Group, tasks: Sequence[_Task[Any]]) -> None:
+        database = self._database
+        if database is None:
+            database = self._database = self._connect()
+        _begin(database, self._lock_timeout_s)
+        try:
+            for task in tasks:
+                try:
+                    task.result = task.apply(database, task.places)
+                except StreamError as error:
+                    task.error = error
+            self._end(database, group)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # interrupted, perhaps just after the commit: leave its values alone
+                group.spoil()
+            for task in tasks:
+                task.error = task.result = None
+            self._roll_back(error)
+            raise
+        for task in tasks:
+            task.done = True
+
+    def _end(self, database: sqlite3.Connection, group: _Group) -> None:
+        try:
+            database.execute("COMMIT")
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
+                group.spoil()  # perhaps a crash now would bring the commit back: its values must not be overwritten
+            raise
+
+    def _roll_back(self, error: BaseException) -> None:
+        """Undo the transaction; after an error of the disk, continue on a new connection."""
+        try:
+            if self._database is not None and self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._drop_connection()
+            return
+        if isinstance(error, sqlite3.DatabaseError) and isinstance(translate(error, self._folder), StreamError):
+            self._drop_connection()
+
+    def _drop_connection(self) -> None:
+        database, self._database = self._database, None
+        if database is not None:
+            with contextlib.suppress(sqlite3.Error):
+                database.close()
+
+
+class NoWriter(Writer):
+    """Of a log that is open for reading only."""
+
+    def run(self, apply: Apply[T], blobs: Sequence[tuple[int, bytes]] = ()) -> T:  # noqa: ARG002  # the writer's
+        """Raises StreamError."""
+        raise StreamError(f"the log in {self._folder} is open for reading only")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _begin(database: sqlite3.Connection, lock_timeout_s: float) -> None:
+    """Start a write transaction; while another process writes, ask again every millisecond or so.
+
+    SQLite's own waiting backs off to 100 ms, which starves one of several busy processes.
+    """
+    deadline = time.monotonic() + lock_timeout_s
+    while True:
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.0003, 0.0015))  # noqa: S311  # spreads the askers, no secret

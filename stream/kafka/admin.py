@@ -1,0 +1,329 @@
+"""Questions to the broker that belong to no member: topics, offsets, groups. Connects at first use, from any thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
+from kafka.protocol.consumer import IsolationLevel, OffsetCommitRequest
+
+from stream.log.errors import (LogUnavailable, StreamError, UnknownTopic)
+from stream.kafka.errors import (translated, typed)
+
+T = TypeVar("T")
+_RETRY_S = 0.05
+_OFFSETS_KEPT_MS = 100 * 365 * 86_400_000
+_SETTINGS_S = 1.0  # for settings to reach the broker that is asked
+_MARKERS_S = 1.0  # an open transaction of a process that died may hold the end back for longer
+_MARKERS_RETRY_S = 0.003
+_NOT_READY = (
+    kafka_errors.CoordinatorNotAvailableError,
+    kafka_errors.CoordinatorLoadInProgressError,
+    kafka_errors.UnstableOffsetCommitError,
+)
+
+
+class _Client(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
+    """Where it asks for `stable` offsets, one that an open transaction may change is an error.
+
+    Offsets that it sets stay for good. By default a broker forgets those of a group that nobody has been in for a week;
+    version 4 of the request is the last that names a time of its own.
+    """
+
+    stable = True
+
+    @staticmethod
+    def _alter_group_offsets_request(group_id: str, offsets: Any) -> Any:
+        request = KafkaAdminClient._alter_group_offsets_request(group_id, offsets)
+        return OffsetCommitRequest(
+            group_id=request.group_id,
+            generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+            member_id=request.member_id,
+            retention_time_ms=_OFFSETS_KEPT_MS,
+            topics=request.topics,
+            max_version=4,
+        )
+
+    def _list_group_offsets_requests(self, group_specs: Any) -> Iterator[Any]:
+        for group, request in super()._list_group_offsets_requests(group_specs):
+            request.require_stable = self.stable
+            yield group, request
+
+
+class KafkaAdmin:
+    """One admin client, made anew after an error. Topics are full names here, the log's prefix included."""
+
+    def __init__(self, options: Mapping[str, Any], patience_s: float) -> None:
+        """`options` of kafka-python; nothing is sent yet. Transient errors are raised after `patience_s`."""
+        self._options = options
+        self._patience_s = patience_s
+        self._client: _Client | None = None
+        self._lock = threading.Lock()
+        # What a process that died has left open is waited for once: partition -> the end that it holds, and groups.
+        self._held: dict[TopicPartition, int] = {}
+        self._open: set[str] = set()
+
+    def topics(self) -> dict[str, int]:
+        """Every topic -> number of partitions."""
+        described = self._ask("list topics", lambda client: client.describe_topics())
+        return {t["name"]: len(t["partitions"]) for t in described if not t["error_code"] and not t["is_internal"]}
+
+    def topic_id(self, topic: str) -> str:
+        """The id that a topic got when it was created; another one after it was deleted and made again."""
+        described = self._ask(f"look up {topic}", lambda client: client.describe_topics([topic]))
+        if not described or described[0]["error_code"]:
+            raise UnknownTopic(f"topic {topic} does not exist; create the topics with `farmwatch topics --create`")
+        return str(described[0]["topic_id"])
+
+    def create(self, topics: Mapping[str, Mapping[str, Any]]) -> None:
+        """Create topics; those that came into being meanwhile are left. Waits till each has its leaders."""
+        if not topics:
+            return
+
+        def ask(client: KafkaAdminClient) -> None:
+            answer = client.create_topics(dict(topics), raise_errors=False)
+            for topic in answer["topics"]:
+                error = kafka_errors.for_code(topic["error_code"])
+                if error not in (kafka_errors.NoError, kafka_errors.TopicAlreadyExistsError):
+                    raise error(f"{topic['name']}: {topic.get('error_message')}")
+            client.wait_for_topics(list(topics))
+
+        self._ask("create topics", ask)
+
+    def delete_topics(self, topics: Sequence[str]) -> None:
+        """Delete topics, those that exist, and wait until they are gone. Raises StreamError where that is refused."""
+        if not topics:
+            return
+
+        def ask(client: KafkaAdminClient) -> None:
+            for topic in client.delete_topics(list(topics), raise_errors=False)["topics"]:
+                error = kafka_errors.for_code(topic["error_code"])
+                if error is kafka_errors.TopicDeletionDisabledError:
+                    raise StreamError(f"topic {topic['name']}: the broker deletes none; set delete.topic.enable there")
+                if error not in (kafka_errors.NoError, kafka_errors.UnknownTopicOrPartitionError):
+                    raise error(f"{topic['name']}: {topic.get('error_message')}")
+
+        self._ask("delete topics", ask)
+        give_up_at = time.monotonic() + self._patience_s
+        while left := self.topics().keys() & set(topics):
+            if time.monotonic() > give_up_at:
+                raise LogUnavailable(f"delete topics: {', '.join(sorted(left))} still there after {self._patience_s} s")
+            time.sleep(_RETRY_S)
+
+    def sizes(self, topics: Sequence[str]) -> dict[str, int]:
+        """Topic -> bytes on disk, of the largest replica of each partition."""
+        if not topics:
+            return {}
+
+        def ask(client: KafkaAdminClient) -> dict[TopicPartition, int]:
+            found: dict[TopicPartition, int] = {}
+            for answer in client.describe_log_dirs(list(topics)):
+                for folder in answer["log_dirs"]:
+                    if folder["error_code"]:
+                        raise kafka_errors.for_code(folder["error_code"])(f"broker {answer['broker']}")
+                    for topic in folder["topics"]:
+                        for partition in topic["partitions"]:
+                            at = TopicPartition(topic["name"], partition["partition_index"])
+                            found[at] = max(found.get(at, 0), partition["partition_size"])
+            return found
+
+        sizes = dict.fromkeys(topics, 0)
+        for at, size in self._ask("sizes of topics", ask).items():
+            sizes[at.topic] += size
+        return sizes
+
+    def topic_settings(self, topics: Sequence[str], keys: Sequence[str] | None = None) -> dict[str, dict[str, str]]:
+        """Topic -> its settings by `keys`, all of them by default."""
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, keys) for topic in topics]
+        described = self._ask("topic settings", lambda client: client.describe_configs(resources, config_filter="all"))
+        found: Mapping[str, Mapping[str, Mapping[str, Any]]] = described.get("topic", {})
+        return {topic: {key: str(s["value"]) for key, s in settings.items()} for topic, settings in found.items()}
+
+    def set_topic_settings(self, changes: Mapping[str, Mapping[str, str]]) -> None:
+        """Set these settings and no others, and wait a little until they are told back.
+
+        Topics that were removed meanwhile are passed over. Raises StreamError where the broker refuses.
+        """
+        if not changes:
+            return
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, dict(keys)) for topic, keys in changes.items()]
+        done = self._ask(
+            "set topic settings",
+            lambda client: client.alter_configs(resources, raise_on_unknown=False, incremental=True),
+        )
+        failed = {topic: result for topic, result in done.get("topic", {}).items() if result != "OK"}
+        for topic in sorted(failed.keys() & self.topics().keys() if failed else ()):
+            raise StreamError(
+                f"topic {topic}: the broker does not set {', '.join(sorted(changes[topic]))}: {failed[topic]}; "
+                "give this client the right to alter the configuration of topics"
+            )
+        self._await_settings({topic: keys for topic, keys in changes.items() if topic not in failed})
+
+    def broker_version(self) -> str:
+        """The API level the broker speaks, as a Kafka version ("4.3")."""
+
+        def ask(client: KafkaAdminClient) -> str:
+            client.describe_cluster()
+            return ".".join(str(part) for part in client._manager.broker_version)
+
+        return self._ask("version", ask)
+
+    def broker_settings(self) -> dict[str, str]:
+        """Settings of one broker."""
+
+        def ask(client: KafkaAdminClient) -> dict[str, str]:
+            node = client.describe_cluster()["brokers"][0]["broker_id"]
+            resource = ConfigResource(ConfigResourceType.BROKER, str(node))
+            described = client.describe_configs([resource], config_filter="all")["broker"][str(node)]
+            return {key: str(setting["value"]) for key, setting in described.items()}
+
+        return self._ask("broker settings", ask)
+
+    def beginning(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """First offset kept."""
+        return self._offsets(dict.fromkeys(at, OffsetSpec.EARLIEST), IsolationLevel.READ_COMMITTED)
+
+    def stable_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The last stable offset: below it no transaction is open.
+
+        A transaction is reported as committed before its markers are written, some milliseconds later. So this waits
+        up to a second for what was written at the time of the call to become stable; for the same transaction once.
+        """
+        written = self.written_end(at)
+        give_up_at = time.monotonic() + _MARKERS_S
+        while True:
+            stable = self._offsets(dict.fromkeys(at, OffsetSpec.LATEST), IsolationLevel.READ_COMMITTED)
+            unstable = {one: stable[one] for one in at if stable[one] < written[one]}
+            if time.monotonic() > give_up_at:
+                self._held.update(unstable)
+            if all(self._held.get(one) == end for one, end in unstable.items()):
+                return stable
+            time.sleep(_MARKERS_RETRY_S)
+
+    def written_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The end of what was written, open transactions included."""
+        return self._offsets(dict.fromkeys(at, OffsetSpec.LATEST), IsolationLevel.READ_UNCOMMITTED)
+
+    def offsets_at(self, at: Sequence[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
+        """First offset whose timestamp is >= time_ms; -1 where there is none."""
+        return self._offsets(dict.fromkeys(at, time_ms), IsolationLevel.READ_COMMITTED)
+
+    def committed(self, group: str, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Committed offsets of a group; partitions without one are left out.
+
+        A commit is reported before its markers are written, some milliseconds later, so this waits up to a second for
+        those, for the same ones once. What a process that died has left open is no commit: the offset before it counts.
+        """
+        markers_until = time.monotonic() + _MARKERS_S
+
+        def ask(client: _Client) -> Any:
+            client.stable = True
+            try:
+                found = client.list_group_offsets({group: list(at)})
+            except kafka_errors.UnstableOffsetCommitError:
+                if group not in self._open and time.monotonic() < markers_until:
+                    raise
+                self._open.add(group)
+                client.stable = False
+                return client.list_group_offsets({group: list(at)})
+            self._open.discard(group)
+            return found
+
+        found = self._ask(f"offsets of {group}", ask)
+        return {tp: known.offset for tp, known in found.get(group, {}).items() if known.offset >= 0}
+
+    def reset(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Set a group's offsets. Raises StreamError while it has members."""
+        results = self._ask(f"reset {group}", lambda client: client.reset_group_offsets(group, dict(offsets)))
+        for at, result in results.items():
+            if result["error"] in (kafka_errors.UnknownMemberIdError, kafka_errors.RebalanceInProgressError):
+                raise StreamError(f"group {group} has live members: stop them before its offsets are set")
+            if result["error"] is not kafka_errors.NoError:
+                raise typed(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
+
+    def members(self, group: str) -> dict[str, str]:
+        """Member id -> static name of the members that a group has now, of others their client's name."""
+
+        def ask(client: KafkaAdminClient) -> Any:
+            described = client.describe_groups([group]).get(group, {})
+            error = described.get("error")
+            if error and kafka_errors.GroupIdNotFoundError.__name__ not in error:
+                raise kafka_errors.CoordinatorNotAvailableError(error)
+            return described.get("members") or ()
+
+        found = self._ask(f"members of {group}", ask)
+        return {str(m["member_id"]): str(m.get("group_instance_id") or m.get("client_id")) for m in found}
+
+    def holder(self, group: str, instance: str) -> str | None:
+        """The member id that holds the static name `instance` in `group` now, or None."""
+        return next((member_id for member_id, name in self.members(group).items() if name == instance), None)
+
+    def delete_groups(self, groups: Sequence[str]) -> None:
+        """Delete groups with their offsets, those that exist. Raises StreamError where one has members."""
+        if not groups:
+            return
+
+        def ask(client: KafkaAdminClient) -> None:
+            for group, result in client.delete_groups(list(groups)).items():
+                if result == kafka_errors.NonEmptyGroupError.__name__:
+                    raise StreamError(f"group {group} has live members: stop them before it is removed")
+                if result not in ("OK", kafka_errors.GroupIdNotFoundError.__name__):
+                    raise getattr(kafka_errors, result)(f"group {group}")
+
+        self._ask("delete groups", ask)
+
+    def remove(self, group: str, instance: str, member_id: str) -> None:
+        """Make a static member leave, if it still is `member_id` that holds the name."""
+        leaving = [MemberToRemove(member_id=member_id, group_instance_id=instance)]
+        self._ask(f"leave {group}", lambda client: client.remove_group_members(group, leaving))
+
+    def close(self) -> None:
+        """Disconnect."""
+        with self._lock:
+            self._disconnect()
+
+    def _await_settings(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
+        keys = sorted({key for settings in wanted.values() for key in settings})
+        give_up_at = time.monotonic() + _SETTINGS_S
+        while wanted and time.monotonic() < give_up_at:
+            told = self.topic_settings(list(wanted), keys)
+            if all(settings.items() <= told.get(topic, {}).items() for topic, settings in wanted.items()):
+                return
+            time.sleep(_RETRY_S)
+
+    def _offsets(self, specs: Mapping[TopicPartition, Any], isolation: Any) -> dict[TopicPartition, int]:
+        if not specs:
+            return {}
+        found = self._ask(
+            "offsets", lambda client: client.list_partition_offsets(dict(specs), isolation_level=isolation)
+        )
+        return {at: result.offset for at, result in found.items()}
+
+    def _ask(self, doing: str, question: Callable[[_Client], T]) -> T:
+        """The answer; transient refusals are asked again for `patience_s`, over a fresh connection where it broke."""
+        give_up_at = time.monotonic() + self._patience_s
+        with self._lock, translated(doing):
+            while True:
+                try:
+                    if self._client is None:
+                        self._client = _Client(**self._options)
+                    return question(self._client)
+                except (kafka_errors.KafkaError, OSError) as error:
+                    if not isinstance(error, _NOT_READY):
+                        self._disconnect()
+                    lasting = isinstance(
+                        error, kafka_errors.UnknownTopicOrPartitionError
+                    )  # retriable, says kafka-python
+                    if lasting or not getattr(error, "retriable", False) or time.monotonic() > give_up_at:
+                        raise
+                time.sleep(_RETRY_S)
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()

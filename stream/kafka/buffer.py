@@ -1,0 +1,61 @@
+"""Fetched records that a poll had no room for: they wait here in order, those of background topics apart."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Container, Iterable
+
+from stream.log.contract import Message
+
+
+class FetchBuffer:
+    """A queue of messages from which partitions may be held back or dropped."""
+
+    def __init__(self, background: Collection[str] = ()) -> None:
+        self._background = background
+        self._live: deque[Message] = deque()
+        self._later: deque[Message] = deque()  # of background topics
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Put behind what waits."""
+        for message in messages:
+            (self._later if message.topic in self._background else self._live).append(message)
+
+    def take(
+        self, flowing: Container[int], max_records: int, max_bytes: int, *, background: bool = False
+    ) -> list[Message]:
+        """Next messages of the `flowing` partitions within both limits, at least one if there is any."""
+        waiting = self._later if background else self._live
+        taken: list[Message] = []
+        held: list[Message] = []
+        size = 0
+        while waiting and len(taken) < max_records:
+            message = waiting.popleft()
+            if message.partition not in flowing:
+                held.append(message)
+                continue
+            size += len(message.key) + len(message.value or b"")
+            if taken and size > max_bytes:
+                waiting.appendleft(message)
+                break
+            taken.append(message)
+        waiting.extendleft(reversed(held))
+        return taken
+
+    def drop(self, partitions: Container[int]) -> None:
+        """Throw away what waits of these partitions."""
+        self._live = deque(message for message in self._live if message.partition not in partitions)
+        self._later = deque(message for message in self._later if message.partition not in partitions)
+
+    def clear(self) -> None:
+        """Throw away all."""
+        self._live.clear()
+        self._later.clear()
+
+    def holds(self, partition: int) -> bool:
+        """True when something of this partition waits."""
+        return any(message.partition == partition for waiting in (self._live, self._later) for message in waiting)
+
+    def holds_background(self) -> bool:
+        """True when something of a background topic waits."""
+        return bool(self._later)

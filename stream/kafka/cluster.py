@@ -1,0 +1,141 @@
+"""What the Kafka log and its members share: address, names, settings, and the shape of records on the wire."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kafka import TopicPartition
+
+from stream.kafka import settings as kafka_settings
+from stream.log.clock import Clock
+from stream.log.errors import UnknownTopic
+from stream.kafka.admin import KafkaAdmin
+from stream.kafka.damage import damage_of
+from stream.kafka.producer import Record
+from stream.kafka.settings import KafkaSettings
+from stream.kafka.state import LocalState
+from stream.log.limits import check_size
+from stream.log.contract import (NO_HEADERS, Message, Output)
+
+
+class KafkaSite:
+    """One farmwatch on one cluster: its prefix separates it from others."""
+
+    def __init__(
+        self, bootstrap: str, prefix: str, state_folder: Path, client_id: str, settings: KafkaSettings, clock: Clock
+    ) -> None:
+        self.bootstrap = bootstrap
+        self.prefix = prefix
+        self.client_id = client_id
+        self.settings = settings
+        self.clock = clock
+        options = kafka_settings.connection_options(settings, bootstrap, client_id)
+        self.admin = KafkaAdmin(options, settings.request_timeout_s)
+        self._state_folder = state_folder
+        self._partitions: Mapping[str, int] = {}
+
+    def full(self, name: str) -> str:
+        """The name on Kafka of a topic or group."""
+        return self.prefix + name
+
+    def short(self, full: str) -> str:
+        """The name without the prefix."""
+        return full[len(self.prefix) :]
+
+    def instance(self, member: str) -> str:
+        """The static name of a member on Kafka."""
+        return kafka_settings.instance_name(member)
+
+    def topics(self) -> dict[str, int]:
+        """Topics of this prefix, without it -> number of partitions."""
+        self._partitions = self.admin.topics()
+        return {self.short(name): n for name, n in self._partitions.items() if name.startswith(self.prefix)}
+
+    def partitions(self, topic: str) -> int:
+        """Number of partitions of a topic (short name). Raises UnknownTopic."""
+        full = self.full(topic)
+        if full not in self._partitions:
+            self._partitions = self.admin.topics()
+        if full not in self._partitions:
+            raise UnknownTopic(f"topic {full!r} does not exist; create the topics with `farmwatch topics --create`")
+        return self._partitions[full]
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Look up anew, when they are used next, whether these topics (full names) are there; they may be removed."""
+        gone = set(topics)
+        self._partitions = {name: count for name, count in self._partitions.items() if name not in gone}
+
+    def at(self, topic: str) -> list[TopicPartition]:
+        """All partitions of a topic (short name). Raises UnknownTopic."""
+        return [TopicPartition(self.full(topic), p) for p in range(self.partitions(topic))]
+
+    def one(self, topic: str, partition: int) -> TopicPartition:
+        """A partition of a topic (short name). Raises UnknownTopic, also where the topic has fewer partitions."""
+        if not 0 <= partition < self.partitions(topic):
+            self.forget([self.full(topic)])  # perhaps another process removed it and made it again
+        if not 0 <= partition < self.partitions(topic):
+            raise UnknownTopic(f"topic {self.full(topic)!r} has {self.partitions(topic)} partitions, no {partition}")
+        return TopicPartition(self.full(topic), partition)
+
+    def record(self, output: Output) -> Record:
+        """An output as it is written. Raises UnknownTopic, RecordTooLarge."""
+        check_size(output)
+        topic, partition = self.one(output.topic, output.partition)
+        headers = [(name, value.encode()) for name, value in output.headers.items()]
+        return Record(topic, partition, output.key, output.value, headers, output.timestamp_ms)
+
+    def message(self, record: Any) -> Message:
+        """A record as it was read; what other writers may leave out (key, header values) is empty."""
+        damage = damage_of(record)
+        try:
+            headers = {name: (value or b"").decode() for name, value in record.headers or ()}
+        except UnicodeDecodeError as error:
+            headers = {}
+            damage = f"a header of {record.topic}, partition {record.partition} offset {record.offset}: {error}"
+        return Message(
+            topic=self.short(record.topic),
+            partition=record.partition,
+            offset=record.offset,
+            key=record.key or b"",
+            value=b"" if damage else record.value,
+            headers=headers or NO_HEADERS,
+            timestamp_ms=record.timestamp,
+            damage=damage,
+        )
+
+    def local_state(self, owner: Iterable[str], changelog: TopicPartition, changelog_id: str) -> LocalState:
+        """Open the local state of a changelog's partition; `owner` are the folders below the state folder."""
+        folder = self._state_folder.joinpath(*(kafka_settings.instance_name(part) for part in owner))
+        max_age_ms = self.settings.local_state_max_age_s * 1000
+        path = folder / f"{changelog.partition}.sqlite"
+        return LocalState(path, changelog_id, now_ms=self.clock(), max_age_ms=max_age_ms)
+
+    def forget_local_state(self, group: str, store: str) -> None:
+        """Delete the local state of a store, of every member of a group that ran on this machine."""
+        members = self._state_folder / kafka_settings.instance_name(self.full(group))
+        for folder in members.glob(f"*/{kafka_settings.instance_name(store)}"):
+            shutil.rmtree(folder, ignore_errors=True)
+            for empty in (folder.parent, members):
+                with contextlib.suppress(OSError):  # others are in it
+                    empty.rmdir()
+
+    def temporary_state(self, folder: Path, changelog: TopicPartition) -> LocalState:
+        """An empty state in `folder`, to be thrown away after use."""
+        return LocalState(folder / f"{changelog.partition}.sqlite", "", now_ms=self.clock(), max_age_ms=0)
+
+    def reader_options(self) -> dict[str, Any]:
+        """Options of a consumer without a group."""
+        return kafka_settings.reader_options(self.settings, self.bootstrap, self.client_id)
+
+    def member_options(self, group: str, member: str) -> dict[str, Any]:
+        """Options of a group's consumer."""
+        return kafka_settings.member_options(self.settings, self.bootstrap, self.client_id, self.full(group), member)
+
+    def producer_options(self, transactional_id: str) -> dict[str, Any]:
+        """Options of a transactional producer."""
+        name = self.full(transactional_id)
+        return kafka_settings.producer_options(self.settings, self.bootstrap, self.client_id, name)

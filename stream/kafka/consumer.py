@@ -1,0 +1,180 @@
+"""A group's consumer as the member uses it: records of the wire, and what rebalances did since the last look.
+
+kafka-python calls a rebalance listener on its network thread, where blocking would stop the heartbeats. So the listener
+only notes what happened and holds newly won partitions back; the member follows in its own thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.structs import MemberState
+
+from stream.kafka.assignor import MirroringAssignor
+from stream.kafka.damage import tolerate_damage
+from stream.kafka.errors import translated
+from stream.kafka.reader import learn_topics
+
+
+class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
+    """A static member of a group, on a fixed set of topics."""
+
+    def __init__(self, topics: Mapping[str, int], options: Mapping[str, Any]) -> None:
+        """Connect; the group is joined by the polls. `topics`: name -> partitions. Raises errors of kafka-python."""
+        self._assignor = MirroringAssignor(topics)
+        self._astray: dict[TopicPartition, int] = {}
+        super().__init__(**options, partition_assignment_strategy=[self._assignor])
+        tolerate_damage(self)
+        self._notes = _Notes(self)
+        self.subscribe(topics=list(topics), listener=self._notes)
+        learn_topics(self)  # or the first join would run into a second one, when the topics' metadata comes in
+
+    def fetch(self, timeout_s: float, max_records: int) -> list[Any]:
+        """Next records of what is held and not paused; keeps the membership. Raises LogUnavailable or Fenced."""
+        with translated(f"poll of group {self.config['group_id']}"):
+            self._take_in_join()
+            self._free_the_slot()
+            try:
+                polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
+            except kafka_errors.NoOffsetForPartitionError as error:  # of what was won just now: it is placed later
+                self.place(dict.fromkeys(error.args[0], 0))
+                return []
+            except kafka_errors.OffsetOutOfRangeError as error:
+                self._astray.update(error.args[0])
+                return []
+        return [record for records in polled.values() for record in records]
+
+    def take_changes(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
+        """(lost, won) since the last call, to be followed in this order; what was lost and won again is in both."""
+        return self._notes.take()
+
+    def take_astray(self) -> dict[TopicPartition, int]:
+        """Positions since the last call that the broker does not have; until they are placed anew, they come again."""
+        astray, self._astray = self._astray, {}
+        return {at: offset for at, offset in astray.items() if self.position_of(at) == offset}
+
+    def reachable(self) -> bool:
+        """True while the group's coordinator is known and connected."""
+        return not self._coordinator.coordinator_unknown()
+
+    def settled(self) -> bool:
+        """True while no rebalance is under way."""
+        return bool(self._coordinator.stable() and not self._coordinator.rejoin_needed)
+
+    def displaced(self) -> bool:
+        """True when a heartbeat was answered with: another process has your name. kafka-python only stops beating."""
+        coordinator = self._coordinator
+        return bool(coordinator.stable() and not coordinator._heartbeat_enabled and not coordinator.rejoining)
+
+    def stable_offsets(self, at: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
+        """Committed offsets, after open transactions on them have ended; partitions without one are left out.
+
+        Raises LogUnavailable.
+        """
+        with translated(f"committed offsets of group {self.config['group_id']}"):
+            found = self._coordinator.fetch_committed_offsets(set(at), timeout_ms=int(timeout_s * 1000))
+        return {tp: known.offset for tp, known in found.items()}
+
+    def place(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Go on from these offsets; None = 0."""
+        held = self.assignment()
+        for at, offset in offsets.items():
+            if at in held:
+                self.seek(at, offset or 0)
+
+    def hold(self, at: Sequence[TopicPartition]) -> None:
+        """Fetch nothing from these until `let`; those not held are left out."""
+        self.pause(*(tp for tp in at if tp in self.assignment()))
+
+    def let(self, at: Sequence[TopicPartition]) -> None:
+        """Undo `hold`."""
+        self.resume(*(tp for tp in at if tp in self.assignment()))
+
+    def position_of(self, at: TopicPartition) -> int | None:
+        """The offset that the next poll goes on from, transaction markers passed; None while it is not known."""
+        held = self._subscription.assignment.get(at)
+        return None if held is None or held.position is None else int(held.position.offset)
+
+    def forget_membership(self) -> None:
+        """The broker said that this generation is over: join anew at the next poll, claiming nothing."""
+        self._assignor.forget()
+        self._coordinator.reset_generation()
+
+    def forget_claims(self) -> None:
+        """Claim nothing at the next join."""
+        self._assignor.forget()
+
+    def _take_in_join(self) -> None:
+        """Follow a join that was answered between two polls.
+
+        kafka-python 3.0 takes the answer in only where a poll is waiting for it. An answer that comes between two polls
+        is thrown away, and the next poll joins again, which makes the whole group rebalance again: with short polls
+        without end. These are the steps that its `join_group_async` takes.
+        """
+        joined = self._coordinator._join_task
+        if joined is None or not joined.is_done:
+            return
+        if joined.succeeded():
+            self._net.run(self._complete_join, joined.value)
+        elif isinstance(joined.exception, kafka_errors.FencedInstanceIdError):
+            raise joined.exception
+
+    def _free_the_slot(self) -> None:
+        """Let go of records that have all been returned, so that a partition that flows again gets its own back.
+
+        kafka-python 3.0 parks the fetched records of a paused partition, fetches no more, and takes them up again
+        only while nothing is in the slot for parsed records. What was returned to the last one stays there, so that a
+        partition that was held while others flowed would stand still for good.
+        """
+        fetcher = self._fetcher
+        if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
+            fetcher._next_partition_records = None
+
+    async def _complete_join(self, assignment: bytes) -> None:
+        coordinator = self._coordinator
+        coordinator._join_task = None
+        generation = coordinator._generation
+        if generation.is_lost():
+            return
+        with coordinator._lock:
+            coordinator.rejoining = False
+            coordinator.rejoin_needed = False
+            coordinator.state = MemberState.STABLE
+            coordinator._enable_heartbeat()
+        await coordinator._on_join_complete_async(
+            generation.generation_id, generation.member_id, generation.protocol, assignment
+        )
+
+
+class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
+    """Runs on the network thread: notes, and holds what is new."""
+
+    def __init__(self, consumer: GroupConsumer) -> None:
+        self._consumer = consumer
+        self._lock = threading.Lock()
+        self._lost: set[TopicPartition] = set()
+        self._won: set[TopicPartition] = set()
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        with self._lock:
+            self._lost |= set(revoked)
+            self._won -= set(revoked)
+
+    def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        self._consumer.forget_claims()
+        self.on_partitions_revoked(lost)
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        with self._lock:
+            self._won |= set(assigned)
+        self._consumer.hold(list(assigned))
+
+    def take(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
+        with self._lock:
+            lost, won = self._lost, self._won
+            self._lost, self._won = set(), set()
+            return lost, won

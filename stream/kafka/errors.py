@@ -1,0 +1,60 @@
+"""What an error of kafka-python means on the contract of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kafka import errors as kafka_errors
+
+from stream.log.errors import (Fenced, LogUnavailable, RecordTooLarge, StreamError, UnknownTopic)
+from stream.kafka.settings import BATCH_CAP_BYTES
+
+# Another member took the partitions over, or the name.
+FENCING = (
+    kafka_errors.ProducerFencedError,
+    kafka_errors.InvalidProducerEpochError,
+    kafka_errors.FencedInstanceIdError,
+    kafka_errors.CommitFailedError,
+    kafka_errors.IllegalGenerationError,
+    kafka_errors.UnknownMemberIdError,
+)
+_TOO_LARGE = (kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError)
+_UNKNOWN_TOPIC = (kafka_errors.UnknownTopicOrPartitionError, kafka_errors.InvalidTopicError)
+# What waiting does not mend: the operator has to.
+_REFUSED = (
+    kafka_errors.AuthorizationError,
+    kafka_errors.SaslAuthenticationFailedError,
+    kafka_errors.KafkaConfigurationError,
+    kafka_errors.UnsupportedVersionError,
+    kafka_errors.CorruptRecordError,
+    kafka_errors.InvalidGroupIdError,
+    kafka_errors.InvalidSessionTimeoutError,
+    kafka_errors.InconsistentGroupProtocolError,
+    kafka_errors.InvalidTransactionTimeoutError,
+)
+
+
+def typed(error: BaseException, doing: str) -> StreamError:
+    """`error` as the contract's error; `doing` says what was tried ("commit of group judge")."""
+    said = f"{doing}: {type(error).__name__}: {error}"
+    if isinstance(error, StreamError):
+        return error
+    if isinstance(error, FENCING):
+        return Fenced(said)
+    if isinstance(error, _TOO_LARGE):
+        return RecordTooLarge(f"{said}; raise max.message.bytes of the topic to {BATCH_CAP_BYTES} where it is lower")
+    if isinstance(error, _UNKNOWN_TOPIC):
+        return UnknownTopic(f"{said}; create the topics with `farmwatch topics --create`")
+    if isinstance(error, _REFUSED):
+        return StreamError(f"{said}; the broker refuses this client: check its settings and rights")
+    return LogUnavailable(f"{said}; it is tried again, check that the broker is up")
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn errors of kafka-python that leave the block into the contract's."""
+    try:
+        yield
+    except (kafka_errors.KafkaError, OSError) as error:
+        raise typed(error, doing) from error

@@ -1,0 +1,263 @@
+"""The log on Apache Kafka: for farmwatches of more than one machine. Needs a broker of version 2.5 or later.
+
+Topics are Kafka topics, groups are consumer groups with static members, commits are transactions, and keyed state is a
+compacted changelog topic with a local copy. Everything read is read_committed. Retention is the broker's work; `expire`
+says what it may not touch.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import structlog
+from kafka import TopicPartition
+from kafka import errors as kafka_errors
+
+from stream.log.clock import (Clock, wall_ms)
+from stream.log.errors import (StreamError, TopicMismatch)
+from stream.kafka.check import (Finding, check_broker)
+from stream.kafka.errors import translated
+from stream.kafka.member import KafkaMember
+from stream.kafka.producer import (TransactionalProducer, build_producer)
+from stream.kafka.reader import read_all
+from stream.kafka.restore import Restore
+from stream.kafka.retention import hold
+from stream.kafka.settings import (KafkaSettings, name_of, require_crc32c)
+from stream.kafka.cluster import KafkaSite
+from stream.kafka.state import LocalState
+from stream.kafka.topics import configs_of
+from stream.log.contract import (NONE_NEEDED, At, Message, Output, Topic, TopicSize)
+
+log = structlog.get_logger(__name__)
+_MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows
+
+
+class KafkaLog:
+    """See `Log`. Connects at first use; thread safe."""
+
+    forgets_offsets: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        prefix: str = "",
+        state_folder: Path,
+        client_id: str = "farmwatch",
+        settings: KafkaSettings | None = None,
+        clock: Clock = wall_ms,
+    ) -> None:
+        """`bootstrap`: "host:port,host:port"; `state_folder` holds local copies of state and may be lost.
+
+        Raises StreamError where crc32c has no C implementation.
+        """
+        require_crc32c()
+        self._settings = settings or KafkaSettings()
+        self._site = KafkaSite(bootstrap, prefix, state_folder, client_id, self._settings, clock)
+        self._clock = clock
+        self._producer: TransactionalProducer | None = None
+        self._append_lock = threading.Lock()
+        self._closed = False
+
+    def create(self, topics: Sequence[Topic]) -> None:
+        """Create the topics that are missing. Raises TopicMismatch where a partition count differs.
+
+        Settings of topics that exist are left: the operator may have changed them. `check` tells where they differ.
+        """
+        existing = self._site.topics()
+        for topic in topics:
+            if existing.get(topic.name, topic.partitions) != topic.partitions:
+                raise TopicMismatch(
+                    f"topic {self._site.full(topic.name)!r} has {existing[topic.name]} partitions, configured are "
+                    f"{topic.partitions}: restore the old setting, or start with another prefix"
+                )
+        self._site.admin.create(
+            {
+                self._site.full(topic.name): {
+                    "num_partitions": topic.partitions,
+                    "replication_factor": self._settings.replication_factor,
+                    "configs": configs_of(topic, self._settings),
+                }
+                for topic in topics
+                if topic.name not in existing
+            }
+        )
+
+    def topics(self) -> Mapping[str, int]:
+        """Existing topics of this prefix, without it -> number of partitions."""
+        return self._site.topics()
+
+    def append(self, outputs: Sequence[Output]) -> None:
+        """Append outside of any group in one transaction.
+
+        After LogUnavailable it may have happened nevertheless, where the broker went away under the commit: who tries
+        again appends twice. Stages are not concerned, their commits carry offsets or state.
+        """
+        if not outputs:
+            return
+        records = [self._site.record(output) for output in outputs]
+        with self._append_lock:
+            if self._producer is None or not self._producer.alive:
+                self._producer = build_producer(self._site.producer_options(f"append.{uuid.uuid4()}"))
+            with translated("append"):
+                try:
+                    self._producer.transact(records, {}, None, self._settings.commit_timeout_s)
+                except kafka_errors.ProducerFencedError:  # the broker ended the transaction for its age
+                    self._producer.kill()
+                    raise
+                except Exception:
+                    self._site.forget({record.topic for record in records})  # perhaps one was removed
+                    raise
+
+    def join(
+        self,
+        group: str,
+        topics: Sequence[str],
+        *,
+        member: str,
+        store: str | None = None,
+        background: Collection[str] = (),
+    ) -> KafkaMember:
+        """See `Log.join`. Raises UnknownTopic. Where the broker is away, the member's polls go on trying."""
+        if not topics:
+            raise StreamError(f"group {group!r} joins without topics")
+        return KafkaMember(self._site, group, topics, member, store, background)
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        """Records with start <= offset < stop (default: the end now). Raises UnknownTopic, LogUnavailable."""
+        at = self._site.one(topic, partition)
+        end = self._site.admin.stable_end([at])[at]
+        ranges = {at: (start, end if stop is None else min(stop, end))}
+        records = read_all(self._site.reader_options(), ranges, self._settings.request_timeout_s)
+        return (self._site.message(record) for record in records)
+
+    def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
+        """See `Log.read_all`. Raises UnknownTopic, LogUnavailable."""
+        spans = {self._site.one(*at): span for at, span in ranges.items()}
+        ends = self._site.admin.stable_end(list(spans)) if spans else {}
+        bounded = {at: (start, min(stop, ends[at])) for at, (start, stop) in spans.items()}
+        records = read_all(self._site.reader_options(), bounded, self._settings.request_timeout_s)
+        return (self._site.message(record) for record in records)
+
+    def beginning(self, topic: str) -> list[int]:
+        """First offset still kept, per partition."""
+        partitions = self._site.at(topic)
+        found = self._site.admin.beginning(partitions)
+        return [found[at] for at in partitions]
+
+    def end(self, topic: str) -> list[int]:
+        """The last stable offset per partition: what is visible lies below it; a transaction marker may be the last."""
+        partitions = self._site.at(topic)
+        found = self._site.admin.stable_end(partitions)
+        return [found[at] for at in partitions]
+
+    def offset_at(self, topic: str, time_ms: int) -> list[int]:
+        """First offset whose timestamp is >= time_ms, per partition (the end if none)."""
+        partitions = self._site.at(topic)
+        ends = self.end(topic)
+        found = self._site.admin.offsets_at(partitions, time_ms)
+        return [self._record_from(at, found[at], end) for at, end in zip(partitions, ends, strict=True)]
+
+    def _record_from(self, at: TopicPartition, found: int, end: int) -> int:
+        """`found`, but the end where only transaction markers follow: they have timestamps too."""
+        if found < 0 or found >= end:
+            return end
+        if end - found > _MARKERS_AT_END:
+            return found
+        records = read_all(self._site.reader_options(), {at: (found, end)}, self._settings.request_timeout_s)
+        return next((int(record.offset) for record in records), end)
+
+    def committed(self, group: str, topic: str) -> list[int | None]:
+        """Committed offsets of a group, per partition."""
+        partitions = self._site.at(topic)
+        found = self._site.admin.committed(self._site.full(group), partitions)
+        return [found.get(at) for at in partitions]
+
+    def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
+        """Set a group's committed offsets; outside of what the topic holds they are moved to its ends.
+
+        Raises StreamError while the group has live members, or where the number of offsets is not that of partitions.
+        """
+        partitions = self._site.at(topic)
+        if len(offsets) != len(partitions):
+            raise StreamError(f"topic {topic!r} has {len(partitions)} partitions, {len(offsets)} offsets were given")
+        self._site.admin.reset(self._site.full(group), dict(zip(partitions, offsets, strict=True)))
+
+    def members(self, group: str) -> list[str]:
+        """Names of a group's members; who died without leaving is one until its session times out."""
+        return sorted(name_of(name) for name in self._site.admin.members(self._site.full(group)).values())
+
+    def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Committed state of a store in key order: the changelog is read into a temporary file first."""
+        with self.read_state(store, partition) as state:
+            yield from state.items()
+
+    @contextmanager
+    def read_state(self, store: str, partition: int) -> Iterator[LocalState]:
+        """Committed state of a store as it stands now: the changelog is read into a temporary file first."""
+        at = self._site.one(f"state.{store}", partition)
+        with tempfile.TemporaryDirectory(prefix="farmwatch-state-") as folder:
+            state = self._site.temporary_state(Path(folder), at)
+            restore = Restore(self._site.admin, self._site.reader_options(), {at: state}, self._clock)
+            try:
+                # a transaction that a killed process left open is in the way until the broker aborts it
+                restore.run(self._settings.request_timeout_s + self._settings.transaction_timeout_s)
+                yield state
+            finally:
+                restore.close()
+                state.close()
+
+    def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
+        """What these topics hold: bytes on disk of one replica, transaction markers among the records."""
+        known = self._site.topics()
+        found = [topic for topic in topics if topic in known]
+        sizes = self._site.admin.sizes([self._site.full(topic) for topic in found])
+        at = [one for topic in found for one in self._site.at(topic)]
+        first, end = self._site.admin.beginning(at), self._site.admin.written_end(at)
+        return {
+            topic: TopicSize(sum(end[one] - first[one] for one in self._site.at(topic)), sizes[self._site.full(topic)])
+            for topic in found
+        }
+
+    def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:  # noqa: ARG002  # the contract's
+        """Tell the broker, which applies retention and compaction, what to keep; see `stream.kafka.retention`."""
+        hold(self._site, needed)
+        return 0
+
+    def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
+        """See `Log.remove`. Local state that other machines have of a store is of no use any more, and stays."""
+        for group in groups:
+            live = ", ".join(self.members(group))
+            if live:
+                raise StreamError(f"group {group!r} has live members ({live}): stop them before it is removed")
+        names = dict.fromkeys([*topics, *(f"state.{store}" for store in stores)])
+        freed = sum(size.bytes for size in self.sizes(list(names)).values())
+        self._site.admin.delete_groups([self._site.full(group) for group in groups])
+        existing = self._site.topics()
+        self._site.admin.delete_topics([self._site.full(name) for name in names if name in existing])
+        self._site.forget(self._site.full(name) for name in names)
+        for group in groups:
+            for store in stores:
+                self._site.forget_local_state(group, store)
+        return freed
+
+    def check(self, topics: Sequence[Topic] = ()) -> list[Finding]:
+        """(what, is it right, what was found and how to mend it), for `farmwatch doctor`; never raises StreamError.
+
+        `topics` are those that farmwatch needs, as configured.
+        """
+        return check_broker(self._site, topics)
+
+    def close(self) -> None:
+        """Disconnect. Members are closed by who joined them."""
+        with self._append_lock:
+            producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.kill()
+        self._site.admin.close()

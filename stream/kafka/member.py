@@ -1,0 +1,378 @@
+"""A member of a consumer group on Kafka: a consumer, a transactional producer and local state that go together.
+
+Ownership. Rebalances happen inside `poll` only. A partition that was won is *pending* until its state is restored and
+its positions are set; then it is *ready* and appears in `assignment`. The order of these steps is what makes it right:
+  1. the producer fences earlier producers of this member's name and ends their transactions;
+  2. the committed offsets are asked for, which waits for open transactions of earlier owners on them;
+  3. the state is read up to everything written by then, so it holds exactly what those offsets belong to.
+
+Doubt. A commit without an answer (the broker died under it) may have happened or not. All partitions then become
+pending again, and the three steps find out: the next offsets and the state are both what the broker has committed, so
+the batch is either done or done again, never both. A commit of outputs alone leaves no such trace; the stage loop
+never makes one, and `stream.schema.control` looks up what became of its own.
+
+Zombies. Two members of one name share a transactional id, so the second fences the first. A partition that moved to
+another name is fenced by the group's generation, which every commit that names a partition carries: with its input
+offsets, or, where only state changed, with an offset on the changelog.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import structlog
+from kafka import TopicPartition
+from kafka import errors as kafka_errors
+from kafka.structs import OffsetAndMetadata
+
+from stream.log.errors import (Fenced, LogUnavailable, StreamError)
+from stream.kafka.buffer import FetchBuffer
+from stream.kafka.consumer import GroupConsumer
+from stream.kafka.errors import (FENCING, translated)
+from stream.kafka.ownership import Ownership
+from stream.kafka.producer import (Record, TransactionalProducer, build_producer)
+from stream.kafka.cluster import KafkaSite
+from stream.kafka.state import encode_change
+from stream.log.contract import (At, Commit, Message, Output, StateReader)
+from stream.log.pauses import Pauses
+from stream.log.unread import (expired, next_offset, tell_beyond_end)
+
+log = structlog.get_logger(__name__)
+# Longest single wait of a poll, so that rebalances are followed and state is restored in between.
+_SLICE_S = 0.25
+_BUSY_SLICE_S = 0.05  # while there is something of that kind to do
+_NAME_CHECK_S = 5.0  # how often a member whose name was taken looks whether the name is free again
+_SURELY_FENCED = 0.9  # of the transaction timeout: a younger transaction was not ended by the broker for its age
+
+
+class KafkaMember:
+    """See `Member`."""
+
+    def __init__(
+        self,
+        site: KafkaSite,
+        group: str,
+        topics: Sequence[str],
+        name: str,
+        store: str | None,
+        background: Collection[str] = (),
+    ) -> None:
+        """Join as `name`; where the broker is away, the polls go on trying. Raises UnknownTopic."""
+        self._site = site
+        self._group = group
+        self._topics = topics
+        self._name = name
+        self._store = store
+        self._said = f"group {group!r} member {name!r}"
+        self._consumer: GroupConsumer | None = None
+        self._producer: TransactionalProducer | None = None
+        self._owned = Ownership(site, topics, group=group, member=name, store=store)
+        self._background = background
+        self._buffer = FetchBuffer(background)
+        self._pauses = Pauses()
+        self._superseded = False
+        self._closed = False
+        self._reached_at = time.monotonic()
+        self._name_checked_at = 0.0
+        try:
+            self._open()
+        except LogUnavailable as error:
+            log.warning("kafka_unavailable", member=self._said, error=str(error))
+
+    def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
+        """See `Member.poll`. Raises LogUnavailable; Fenced while another process has this member's name."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            consumer = self._joined(deadline)
+            messages = self._take(consumer, max_records, max_bytes)
+            if not messages:
+                calm = consumer.settled() and not self._owned.pending
+                wait_s = min(max(0.0, deadline - time.monotonic()), _SLICE_S if calm else _BUSY_SLICE_S)
+                self._fetch(consumer, wait_s, max_records)
+                if self._owned.pending:
+                    self._make_ready(consumer, wait_s)
+                messages = self._take(consumer, max_records, max_bytes)
+            for message in messages:
+                at = TopicPartition(self._site.full(message.topic), message.partition)
+                self._owned.delivered[at] = message.offset + 1
+            if messages or time.monotonic() >= deadline:
+                return messages
+
+    def assignment(self) -> Mapping[int, int]:
+        """Owned and restored partitions -> epoch."""
+        return dict(self._owned.epochs)
+
+    def state(self, partition: int) -> StateReader:
+        """Committed state of an owned partition. Raises Fenced if not owned."""
+        if self._store is None:
+            raise StreamError(f"{self._said} was joined without a store")
+        self._require_owned([partition])
+        return self._owned.state(partition)
+
+    def commit(self, commit: Commit) -> None:
+        """See `Member.commit`: one transaction of Kafka."""
+        if not (commit.outputs or commit.offsets or commit.state):
+            return
+        if commit.state and self._store is None:
+            raise StreamError(f"{self._said} was joined without a store")
+        self._require_owned({at.partition for at in commit.offsets} | set(commit.state))
+        records = [self._site.record(output) for output in commit.outputs]
+        changed = [(p, change) for p, changes in commit.state.items() for change in changes]
+        records += [
+            self._site.record(Output(f"state.{self._store}", p, change.key, encode_change(change)))
+            for p, change in changed
+        ]
+        offsets = self._past_markers(commit.offsets)
+        written = self._transact(records, self._offsets_to_send(offsets, commit.state))
+        of_changes = written[len(commit.outputs) :]
+        last = {p: offset for (p, _), offset in zip(changed, of_changes, strict=True)}
+        self._owned.committed(offsets, {p: (commit.state[p], offset + 1) for p, offset in last.items()})
+
+    def rewind(self) -> None:
+        """Set the positions back to the committed offsets. Asks nobody; the next poll settles what is in doubt."""
+        self._buffer.clear()
+        self._owned.delivered.clear()
+        if self._consumer is not None:
+            self._consumer.place(self._owned.positions())
+
+    def pause(self, partitions: Iterable[int] | None = None) -> None:
+        """Hold back records of these partitions; None: of all, newly won ones included."""
+        self._pauses.add(partitions)
+        self._hold_or_let()
+
+    def resume(self) -> None:
+        """Take back every pause."""
+        self._pauses.clear()
+        self._hold_or_let()
+
+    def lag(self) -> Mapping[At, int]:
+        """Records between committed offset and end, per owned partition; transaction markers in between count.
+
+        Where all that was delivered is committed, the markers that were read past do not: an idle stage has no lag.
+        """
+        positions = self._owned.positions()
+        ends = self._site.admin.stable_end(list(positions))
+        begun = {at: next_offset(offset, ends[at]) for at, offset in positions.items()}
+        first = self._site.admin.beginning([at for at, offset in begun.items() if not offset])
+        lags = {}
+        for at, offset in begun.items():
+            done = self._rest(at, max(offset, first.get(at, 0)))
+            lags[At(self._site.short(at.topic), at.partition)] = max(0, ends[at] - done)
+        return lags
+
+    def close(self) -> None:
+        """Leave the group, so that others may take over at once; local state stays. Raises LogUnavailable."""
+        if self._closed:
+            return
+        self._closed = True
+        member_id = "" if self._consumer is None else self._consumer.group_metadata().member_id
+        self._disconnect()
+        if member_id and not self._superseded:
+            # The broker keeps a static member's place until its session ends, unless it is removed.
+            self._site.admin.remove(self._site.full(self._group), self._site.instance(self._name), member_id)
+
+    def _open(self) -> None:
+        """Fence an earlier member of this name, and connect."""
+        for topic in self._topics if self._store is None else (*self._topics, f"state.{self._store}"):
+            self._site.partitions(topic)
+        self._producing()
+        with translated(f"join of {self._said}"):
+            topics = {self._site.full(topic): self._site.partitions(topic) for topic in self._topics}
+            self._consumer = GroupConsumer(topics, self._site.member_options(self._group, self._name))
+        self._reached_at = time.monotonic()
+
+    def _disconnect(self) -> None:
+        self._owned.lose([*self._owned.epochs, *self._owned.pending])
+        self._buffer.clear()
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.kill()
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close(autocommit=False, timeout_ms=1000)
+
+    def _joined(self, deadline: float) -> GroupConsumer:
+        if self._closed:
+            raise StreamError(f"{self._said} is closed")
+        if self._superseded:
+            self._wait_for_name(deadline)
+        if self._consumer is None:
+            self._open()
+        assert self._consumer is not None
+        return self._consumer
+
+    def _take(self, consumer: GroupConsumer, max_records: int, max_bytes: int) -> list[Message]:
+        """Out of the buffer; of background topics only when the broker, asked for it, has nothing else for us."""
+        flowing = self._flowing()
+        messages = self._buffer.take(flowing, max_records, max_bytes)
+        if messages or not flowing or not self._buffer.holds_background() or self._live_waits(consumer, flowing):
+            return messages
+        return self._buffer.take(flowing, max_records, max_bytes, background=True)
+
+    def _live_waits(self, consumer: GroupConsumer, flowing: Collection[int]) -> bool:
+        """True when these partitions of a topic that is no background topic have more than was fetched."""
+        live = [at for at in self._owned.inputs(flowing) if self._site.short(at.topic) not in self._background]
+        ends = self._site.admin.stable_end(live)
+        positions = {at: consumer.position_of(at) for at in live}
+        return any(position is None or position < ends[at] for at, position in positions.items())
+
+    def _fetch(self, consumer: GroupConsumer, timeout_s: float, max_records: int) -> None:
+        """Fetch into the buffer, and follow what a rebalance did."""
+        if self._background:
+            self._hold_or_let()
+        try:
+            records = consumer.fetch(timeout_s, max_records)
+        except Fenced:
+            self._supersede()
+            raise
+        if consumer.displaced():
+            self._supersede()
+            raise Fenced(f"another process has joined as {self._said}")
+        self._follow(consumer)
+        ready = self._owned.epochs
+        self._buffer.add(self._site.message(record) for record in records if record.partition in ready)
+        self._find_way(consumer)
+        now = time.monotonic()
+        if consumer.reachable():
+            self._reached_at = now
+        elif now - self._reached_at > self._site.settings.unavailable_after_s:
+            raise LogUnavailable(f"{self._said}: no broker at {self._site.bootstrap}; check that it is up")
+
+    def _find_way(self, consumer: GroupConsumer) -> None:
+        """Go on where the broker has not the offset that was to be read: retention overtook it, or it is no more."""
+        astray = {at: offset for at, offset in consumer.take_astray().items() if at.partition in self._owned.epochs}
+        if not astray:
+            return
+        first = self._site.admin.beginning(list(astray))
+        end = self._site.admin.written_end(list(astray))
+        for at, offset in astray.items():
+            place, start = At(self._site.short(at.topic), at.partition), next_offset(offset, end[at])
+            if start < offset:
+                tell_beyond_end(place, offset, end[at], self._group)
+            if start < first[at]:  # compaction leaves the beginning where it is
+                self._buffer.add([expired(place, start, first[at], self._group, self._site.clock())])
+            consumer.place({at: max(start, first[at])})
+
+    def _past_markers(self, offsets: Mapping[At, int]) -> dict[At, int]:
+        """These offsets, and those of other partitions at rest, moved past what is no record.
+
+        An offset that is left before a transaction marker lies before the beginning once retention has taken that, and
+        the marker would be told as a record that nobody has read.
+        """
+        found = dict(offsets)
+        if found:
+            for at, committed in self._owned.positions().items():
+                place = At(self._site.short(at.topic), at.partition)
+                done = offsets.get(place, committed or 0)
+                if (rest := self._rest(at, done)) > done:
+                    found[place] = rest
+        return found
+
+    def _rest(self, at: TopicPartition, done: int) -> int:
+        """`done`, or behind what was read past after it, where all that was delivered lies before it."""
+        position = (self._consumer and self._consumer.position_of(at)) or 0
+        if position <= done or self._owned.delivered.get(at, done) > done or self._buffer.holds(at.partition):
+            return done
+        return position
+
+    def _follow(self, consumer: GroupConsumer) -> None:
+        lost, won = ({at.partition for at in changed} for changed in consumer.take_changes())
+        if lost or won:
+            self._buffer.drop(lost | won)
+            self._owned.lose(lost)
+            self._owned.win(won)
+
+    def _make_ready(self, consumer: GroupConsumer, timeout_s: float) -> None:
+        self._producing()  # first: it ends a transaction of this name that is still open
+        ready = self._owned.make_ready(consumer, timeout_s)
+        if ready:
+            positions = self._owned.positions()
+            consumer.place({at: positions[at] for at in self._owned.inputs(ready)})
+            self._hold_or_let()
+
+    def _hold_or_let(self) -> None:
+        if self._consumer is None:
+            return
+        flowing = self._flowing()
+        held = self._owned.inputs(p for p in self._owned.epochs if p not in flowing)
+        let = self._owned.inputs(flowing)
+        if self._buffer.holds_background():  # enough of it: while live records flow, it would grow without end
+            held += [at for at in let if self._site.short(at.topic) in self._background]
+            let = [at for at in let if self._site.short(at.topic) not in self._background]
+        self._consumer.hold(held)
+        self._consumer.let(let)
+
+    def _flowing(self) -> Collection[int]:
+        return set(self._pauses.flowing(self._owned.epochs))
+
+    def _producing(self) -> TransactionalProducer:
+        if self._producer is None:
+            self._producer = build_producer(self._site.producer_options(f"{self._group}.{self._name}"))
+        return self._producer
+
+    def _offsets_to_send(
+        self, offsets: Mapping[At, int], state: Collection[int]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The input offsets; where only state changes, one on the changelog, so that the generation is checked."""
+        sent = {TopicPartition(self._site.full(at.topic), at.partition): offset for at, offset in offsets.items()}
+        for partition in set(state) - {at.partition for at in offsets}:
+            sent[self._owned.changelog(partition)] = self._owned.state(partition).next_offset
+        return {at: OffsetAndMetadata(offset, "", -1) for at, offset in sent.items()}
+
+    def _transact(self, records: Sequence[Record], offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[int]:
+        consumer = self._joined(time.monotonic())
+        producer = self._producing()
+        membership = consumer.group_metadata() if offsets else None
+        if membership is not None and membership.generation_id < 0:
+            raise Fenced(f"{self._said} is not in the group any more")
+        with translated(f"commit of {self._said}"):
+            try:
+                return producer.transact(records, offsets, membership, self._site.settings.commit_timeout_s)
+            except Exception as error:
+                own = {*self._topics, f"state.{self._store}"}  # which a rewind asks for while the broker is away
+                self._site.forget({r.topic for r in records} - {self._site.full(topic) for topic in own})
+                self._after_failure(producer, consumer, error)
+                raise
+
+    def _after_failure(self, producer: TransactionalProducer, consumer: GroupConsumer, error: Exception) -> None:
+        if isinstance(error, kafka_errors.FencedInstanceIdError) or _by_another_process(
+            error, time.monotonic() - producer.began_at, self._site.settings.transaction_timeout_s
+        ):
+            self._supersede()
+        elif isinstance(error, FENCING):
+            consumer.forget_membership()
+        if not producer.alive:
+            log.warning("commit_in_doubt", member=self._said, error=f"{type(error).__name__}: {error}")
+            self._producer = None
+            consumer.hold(self._owned.inputs(self._owned.epochs))
+            self._buffer.clear()
+            self._owned.doubt()
+
+    def _supersede(self) -> None:
+        log.warning("member_name_taken", member=self._said)
+        self._superseded = True
+        self._disconnect()
+
+    def _wait_for_name(self, deadline: float) -> None:
+        """Stay out while another process has the name; go on when nobody has it any more."""
+        now = time.monotonic()
+        if now - self._name_checked_at >= _NAME_CHECK_S:
+            self._name_checked_at = now
+            if self._site.admin.holder(self._site.full(self._group), self._site.instance(self._name)) is None:
+                log.info("member_name_free", member=self._said)
+                self._superseded = False
+                return
+        time.sleep(max(0.0, min(deadline - now, 1.0)))
+        raise Fenced(f"another process runs as {self._said}: give each process a name of its own")
+
+    def _require_owned(self, partitions: Iterable[int]) -> None:
+        for partition in partitions:
+            if partition not in self._owned.epochs:
+                raise Fenced(f"{self._said} does not own partition {partition}")
+
+
+def _by_another_process(error: Exception, age_s: float, transaction_timeout_s: float) -> bool:
+    """A fenced producer whose transaction is too young to have been ended by the broker was fenced by its namesake."""
+    fenced = isinstance(error, kafka_errors.ProducerFencedError | kafka_errors.InvalidProducerEpochError)
+    return fenced and age_s < _SURELY_FENCED * transaction_timeout_s

@@ -1,0 +1,177 @@
+"""What a member owns: partitions that are ready, those that are being made so, and the state and offsets of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import structlog
+from kafka import TopicPartition
+
+from stream.log.errors import (LogUnavailable, StreamError)
+from stream.kafka.consumer import GroupConsumer
+from stream.kafka.restore import Restore
+from stream.kafka.cluster import KafkaSite
+from stream.kafka.state import LocalState
+from stream.log.contract import (At, Change)
+
+log = structlog.get_logger(__name__)
+_OFFSETS_WAIT_S = 1.0  # for open transactions of an earlier owner; asked again in the next poll
+_SURELY_ENDED = 2.0  # transaction timeouts, after which the broker has aborted whatever was left open
+
+
+class Ownership:
+    """Ready partitions with their epochs, and the way from won to ready."""
+
+    def __init__(self, site: KafkaSite, topics: Sequence[str], *, group: str, member: str, store: str | None) -> None:
+        """Nothing is owned yet. Topics are short names."""
+        self.epochs: dict[int, int] = {}  # ready partitions
+        self.pending: set[int] = set()  # held, not ready
+        self.delivered: dict[TopicPartition, int] = {}  # offset after the last record that a poll returned
+        self._site = site
+        self._topics = topics
+        self._owner = (site.full(group), member, store or "")
+        self._changelog = None if store is None else site.full(f"state.{store}")
+        self._changelog_id = ""
+        self._states: dict[int, LocalState] = {}
+        self._offsets: dict[TopicPartition, int] = {}
+        self._restore: Restore | None = None
+        self._restoring: frozenset[int] = frozenset()
+        self._epoch = 0
+        self._waits_since: float | None = None  # for transactions that are open
+
+    def inputs(self, partitions: Iterable[int]) -> list[TopicPartition]:
+        """These partitions of every topic that has them."""
+        return [
+            TopicPartition(self._site.full(topic), p)
+            for topic in self._topics
+            for p in partitions
+            if p < self._site.partitions(topic)
+        ]
+
+    def changelog(self, partition: int) -> TopicPartition:
+        """The changelog's partition that holds the state of `partition`."""
+        assert self._changelog is not None
+        return TopicPartition(self._changelog, partition)
+
+    def state(self, partition: int) -> LocalState:
+        """Local state of a ready partition."""
+        return self._states[partition]
+
+    def positions(self) -> dict[TopicPartition, int | None]:
+        """Committed offset of every input of the ready partitions; None where there is none."""
+        return {at: self._offsets.get(at) for at in self.inputs(self.epochs)}
+
+    def lose(self, partitions: Collection[int]) -> None:
+        """They belong to others now."""
+        for partition in partitions:
+            self.epochs.pop(partition, None)
+            self.pending.discard(partition)
+            self._forget(partition)
+        if self._restoring & set(partitions):
+            self._end_restore()
+
+    def win(self, partitions: Collection[int]) -> None:
+        """They are held now, or must be made ready again."""
+        self.lose(partitions)
+        self.pending |= set(partitions)
+        self._waits_since = None
+
+    def doubt(self) -> None:
+        """Nothing is known for sure: make all ready again."""
+        self.win(list(self.epochs))
+
+    def make_ready(self, consumer: GroupConsumer, timeout_s: float) -> list[int]:
+        """Take a step with the pending partitions; returns those that became ready. Raises LogUnavailable."""
+        if self._restore is None and not self._begin(consumer):
+            return []
+        restore = self._restore
+        assert restore is not None
+        try:
+            if not restore.finished:
+                restore.step(timeout_s)
+        except StreamError:
+            self._end_restore()
+            raise
+        if not restore.finished:
+            return []
+        ready = sorted(self._restoring)
+        self._end_restore()
+        for partition in ready:
+            self.pending.discard(partition)
+            self._epoch += 1
+            self.epochs[partition] = self._epoch
+        return ready
+
+    def committed(self, offsets: Mapping[At, int], state: Mapping[int, tuple[Sequence[Change], int]]) -> None:
+        """A commit is durable: follow it. `state` is partition -> (changes, changelog offset after them).
+
+        Where the local disk fails, the partition is made ready anew from the changelog: the commit stands.
+        """
+        for at, offset in offsets.items():
+            self._offsets[TopicPartition(self._site.full(at.topic), at.partition)] = offset
+        for partition, (changes, next_offset) in state.items():
+            try:
+                self._states[partition].apply(changes, next_offset, self._site.clock())
+            except StreamError as error:
+                log.warning("local_state_failed", partition=partition, error=str(error))
+                self.win([partition])
+
+    def _begin(self, consumer: GroupConsumer) -> bool:
+        """Ask for the offsets, then open the states; False when an earlier owner's transaction is still open."""
+        partitions = sorted(self.pending)
+        asked = self.inputs(partitions)
+        if self._changelog is not None:
+            asked += [self.changelog(p) for p in partitions]
+        try:
+            self._offsets |= consumer.stable_offsets(asked, _OFFSETS_WAIT_S)
+        except LogUnavailable:
+            if not consumer.reachable():
+                self._waits_since = None
+                raise
+            self._wait_on(partitions)
+            return False
+        self._waits_since = None
+        states: dict[TopicPartition, LocalState] = {}
+        if self._changelog is not None:
+            self._changelog_id = self._changelog_id or self._site.admin.topic_id(self._changelog)
+            for partition in partitions:
+                if partition not in self._states:
+                    at = self.changelog(partition)
+                    self._states[partition] = self._site.local_state(self._owner, at, self._changelog_id)
+                states[self.changelog(partition)] = self._states[partition]
+        self._restore = Restore(self._site.admin, self._site.reader_options(), states, self._site.clock)
+        self._restoring = frozenset(partitions)
+        return True
+
+    def _wait_on(self, partitions: Sequence[int]) -> None:
+        """An earlier transaction is open. Raises LogUnavailable, once in a while, where it should have ended long ago.
+
+        Kafka 4.3 drops the markers that end a transaction where a partition has no leader at that moment (KAFKA-20734).
+        Nobody but the operator ends it then, and silence would look like an idle topic.
+        """
+        now = time.monotonic()
+        if self._waits_since is None:
+            self._waits_since = now
+        patience_s = _SURELY_ENDED * self._site.settings.transaction_timeout_s
+        if now - self._waits_since > patience_s:
+            self._waits_since = now
+            raise LogUnavailable(
+                f"group {self._owner[0]!r} member {self._owner[1]!r}: for {patience_s:.0f} s the broker has not told "
+                f"the offsets of partitions {list(partitions)}, as it does while a transaction on them is open. If it "
+                "is well otherwise, the transaction hangs: end every one that `kafka-transactions.sh find-hanging` "
+                "finds with `kafka-transactions.sh abort`"
+            )
+
+    def _end_restore(self) -> None:
+        restore, self._restore, self._restoring = self._restore, None, frozenset()
+        if restore is not None:
+            restore.close()
+
+    def _forget(self, partition: int) -> None:
+        state = self._states.pop(partition, None)
+        if state is not None:
+            state.close()
+        for known in (self._offsets, self.delivered):
+            for at in [at for at in known if at.partition == partition]:
+                del known[at]

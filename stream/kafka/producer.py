@@ -1,0 +1,115 @@
+"""A transactional producer whose every wait ends: one call makes a whole transaction, and says what is known after.
+
+kafka-python waits for ever for the answers of a transaction, so a broker that went away would hold a stage until it
+came back. The waits here have an end. A transaction that ends without an answer is in doubt: the broker may have
+committed it. The producer is then dead; building the next one of the same transactional id settles the matter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kafka import KafkaProducer
+from kafka import errors as kafka_errors
+
+from stream.kafka.errors import typed
+
+_ABORT_S = 2.0  # an abort that takes longer is left to the next producer of the same transactional id
+
+
+class Record(NamedTuple):
+    """A record to write; `topic` is the full name on Kafka."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes | None
+    headers: list[tuple[str, bytes]]
+    timestamp_ms: int | None
+
+
+class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-python has no types
+    """An idempotent producer that works in transactions only."""
+
+    alive = True  # False: build another one
+    began_at = 0.0  # time.monotonic of the last transaction's begin
+
+    def open(self) -> None:
+        """Fence earlier producers of this transactional id and end their transactions. Blocks up to max_block_ms."""
+        self.init_transactions()
+
+    def transact(
+        self,
+        records: Sequence[Record],
+        offsets: Mapping[Any, Any],
+        group: Any,
+        timeout_s: float,
+    ) -> list[int]:
+        """Write `records` and the group's `offsets` as one transaction; returns the records' offsets.
+
+        `group` is the consumer's group_metadata(): the broker refuses it when the generation has moved on.
+        Raises the error of kafka-python that ended the transaction. Nothing is visible then, unless `alive` is
+        False: the transaction is in doubt.
+        """
+        deadline = time.monotonic() + timeout_s
+        self.began_at = time.monotonic()
+        try:
+            self.begin_transaction()
+            sent = [self.send(r.topic, r.value, r.key, r.headers, r.partition, r.timestamp_ms) for r in records]
+            added = self._transaction_manager.send_offsets_to_transaction(offsets, group) if offsets else None
+            self.flush(_left(deadline))
+            written = [future.get(timeout=_left(deadline)).offset for future in sent]
+            if added is not None:
+                self._await(added, deadline)
+            ended = self._transaction_manager.begin_commit()
+            self._sender.wakeup()
+            self._await(ended, deadline)
+        except Exception as error:
+            cause = self._transaction_manager.last_error or error
+            self._give_up(error)
+            raise cause from error
+        return written
+
+    def kill(self) -> None:
+        """End the thread without waiting for what is under way."""
+        self.alive = False
+        self._unregister_cleanup()
+        self._sender.force_close()
+        self._closed = True
+
+    def _await(self, result: Any, deadline: float) -> None:
+        if not result.wait(timeout_ms=_left(deadline) * 1000):
+            raise kafka_errors.KafkaTimeoutError("no answer of the transaction coordinator in time")
+
+    def _give_up(self, error: Exception) -> None:
+        """Abort; where nobody answers the producer is dead, and its successor ends the transaction."""
+        if isinstance(error, kafka_errors.KafkaTimeoutError):
+            self.kill()
+            return
+        try:
+            ended = self._transaction_manager.begin_abort()
+            self._sender.wakeup()
+            self._await(ended, time.monotonic() + _ABORT_S)
+        except Exception:  # noqa: BLE001  # whatever it is, this producer's state is unknown; the cause is raised above
+            self.kill()
+
+
+def build_producer(options: Mapping[str, Any]) -> TransactionalProducer:
+    """Connect and fence. Raises Fenced, LogUnavailable or StreamError."""
+    doing = f"producer {options['transactional_id']}"
+    try:
+        producer = TransactionalProducer(**options)
+    except (kafka_errors.KafkaError, OSError) as error:
+        raise typed(error, doing) from error
+    try:
+        producer.open()
+    except (kafka_errors.KafkaError, OSError) as error:
+        producer.kill()
+        raise typed(error, doing) from error
+    return producer
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())

@@ -1,0 +1,118 @@
+"""Reading committed records without a group: replays, audits, and the changelogs of state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+
+from stream.log.errors import LogUnavailable
+from stream.kafka.damage import tolerate_damage
+from stream.kafka.errors import translated
+
+_POLL_MS = 200
+_TURN_MS = 20
+
+
+class KafkaReader:
+    """Reads partitions from a start to a stop offset. The end of a partition is reached by position, not by a record:
+    transaction markers and aborted records take offsets too, and no record may have the last one.
+    """
+
+    def __init__(self, options: Mapping[str, Any], ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """`ranges`: partition -> (first offset to read, offset to stop before). Raises LogUnavailable."""
+        self._stops = {at: stop for at, (start, stop) in ranges.items() if start < stop}
+        self._consumer: KafkaConsumer | None = None
+        if self._stops:
+            with translated("reader"):
+                self._consumer = KafkaConsumer(**options)
+                try:
+                    tolerate_damage(self._consumer)
+                    self._consumer.assign(list(self._stops))
+                    for at in self._stops:
+                        self._consumer.seek(at, ranges[at][0])
+                    learn_topics(self._consumer)
+                except BaseException:
+                    self.close()
+                    raise
+
+    @property
+    def finished(self) -> bool:
+        """True when every partition has reached its stop."""
+        return not self._stops
+
+    def step(self, timeout_s: float, max_records: int = 2000) -> dict[TopicPartition, tuple[list[Any], int]]:
+        """Partition -> (its next records, the offset to go on from); empty when nothing came in time.
+
+        Raises LogUnavailable.
+        """
+        if self._consumer is None or not self._stops:
+            return {}
+        with translated("reader"):
+            read = self._poll(self._consumer, timeout_s, max_records)
+            steps = {}
+            for at, stop in list(self._stops.items()):
+                position = self._position(at)
+                records = [record for record in read.get(at, ()) if record.offset < stop]
+                if records or position >= stop:
+                    steps[at] = (records, min(position, stop))
+                if position >= stop:
+                    del self._stops[at]
+                    self._consumer.pause(at)
+            return steps
+
+    def close(self) -> None:
+        """Disconnect."""
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close(autocommit=False)
+
+    def _poll(self, consumer: KafkaConsumer, timeout_s: float, max_records: int) -> Mapping[TopicPartition, list[Any]]:
+        """In short turns: a poll of kafka-python waits for records where a stop was passed without one."""
+        until = time.monotonic() + timeout_s
+        while True:
+            left_ms = max(0, int((until - time.monotonic()) * 1000))
+            read: Mapping[TopicPartition, list[Any]] = consumer.poll(min(_TURN_MS, left_ms), max_records)
+            if read or left_ms <= _TURN_MS or any(self._position(at) >= stop for at, stop in self._stops.items()):
+                return read
+
+    def _position(self, at: TopicPartition) -> int:
+        """Where the next fetch begins; passes markers, unlike the offset of the last record."""
+        assert self._consumer is not None
+        position = self._consumer._subscription.assignment[at].position
+        return -1 if position is None else int(position.offset)
+
+
+def learn_topics(consumer: KafkaConsumer) -> None:
+    """Wait until the client knows where its topics lie. Raises errors of kafka-python.
+
+    Left to itself it asks 100 ms after its first question at the earliest, and polls sleep until then.
+    """
+    cluster = consumer._cluster
+    patience_ms, cluster.config["retry_backoff_ms"] = cluster.config["retry_backoff_ms"], 0
+    try:
+        consumer._net.run(consumer._manager.wait_for, cluster.request_update(), consumer.config["bootstrap_timeout_ms"])
+    finally:
+        cluster.config["retry_backoff_ms"] = patience_ms
+
+
+def read_all(
+    options: Mapping[str, Any], ranges: Mapping[TopicPartition, tuple[int, int]], silence_s: float
+) -> Iterator[Any]:
+    """Every record of `ranges`, in order within a partition. LogUnavailable after `silence_s` without progress."""
+    reader = KafkaReader(options, ranges)
+    try:
+        moved_at = time.monotonic()
+        while not reader.finished:
+            steps = reader.step(_POLL_MS / 1000)
+            if steps:
+                for records, _ in steps.values():
+                    yield from records
+                moved_at = time.monotonic()
+            elif time.monotonic() - moved_at > silence_s:
+                left = ", ".join(f"{at.topic}-{at.partition}" for at in reader._stops)
+                raise LogUnavailable(f"reader: nothing came for {silence_s:.0f} s from {left}; check the broker")
+    finally:
+        reader.close()

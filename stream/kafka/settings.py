@@ -1,0 +1,142 @@
+"""How farmwatch talks to Apache Kafka: one struct, and the options of kafka-python that follow from it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Annotated, Any
+
+import msgspec
+
+from stream.log.errors import StreamError
+from stream.log.contract import RECORD_CAP_BYTES
+from stream.text.ranges import TEN_YEARS_S
+
+# Room for keys, headers and batch framing around a record at the cap.
+BATCH_CAP_BYTES = RECORD_CAP_BYTES + 512 * 1024
+_BATCH_BYTES = 1024 * 1024
+_NETWORK_BACKOFF_MS = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
+
+
+_MOST_S = 2_147_483  # Kafka has times in milliseconds of 32 bits
+_Positive = Annotated[float, msgspec.Meta(gt=0, le=_MOST_S)]
+_Wait = Annotated[float, msgspec.Meta(ge=0, le=_MOST_S)]
+
+
+class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Times and sizes of the Kafka log. The defaults suit one broker in the same data centre."""
+
+    session_timeout_s: _Positive = 45.0  # a silent member's partitions go to others after this
+    heartbeat_s: _Positive = 0.5  # also how soon a member learns that another one joins or leaves
+    max_poll_interval_s: _Positive = 300.0  # a member that does not poll for this long loses its partitions
+    transaction_timeout_s: _Positive = 30.0  # the broker aborts a transaction that is left open for this long
+    commit_timeout_s: _Positive = 20.0  # a commit without an answer for this long is in doubt: LogUnavailable
+    request_timeout_s: _Positive = 10.0  # of one request
+    connect_timeout_s: _Positive = 3.0  # of the first contact with the broker
+    unavailable_after_s: _Wait = 2.0  # without a group coordinator for this long, poll raises LogUnavailable
+    fetch_max_wait_s: _Wait = 0.25  # the broker holds an empty fetch this long; a record ends the wait
+    # Page bodies are zstd already, and zstd gives up on such bytes at once; the small topics shrink to a third or less.
+    # One producer writes all topics of a transaction, so the choice cannot differ by topic.
+    compression: str | None = "zstd"
+    retry_backoff_s: _Wait = 0.005  # producer: transactions a second depend on it (100 ms: 14/s, 5 ms: 100/s)
+    replication_factor: Annotated[
+        int, msgspec.Meta(ge=-1, le=32_767)
+    ] = -1  # of topics that are created; -1 = the broker's default
+    tombstones_kept_s: Annotated[int, msgspec.Meta(ge=0, le=TEN_YEARS_S)] = (
+        7 * 86_400
+    )  # delete.retention.ms of compacted topics
+    local_state_max_age_s: Annotated[int, msgspec.Meta(ge=0, le=TEN_YEARS_S)] = (
+        3 * 86_400
+    )  # local state untouched for longer is rebuilt; below tombstones_kept_s
+    client: dict[str, Any] = {}  # further options of kafka-python: security_protocol, ssl_cafile, sasl_mechanism, …
+
+
+def require_crc32c() -> None:
+    """Raise StreamError where kafka-python would checksum in pure Python, which is about 3700 times slower."""
+    from kafka.record import util
+
+    if getattr(util, "crc32c_c", None) is None:
+        raise StreamError(
+            "crc32c is not installed, and without its C code Kafka is unusably slow: pip install 'farmwatch[kafka]'"
+        )
+
+
+def instance_name(name: str) -> str:
+    """`name` in the alphabet of static members (ASCII letters, digits, ".", "_", "-"), reversibly; fit for a folder."""
+    return re.sub(r"^\.|[^A-Za-z0-9.-]", lambda found: f"_{ord(found[0]):x}_", name)
+
+
+def name_of(instance: str) -> str:
+    """The name of which `instance_name` made `instance`; what it cannot have made, as others' names may be, stays."""
+    return re.sub(r"_([0-9a-f]{1,6})_", _character, instance)
+
+
+def _character(found: re.Match[str]) -> str:
+    number = int(found[1], 16)
+    return found[0] if number > sys.maxunicode or 0xD800 <= number <= 0xDFFF else chr(number)  # surrogates are none
+
+
+def connection_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> dict[str, Any]:
+    """What every client needs."""
+    return {
+        "bootstrap_servers": bootstrap.split(","),
+        "client_id": client_id,
+        "bootstrap_timeout_ms": _ms(settings.connect_timeout_s),
+        "request_timeout_ms": _ms(settings.request_timeout_s),
+        **_NETWORK_BACKOFF_MS,
+        **settings.client,
+    }
+
+
+def reader_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> dict[str, Any]:
+    """A consumer of committed records, without a group."""
+    return {
+        **connection_options(settings, bootstrap, client_id),
+        "isolation_level": "read_committed",
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "allow_auto_create_topics": False,
+        "fetch_max_wait_ms": _ms(settings.fetch_max_wait_s),
+        "fetch_max_bytes": 4 * BATCH_CAP_BYTES,
+        "max_partition_fetch_bytes": BATCH_CAP_BYTES,
+        "metrics_enabled": False,
+    }
+
+
+def member_options(settings: KafkaSettings, bootstrap: str, client_id: str, group: str, member: str) -> dict[str, Any]:
+    """A static member of a group; the assignor is added by the caller.
+
+    It decides itself where it goes on from an offset that the broker does not have.
+    """
+    return {
+        **reader_options(settings, bootstrap, client_id),
+        "auto_offset_reset": "none",
+        "group_id": group,
+        "group_instance_id": instance_name(member),
+        "session_timeout_ms": _ms(settings.session_timeout_s),
+        "heartbeat_interval_ms": _ms(settings.heartbeat_s),
+        "max_poll_interval_ms": _ms(settings.max_poll_interval_s),
+    }
+
+
+def producer_options(settings: KafkaSettings, bootstrap: str, client_id: str, transactional_id: str) -> dict[str, Any]:
+    """An idempotent, transactional producer with large batches."""
+    return {
+        **connection_options(settings, bootstrap, client_id),
+        "transactional_id": transactional_id,
+        "transaction_timeout_ms": _ms(settings.transaction_timeout_s),
+        "acks": "all",
+        "compression_type": settings.compression,
+        "batch_size": _BATCH_BYTES,
+        "linger_ms": 20,  # gathers a commit's records; its flush sends at once, so nothing waits for this
+        "max_request_size": 2 * BATCH_CAP_BYTES,
+        "max_block_ms": _ms(settings.request_timeout_s),
+        "delivery_timeout_ms": _ms(settings.commit_timeout_s + settings.request_timeout_s),
+        "retry_backoff_ms": _ms(settings.retry_backoff_s),
+        "allow_auto_create_topics": False,
+        "metrics_enabled": False,
+    }
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

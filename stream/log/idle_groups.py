@@ -1,0 +1,37 @@
+"""Offsets of groups that nobody is in: kept, though a broker would forget them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stream.log.errors import (LogUnavailable, StreamError)
+from stream.log.contract import Log
+
+
+def renew_offsets(log: Log, group: str, topics: Sequence[str]) -> bool:
+    """Set the group's offsets to what they are, so that they stay for as long as nobody joins; whether that was done.
+
+    Kafka forgets offsets that members have committed once nobody was in the group for `offsets.retention.minutes`, a
+    week by default; offsets that were set stay. To be called once a day or so for groups that may be needed again:
+    no oftener, since a member that joins, commits and leaves between the look and the setting reads its records again.
+    On a log that forgets no offsets nothing is done. A group with members, or without offsets, is left alone.
+    Raises LogUnavailable.
+    """
+    if not log.forgets_offsets or log.members(group):
+        return False
+    existing = log.topics()
+    renewed = False
+    for topic in [topic for topic in topics if topic in existing]:
+        committed = log.committed(group, topic)
+        if all(offset is None for offset in committed):
+            continue
+        first = log.beginning(topic)
+        offsets = [start if offset is None else offset for offset, start in zip(committed, first, strict=True)]
+        try:
+            log.reset(group, topic, offsets)
+        except LogUnavailable:
+            raise
+        except StreamError:  # somebody joined, or the topic was removed meanwhile
+            continue
+        renewed = True
+    return renewed

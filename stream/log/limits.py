@@ -1,0 +1,30 @@
+"""What a log refuses to take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stream.log.errors import (RecordTooLarge, StreamError, TooMuchExpired)
+from stream.log.contract import (RECORD_CAP_BYTES, Output)
+
+
+def check_size(output: Output) -> None:
+    """Raises RecordTooLarge when the value of a record is above the log's cap."""
+    if output.value is not None and len(output.value) > RECORD_CAP_BYTES:
+        raise RecordTooLarge(
+            f"a record of {len(output.value)} bytes for topic {output.topic!r} is above the cap of "
+            f"{RECORD_CAP_BYTES} bytes"
+        )
+
+
+def check_needed(needed: Mapping[str, Sequence[int]], partitions: Mapping[str, int]) -> None:
+    """Raises StreamError where the offsets that are needed of a topic are not one for each of its partitions."""
+    for topic, offsets in needed.items():
+        if len(offsets) != partitions.get(topic, len(offsets)):
+            raise StreamError(f"topic {topic!r} has {partitions[topic]} partitions, {len(offsets)} offsets are needed")
+
+
+def check_share(topic: str, old: int, records: int, most: float) -> None:
+    """Raises TooMuchExpired where `old` of a topic's records are more than may go at once."""
+    if old > records * most:
+        raise TooMuchExpired(f"{old} of the {records} records of topic {topic!r} are older than it keeps them")

@@ -1,0 +1,166 @@
+"""One batch of a stage in the making: records in, one `Commit` out, nothing visible in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from stream.processing import heartbeat
+from stream.processing.dead_letters import dead_letter
+from stream.log.errors import (BadRecord, RecordsExpired)
+from stream.log.contract import (At, Commit, Message, Output, StateReader)
+from stream.processing.metrics import Meter
+from stream.schema.records import (Record, read)
+from stream.processing.stage import (Context, Stage, passed_on)
+from stream.processing.state import KeyedState
+
+
+class Batch:
+    """Runs a stage over messages and gathers outputs, state changes, offsets and counts."""
+
+    def __init__(self, stage: Stage, committed: Callable[[int], StateReader], now_ms: int, attempt: int) -> None:
+        """Start empty over the `committed` state; `attempt` counts from 1 how often these records were tried."""
+        self._stage = stage
+        self._committed = committed
+        self._now_ms = now_ms
+        self._attempt = attempt
+        self._states: dict[int, KeyedState] = {}
+        self._outputs: list[Output] = []
+        self._offsets: dict[At, int] = {}
+        self.meter = Meter()
+        self.died: list[bool] = []
+        self.heartbeats: list[int] = []  # their starts, ms
+        self.expired: list[Message] = []  # what retention took before it was read
+        self.last_error: Exception | None = None
+
+    def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
+        """Process messages in order; `prepared` maps an index to prepare's result, or to the record's exception.
+
+        Raises the first error that is retriable or fatal; buries the record of any other.
+        """
+        for index, message in enumerate(messages):
+            self._offsets[At(message.topic, message.partition)] = message.offset + 1
+            if message.expired:
+                self._report(message)
+                continue
+            self.meter.count("log_records", topic=message.topic, direction="in")
+            if heartbeat.is_heartbeat(message):
+                self._pass_on(message)
+            elif message.value is not None:
+                self._process_one(message, prepared[index])
+
+    def tick(self, partitions: Sequence[int]) -> None:
+        """Give the stage its tick, with a context per owned partition."""
+        contexts = {p: Context(p, self._state(p), self.meter, self._now_ms) for p in partitions}
+        self._stage.tick(contexts)
+        for context in contexts.values():
+            self._outputs.extend(context.outputs)
+
+    def commit(self) -> Commit | None:
+        """What is to become visible, or None if there is nothing."""
+        state = {p: changes for p, staged in self._states.items() if (changes := staged.changes())}
+        if not (self._outputs or self._offsets or state):
+            return None
+        for output in self._outputs:
+            self.meter.count("log_records", topic=output.topic, direction="out")
+        return Commit(self._outputs, self._offsets, state)
+
+    def _process_one(self, message: Message, prepared: Any) -> None:
+        state = self._state(message.partition)
+        context = Context(message.partition, state, self.meter, self._now_ms, passed_on(message.headers))
+        try:
+            if isinstance(prepared, Exception):
+                raise prepared
+            record, result = prepared
+            with context.whole():
+                self._stage.process(record, result, context)
+        except Exception as error:  # the error says itself what it concerns
+            if not concerns_one_record(error):
+                raise
+            self._bury(message, error)
+            return
+        self.died.append(False)
+        self._outputs.extend(context.outputs)
+
+    def _bury(self, message: Message, error: Exception) -> None:
+        self.died.append(True)
+        self.last_error = error
+        self._stage.buried(message.partition)
+        self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
+        self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
+
+    def _report(self, message: Message) -> None:
+        """Bury what expired unread. It says nothing of the stage or its records, so the breaker does not count it."""
+        self.expired.append(message)
+        error = RecordsExpired(message.damage)
+        self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
+        self.meter.count("log_expired_unread_records", message.expired, topic=message.topic)
+        self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
+
+    def _pass_on(self, message: Message) -> None:
+        stage = self._stage
+        started = heartbeat.started_at(message)
+        if started is None or stage.heartbeat_input not in (None, message.topic):
+            return
+        self.heartbeats.append(started)
+        if stage.forward is not None:
+            self._outputs.append(heartbeat.travelling(stage.forward, message.partition, message.headers))
+
+    def _state(self, partition: int) -> KeyedState | None:
+        if self._stage.store is None:
+            return None
+        state = self._states.get(partition)
+        if state is None:
+            state = self._states[partition] = KeyedState(self._committed(partition))
+        return state
+
+
+def concerns_one_record(error: Exception) -> bool:
+    """True for an error after which its record is buried and the others go on.
+
+    One that says `retriable` may pass, one that says `fatal` stays whatever the record: both end the batch.
+    """
+    return not (getattr(error, "retriable", False) or getattr(error, "fatal", False))
+
+
+def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exception]:
+    """Records of the messages by index; what is no record becomes its error.
+
+    Heartbeats, tombstones and what expired unread are left out.
+    """
+    records: dict[int, Record | Exception] = {}
+    for index, message in enumerate(messages):
+        if message.value is None or message.expired or heartbeat.is_heartbeat(message):
+            continue
+        try:
+            records[index] = read(stage.inputs[message.topic], message)
+        except BadRecord as error:
+            records[index] = error
+    return records
+
+
+def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int, Any]:
+    """Run the stage's slow work: index -> (record, result) or the record's exception.
+
+    Where the whole call fails, each record is prepared alone, so that one of them cannot fail the others.
+    """
+    good = {index: record for index, record in records.items() if isinstance(record, Record)}
+    prepared: dict[int, Any] = {i: r for i, r in records.items() if isinstance(r, Exception)}
+    try:
+        results = list(stage.prepare(list(good.values())))
+    except Exception as error:
+        if not concerns_one_record(error):
+            raise
+        results = [_prepare_alone(stage, record) for record in good.values()]
+    for (index, record), result in zip(good.items(), results, strict=True):
+        prepared[index] = result if isinstance(result, Exception) else (record, result)
+    return prepared
+
+
+def _prepare_alone(stage: Stage, record: Record) -> Any:
+    try:
+        return stage.prepare([record])[0]
+    except Exception as error:
+        if not concerns_one_record(error):
+            raise
+        return error

@@ -1,0 +1,107 @@
+"""Records that cannot be processed: where they go, and when too many of them stop the stage."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from stream.log.errors import (BadRecord, StreamError)
+from stream.log.contract import (Headers, Message, Output)
+from stream.schema.topics import DEAD_LETTERS
+
+_ERROR_CHARS = 500  # of an error's text; it may quote crawled content
+
+
+class BreakerOpen(StreamError):
+    """So many records fail that the fault is hardly theirs: the stage waits in place of emptying its input.
+
+    Nothing of the batch became visible. The operator reads the cause, mends the stage or its setting, and restarts it.
+    """
+
+    retriable = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A dead letter as read back: where the record came from and why it was given up."""
+
+    topic: str
+    partition: int
+    offset: int
+    stage: str
+    error: str
+    attempts: int
+    key: bytes
+    value: bytes | None
+    run: str = ""  # that the stage worked for; of a stage that works for none, the run that the record is of; "" = none
+    expired: int = 0  # how many offsets from `offset` on retention took before the stage read them; 0 = a single record
+
+    @classmethod
+    def read(cls, message: Message) -> DeadLetter:
+        """Read a record of the dead-letters topic. Raises BadRecord."""
+        headers = message.headers
+        if message.damage:
+            raise BadRecord(message.damage)
+        try:
+            return cls._of(message, headers)
+        except (KeyError, ValueError) as error:
+            raise BadRecord(f"not a dead letter: {error!r}") from error
+
+    @classmethod
+    def _of(cls, message: Message, headers: Headers) -> DeadLetter:
+        return cls(
+            headers["origin-topic"],
+            int(headers["origin-partition"]),
+            int(headers["origin-offset"]),
+            headers["stage"],
+            headers["error"],
+            int(headers["attempts"]),
+            message.key,
+            message.value,
+            headers.get("run", ""),
+            int(headers.get("expired", "0")),
+        )
+
+
+def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:
+    """The output that buries `message`: its own key and value, its origin and the error in the headers.
+
+    One letter stands for all the offsets of a message with `expired`, from the first of them on.
+
+    `run` is the one that the stage works for; "" leaves the run that the record is of.
+    """
+    text = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
+    headers = {
+        **message.headers,
+        "origin-topic": message.topic,
+        "origin-partition": str(message.partition),
+        "origin-offset": str(message.offset - max(0, message.expired - 1)),
+        "stage": stage,
+        "error": text[:_ERROR_CHARS],
+        "attempts": str(attempts),
+        **({"run": run} if run else {}),
+        **({"expired": str(message.expired)} if message.expired else {}),
+    }
+    return Output(DEAD_LETTERS, message.partition, message.key, message.value, headers)
+
+
+class Breaker:
+    """Opens when more than `share` of the last `window` records died (and at least `least` of them)."""
+
+    def __init__(self, *, window: int, share: float, least: int) -> None:
+        """Start closed."""
+        self._outcomes: deque[bool] = deque(maxlen=window)
+        self._share = share
+        self._least = least
+
+    def check(self, died: list[bool], last_error: Exception | None = None) -> None:
+        """Raise BreakerOpen, naming the last error, if the records so far and those of an open batch died too often."""
+        recent = [*self._outcomes, *died][-(self._outcomes.maxlen or 0) :]
+        dead = sum(recent)
+        if dead >= self._least and dead > self._share * len(recent):
+            why = f"; the last one: {type(last_error).__name__}: {last_error}" if last_error is not None else ""
+            raise BreakerOpen(f"{dead} of the last {len(recent)} records failed: the stage waits{why}")
+
+    def committed(self, died: list[bool]) -> None:
+        """Remember a committed batch."""
+        self._outcomes.extend(died)

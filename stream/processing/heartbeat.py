@@ -1,0 +1,33 @@
+"""Heartbeats: records without content that travel the whole way, so that the time through the system is measured."""
+
+from __future__ import annotations
+
+import random
+
+from stream.log.contract import (Headers, Log, Message, Output)
+from stream.schema.topics import HITS
+
+HEADER = "heartbeat"  # value: the start in ms
+KEY = b"heartbeat"
+
+
+def is_heartbeat(message: Message) -> bool:
+    """True for a heartbeat, which carries no record; of a damaged record no header can be trusted."""
+    return HEADER in message.headers and not message.damage
+
+
+def beat(log: Log, partitions: int, now_ms: int) -> None:
+    """Send one heartbeat into the first topic, on a random partition."""
+    partition = random.randrange(partitions)  # noqa: S311  # any partition will do; nothing secret
+    log.append([travelling(HITS, partition, {HEADER: str(now_ms)})])
+
+
+def travelling(topic: str, partition: int, headers: Headers) -> Output:
+    """The heartbeat's record on its next topic."""
+    return Output(topic, partition, KEY, b"", {HEADER: headers[HEADER]})
+
+
+def started_at(message: Message) -> int | None:
+    """When the heartbeat started, ms; None where the header is no number."""
+    value = message.headers[HEADER]
+    return int(value) if value.isascii() and value.isdigit() else None

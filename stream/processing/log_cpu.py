@@ -1,0 +1,112 @@
+"""CPU time that the log costs a process: in the loop's thread by operation, and in the log's own threads.
+
+Measured, reads of state on a sample: the share of the whole (`process_cpu_seconds_total`) is what exactly-once costs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stream.log.contract import StateReader
+from stream.processing.metrics import Metrics
+
+_LOG_THREADS = ("kafka-io", "network-thread", "log-lease")  # in the names of kafka-python's threads and ours
+_TIMED = 17  # reads of state; a prime, for stages read in turns of two, four and more
+_TICK_S = 0.01  # USER_HZ is 100 on every Linux that Python runs on
+
+
+class LogCpu:
+    """Counts into `log_cpu_seconds_total{operation}`; used from the loop's thread only."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Start at zero."""
+        self._metrics = metrics
+        self._threads: dict[int, float] = {}
+        self._state_s = 0.0  # spent on reads of state, and not counted yet: a count costs as much as a read
+        self._reads = 0
+
+    @contextmanager
+    def timed(self, operation: str) -> Iterator[None]:
+        """Count what this thread spends inside."""
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            self._metrics.count("log_cpu_seconds", time.thread_time() - started, operation=operation)
+            if self._state_s:
+                self._metrics.count("log_cpu_seconds", self._state_s, operation="state")
+                self._state_s = 0.0
+
+    def passes(self) -> bool:
+        """Whether the read of state that begins now is not timed: one of _TIMED is, and stands for all of them."""
+        self._reads += 1
+        return self._reads % _TIMED != 0
+
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """Time a read of state; counted with the next operation."""
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            self._state_s += _TIMED * (time.thread_time() - started)
+
+    def state(self, reader: StateReader) -> StateReader:
+        """The same state, whose reads are counted."""
+        return _TimedState(reader, self)
+
+    def look_at_threads(self) -> None:
+        """Count what the log's own threads have spent since the last look (Linux; nothing elsewhere)."""
+        for thread in threading.enumerate():
+            number = thread.native_id
+            if number is None or not any(part in thread.name for part in _LOG_THREADS):
+                continue
+            spent = _thread_cpu_s(number)
+            self._metrics.count(
+                "log_cpu_seconds", max(0.0, spent - self._threads.get(number, 0.0)), operation="threads"
+            )
+            self._threads[number] = spent
+
+
+class _TimedState:
+    """State whose reads are timed now and then: reading the clock each time would cost as much as many a read."""
+
+    def __init__(self, reader: StateReader, cpu: LogCpu) -> None:
+        self._reader = reader
+        self._cpu = cpu
+
+    def get(self, key: bytes) -> bytes | None:
+        if self._cpu.passes():
+            return self._reader.get(key)
+        with self._cpu.read():
+            return self._reader.get(key)
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        if self._cpu.passes():
+            return self._reader.scan(prefix, limit, after)
+        with self._cpu.read():
+            return self._reader.scan(prefix, limit, after)
+
+    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
+        if self._cpu.passes():
+            return self._reader.due(now_ms, limit)
+        with self._cpu.read():
+            return self._reader.due(now_ms, limit)
+
+    def next_due(self) -> int | None:
+        if self._cpu.passes():
+            return self._reader.next_due()
+        with self._cpu.read():
+            return self._reader.next_due()
+
+
+def _thread_cpu_s(number: int) -> float:
+    try:
+        fields = Path(f"/proc/self/task/{number}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) * _TICK_S

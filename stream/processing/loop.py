@@ -1,0 +1,330 @@
+"""The loop that runs a stage on a log: poll, prepare, process, commit; or roll back and try again.
+
+It owns everything that a stage must not know: batching, transactions, fencing, back-pressure, retries, dead letters,
+drain and health. One thread runs it; slow work of the stage runs beside it while the membership is kept alive.
+
+A stage may have several batches in flight (`Stage.ahead`): while the slow work of one runs, the next is read and begun.
+They are processed and committed strictly in the order in which they were read, and a rollback drops them all, for then
+the position goes back to the oldest that is not committed.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Annotated, Any
+
+import msgspec
+import structlog
+
+from stream.processing.batch import (Batch, decoded, prepare)
+from stream.log.clock import (Clock, wall_ms)
+from stream.processing.gc_tuning import collect_seldom
+from stream.processing.dead_letters import (Breaker, BreakerOpen)
+from stream.log.errors import (Fenced, StreamError)
+from stream.processing.in_flight import Flight
+from stream.log.contract import (Member, Message, StateReader)
+from stream.processing.log_cpu import LogCpu
+from stream.processing.metrics import Metrics
+from stream.text.ranges import (PositiveBytes, PositiveCount, PositiveSeconds, Seconds)
+from stream.processing.stage import Stage
+from stream.processing.state_cache import StateMemory
+from stream.processing.health import (Health, Watchdog)
+
+log = structlog.get_logger(__name__)
+# While slow work runs, how long the loop waits for its end before it holds the partitions back, and once it has; and
+# how long for that and for records where it reads ahead, which is what a finished batch may have to wait.
+_LOOK_S, _HELD_LOOK_S, _AHEAD_LOOK_S = 0.25, 1.0, 0.02
+
+
+class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a loop batches, retries and gives up."""
+
+    max_records: PositiveCount = 1000  # of a batch; a stage may want fewer
+    max_bytes: PositiveBytes = 16 * 1024 * 1024  # of a batch
+    linger_s: Seconds = 0.02  # how long a batch waits to fill once it has a record
+    backoff_s: PositiveSeconds = 0.1  # first wait after a transient error; doubles
+    backoff_cap_s: PositiveSeconds = 30.0  # longest wait
+    drain_s: Seconds = 20.0  # after SIGTERM, what is under way may take this long to be committed
+    watchdog_s: PositiveSeconds = (
+        120.0  # input, and neither a commit nor slow work that moves on for this long is unhealthy
+    )
+    breaker_window: PositiveCount = 200  # records looked back on
+    breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5  # of them in the dead letters opens the breaker
+    breaker_least: PositiveCount = 20  # dead letters below which it stays closed
+    lag_every_s: PositiveSeconds = 5.0  # how often the lag is measured
+
+
+class StageLoop:
+    """Runs one stage as one member of its group until it is told to stop."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        member: Member,
+        *,
+        metrics: Metrics,
+        settings: LoopSettings | None = None,
+        clock: Clock = wall_ms,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take over `stage` and `member`; `run` closes both."""
+        self._stage = stage
+        self._member = member
+        self._metrics = metrics
+        self._settings = settings or LoopSettings()
+        self._clock = clock
+        self._monotonic = monotonic
+        self._watchdog = Watchdog(self._settings.watchdog_s, monotonic)
+        s = self._settings
+        self._breaker = Breaker(window=s.breaker_window, share=s.breaker_share, least=s.breaker_least)
+        self._worker = ThreadPoolExecutor(stage.ahead, thread_name_prefix=f"{stage.name}-prepare")
+        self._prepares = type(stage).prepare is not Stage.prepare
+        self._ahead: deque[Flight] = deque()  # read behind the batch at hand, in order
+        self._drain_until: float | None = None
+        self._owned: dict[int, int] = {}
+        self._attempt = 1
+        self._lag_at = -s.lag_every_s
+        self._waiting = 0  # records behind, when last measured
+        self._advanced = 0  # what the stage last said of its slow work
+        self._cpu = LogCpu(metrics)
+        self._memory = StateMemory()
+
+    def health(self) -> Health:
+        """For /healthz and /readyz; from any thread."""
+        return self._watchdog.health()
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop` is set, then drain: what is under way is committed if it ends within `drain_s`.
+
+        Raises what is neither transient nor the fault of a single record.
+        """
+        collect_seldom()
+        try:
+            while not stop.is_set() or self._ahead:
+                self.cycle(stop)
+        finally:
+            self._worker.shutdown(wait=False, cancel_futures=True)
+            self._stage.close()
+            self._close_member()
+
+    def cycle(self, stop: threading.Event) -> bool:
+        """One round; True if a batch was committed. Transient errors end in a rollback and a wait."""
+        try:
+            committed = self._round(stop)
+        except Exception as error:
+            if not getattr(error, "retriable", False):
+                raise
+            self._roll_back(error)
+            self._back_off(stop, error)
+            return False
+        self._attempt = 1
+        return committed
+
+    def _round(self, stop: threading.Event) -> bool:
+        self._watchdog.ticked()
+        flight = self._ahead.popleft() if self._ahead else self._read(self._stage.poll_s)
+        self._follow_assignment()
+        if not self._await(flight, stop):  # told to stop, and the work outlasted the drain
+            self._drop_ahead()
+            return False
+        self._follow_assignment()
+        batch = Batch(self._stage, self._state, self._clock(), self._attempt)
+        batch.process(*flight.still_owned(self._owned))
+        self._breaker.check(batch.died, batch.last_error)
+        batch.tick(list(self._owned))
+        commit = batch.commit()
+        if commit is not None:
+            with self._cpu.timed("commit"):
+                self._member.commit(commit)
+            self._memory.committed(commit.state)
+            self._after_commit(batch, flight.messages, self._monotonic() - flight.started_s)
+        elif self._waiting == 0:
+            self._watchdog.progressed(idle=True)
+        self._measure_lag()
+        return commit is not None
+
+    def _read(self, wait_s: float) -> Flight:
+        """Gather a batch and begin its slow work, which runs beside the loop where the stage has any."""
+        started_s = self._monotonic()
+        messages, epochs = self._gather(wait_s)
+        records = decoded(self._stage, messages)
+        work: Future[dict[int, Any]] | None = None
+        if records and self._prepares:
+            work = self._worker.submit(prepare, self._stage, records)
+        elif records:
+            work = Future()
+            work.set_result(prepare(self._stage, records))
+        return Flight(messages, epochs, work, started_s)
+
+    def _gather(self, wait_s: float) -> tuple[list[Message], list[int]]:
+        """A batch, with the ownership epoch of each record: as much as is there, waiting a little for it to fill.
+
+        One poll only where the stage has background topics: another one could find nothing live and add of those.
+        """
+        limit = min(self._settings.max_records, self._stage.max_records)
+        room = self._settings.max_bytes
+        messages: list[Message] = []
+        epochs: list[int] = []
+        until = 0.0
+        while len(messages) < limit and room > 0 and (wait_s > 0 or not messages):
+            with self._cpu.timed("poll"):
+                more = self._member.poll(wait_s, limit - len(messages), room)
+            if not more:
+                break
+            if not messages:
+                until = self._monotonic() + self._settings.linger_s
+            owned = self._member.assignment()
+            messages += more
+            epochs += [owned.get(m.partition, -1) for m in more]
+            if self._stage.background:
+                break
+            room -= sum(len(m.value or b"") + len(m.key) for m in more)
+            wait_s = until - self._monotonic()
+        return messages, epochs
+
+    def _await(self, flight: Flight, stop: threading.Event) -> bool:
+        """Wait for the slow work of `flight`; meanwhile read ahead, then hold the partitions back, and stay a member.
+
+        False when told to stop and the drain is over.
+        """
+        held = False
+        while True:
+            reads_ahead = not stop.is_set() and len(self._ahead) < self._stage.ahead - 1
+            if flight.prepared(_AHEAD_LOOK_S if reads_ahead else _HELD_LOOK_S if held else _LOOK_S):
+                break
+            if reads_ahead:
+                ahead = self._read(_AHEAD_LOOK_S)
+                if ahead.messages:
+                    self._ahead.append(ahead)
+            else:
+                if not held:
+                    self._member.pause()
+                    held = True
+                self._member.poll(0, 1, 1)
+            self._watchdog.ticked()
+            self._look_at_work()
+            if stop.is_set() and self._drain_is_over():
+                log.warning("drain_deadline_passed", stage=self._stage.name)
+                return False
+        if held:
+            self._member.resume()
+        return True
+
+    def _look_at_work(self) -> None:
+        """While slow work runs: has it moved on since, is the stage still loading, can it work at all?"""
+        advanced = self._stage.advanced()
+        if advanced != self._advanced or self._stage.starting():
+            self._advanced = advanced
+            self._watchdog.progressed(idle=True)
+        self._watchdog.set_ready(bool(self._owned) and self._stage.ready())
+
+    def _drain_is_over(self) -> bool:
+        if self._drain_until is None:
+            self._drain_until = self._monotonic() + self._settings.drain_s
+        return self._monotonic() > self._drain_until
+
+    def _drop_ahead(self) -> None:
+        for flight in self._ahead:
+            flight.drop()
+        self._ahead.clear()
+
+    def _follow_assignment(self) -> None:
+        owned = dict(self._member.assignment())
+        if owned != self._owned:
+            lost = [p for p, epoch in self._owned.items() if owned.get(p) != epoch]
+            if lost:
+                self._stage.lost(lost)
+            self._memory.forget(lost)
+            self._owned = owned
+            self._metrics.count("log_rebalances")
+            log.info("assigned", stage=self._stage.name, partitions=len(owned), lost=len(lost))
+        self._watchdog.set_ready(bool(owned) and self._stage.ready())
+
+    def _after_commit(self, batch: Batch, messages: Sequence[Message], duration_s: float) -> None:
+        self._stage.committed()
+        self._breaker.committed(batch.died)
+        self._watchdog.progressed()
+        name = self._stage.name
+        batch.meter.observe("stage_duration_seconds", duration_s, stage=name)
+        batch.meter.apply(self._metrics)
+        for topic, timestamp_ms in {m.topic: m.timestamp_ms for m in messages}.items():
+            self._metrics.set("log_lag_seconds", max(0, self._clock() - timestamp_ms) / 1000, topic=topic)
+        for started_ms in batch.heartbeats:
+            self._metrics.set("heartbeat_timestamp_seconds", started_ms / 1000, stage=name)
+            if self._stage.forward is None:
+                self._metrics.observe("heartbeat_duration_seconds", (self._clock() - started_ms) / 1000)
+        for lost in batch.expired:
+            place = {"topic": lost.topic, "partition": lost.partition}
+            place |= {"from": lost.offset + 1 - lost.expired, "to": lost.offset}
+            log.error("records_expired_unread", stage=name, **place, said=lost.damage)
+        if batch.last_error is not None:
+            buried = {"run": self._stage.run or None, "count": sum(batch.died)}
+            log.error("dead_letters", stage=name, **buried, last_error=_line(batch.last_error))
+
+    def _roll_back(self, error: Exception) -> None:
+        self._drop_ahead()
+        self._memory.forget_all()
+        self._stage.lost(list(self._owned))
+        self._watchdog.troubled(_line(error))
+        self._watchdog.set_ready(False)
+        self._attempt += 1
+        write = log.info if isinstance(error, Fenced) else log.warning
+        write("rolled_back", stage=self._stage.name, attempt=self._attempt, error=_line(error))
+        try:
+            self._member.resume()
+            self._member.rewind()
+        except StreamError as second:
+            if not second.retriable:
+                raise
+            log.warning("rewind_failed", stage=self._stage.name, error=_line(second))
+
+    def _back_off(self, stop: threading.Event, error: Exception) -> None:
+        s = self._settings
+        if isinstance(error, Fenced) and self._attempt == 2:
+            return  # usually a rebalance, over at once; a second one may be a namesake that holds our place
+        doubled = s.backoff_s * 2.0 ** min(self._attempt - 2, 16)
+        wait_s = s.backoff_cap_s if isinstance(error, BreakerOpen) else min(s.backoff_cap_s, doubled)
+        until = self._monotonic() + wait_s * random.uniform(0.75, 1.0)  # noqa: S311  # spreads retries, hides nothing
+        self._member.pause()
+        while not stop.is_set() and (left_s := until - self._monotonic()) > 0:
+            stop.wait(min(1.0, left_s))
+            self._watchdog.ticked()
+            try:
+                self._member.poll(0, 1, 1)
+            except StreamError as still:
+                if not still.retriable:
+                    raise
+        self._member.resume()
+
+    def _measure_lag(self) -> None:
+        now = self._monotonic()
+        if now - self._lag_at < self._settings.lag_every_s:
+            return
+        self._lag_at = now
+        waiting: dict[str, int] = dict.fromkeys(self._stage.inputs, 0)
+        for (topic, partition), records in self._member.lag().items():
+            self._metrics.set("log_lag_records", records, topic=topic, partition=str(partition))
+            waiting[topic] = waiting.get(topic, 0) + records
+        for topic, records in waiting.items():
+            if records == 0:
+                self._metrics.set("log_lag_seconds", 0, topic=topic)
+        self._waiting = sum(waiting.values())
+        self._cpu.look_at_threads()
+
+    def _state(self, partition: int) -> StateReader:
+        return self._memory.over(partition, self._cpu.state(self._member.state(partition)))
+
+    def _close_member(self) -> None:
+        try:
+            self._member.close()
+        except StreamError as error:
+            log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:300]

@@ -1,0 +1,164 @@
+"""What a stage is: an object that turns records into outputs and state changes, and knows nothing of the log.
+
+The loop (stream.processing.loop) owns polling, decoding, transactions, retries and dead letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
+
+from stream.log.errors import RecordTooLarge
+from stream.log.contract import (NO_HEADERS, RECORD_CAP_BYTES, Headers, Output)
+from stream.processing.metrics import Meter
+from stream.schema.records import (Record, encode)
+from stream.processing.state import KeyedState
+
+BY_REPLAY = "replay"  # header of a verdict that a replay gave: it may have requested no score of the text
+PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers that an output takes over from its input
+
+
+def passed_on(headers: Headers) -> Headers:
+    """The headers of a record that its outputs carry on."""
+    return {name: headers[name] for name in PASSED_ON if name in headers}
+
+
+class Context:
+    """What `process` and `tick` may touch, for one partition: its state, the outputs and the counters.
+
+    All three are staged: they take effect when the batch is committed, and vanish together when it is rolled back.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        state: KeyedState | None,
+        meter: Meter,
+        now_ms: int,
+        headers: Headers = NO_HEADERS,
+    ) -> None:
+        """Stage on `state` (None for a stage without a store) at time `now_ms`.
+
+        `headers` are those of the record at hand that go on to its outputs.
+        """
+        self.partition = partition
+        self._headers = headers
+        self.now_ms = now_ms
+        self.meter = meter
+        self.outputs: list[Output] = []
+        self._state = state
+
+    @property
+    def state(self) -> KeyedState:
+        """Keyed state of the partition."""
+        if self._state is None:
+            raise RuntimeError("this stage has no store")
+        return self._state
+
+    def whole(self) -> Whole:
+        """Take what is done inside a `with` whole or not at all: what an error leaves half done is undone."""
+        return Whole(self)
+
+    @property
+    def headers(self) -> Headers:
+        """What the record at hand passes on to its outputs; empty in a tick."""
+        return self._headers
+
+    def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
+        """Append a record to `topic`, in the partition of the site at hand; `key` defaults to the record's site.
+
+        What the record at hand passes on (PASSED_ON) goes into the headers, then `headers`.
+        Raises RecordTooLarge above the log's cap.
+        """
+        name = (record.site if key is None else key).encode()
+        value = encode(record)
+        if len(value) > RECORD_CAP_BYTES:
+            raise RecordTooLarge(f"{type(record).__name__} of {len(value)} bytes for {topic}, cap {RECORD_CAP_BYTES}")
+        self.outputs.append(Output(topic, self.partition, name, value, {**self._headers, **headers}))
+
+    def tombstone(self, topic: str, key: str) -> None:
+        """Remove `key` from a compacted topic."""
+        self.outputs.append(Output(topic, self.partition, key.encode(), None))
+
+
+class Whole:
+    """The context manager of `Context.whole`: marks at its begin, undoes at an error."""
+
+    __slots__ = ("_context", "_meter", "_outputs", "_state")
+
+    def __init__(self, context: Context) -> None:
+        """For `with`, once."""
+        self._context = context
+
+    def __enter__(self) -> None:
+        context = self._context
+        self._state = None if context._state is None else context._state.mark()
+        self._meter = context.meter.mark()
+        self._outputs = len(context.outputs)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
+        context = self._context
+        if self._state is not None:
+            context.state.undo(self._state)
+        context.meter.undo(self._meter)
+        del context.outputs[self._outputs :]
+
+
+class Stage:
+    """Base of the stages. Subclasses say what they read and override `process`, and what else they need.
+
+    `process` and `tick` raise: an error whose class says `retriable = True` rolls the batch back and tries it again,
+    one that says `fatal = True` ends the process; any other buries the record, with nothing staged for it.
+    """
+
+    name: ClassVar[str]
+    run: str = ""  # that it works for; "" = none: its records say of which they are
+    inputs: Mapping[str, type[Record]]  # topic -> its records
+    background: Collection[str] = ()  # of the inputs, those that are read only while no other one waits
+    forward: str | None = None  # the topic on which heartbeats travel on
+    heartbeat_input: str | None = None  # the one input whose heartbeats count; None = any, "" = none
+    store: str | None = None  # name of the keyed state
+    poll_s: float = 0.5  # longest wait for input before the next tick
+    max_records: int = 1000  # of a batch; fewer for slow stages, since a crash repeats a batch
+    ahead: int = 1  # batches whose slow work may run at once; `prepare` must stand calls from so many threads
+
+    def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
+        """Slow work for a batch, without state; one result per record, an exception standing for that record's failure.
+
+        Runs in a thread while the loop keeps its membership alive.
+        """
+        return records
+
+    def process(self, record: Any, prepared: Any, ctx: Context) -> None:
+        """Turn one record into outputs and state changes on `ctx`, in the order of the partition."""
+        raise NotImplementedError
+
+    def tick(self, contexts: Mapping[int, Context]) -> None:
+        """Called once a cycle with a context per owned partition: timers, results of work that runs beside the loop."""
+
+    def lost(self, partitions: Sequence[int]) -> None:
+        """Drop what is cached for these partitions: they went to another member, or their batch was rolled back."""
+
+    def buried(self, partition: int) -> None:
+        """A record of this partition could not be processed: drop what `process` cached of it."""
+        self.lost([partition])
+
+    def committed(self) -> None:
+        """The batch is durable: caches that were updated with it are right."""
+
+    def ready(self) -> bool:
+        """True when the stage can work (model loaded, helpers started); part of /readyz."""
+        return True
+
+    def starting(self) -> bool:
+        """True while what it needs is still being loaded, so that no progress is to be expected of it."""
+        return False
+
+    def advanced(self) -> int:
+        """A number that grows while slow work goes on, so that a long batch is told from one that stands still."""
+        return 0
+
+    def close(self) -> None:
+        """Stop helpers; the loop calls it once, after the last commit."""

@@ -1,0 +1,130 @@
+"""Keyed state of one partition during a batch: committed state below, staged changes above.
+
+Reads see what the batch has staged. Nothing is written until the loop commits `changes()`; a rollback drops the object.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+from collections.abc import Iterator
+
+from stream.log.contract import (Change, StateReader)
+
+_READ_PAST = 16  # staged deletions; where there are more a scan reads on
+
+
+class KeyedState:
+    """key -> bytes, with an optional due time and an index on it. Keys order as bytes."""
+
+    def __init__(self, committed: StateReader) -> None:
+        """Stage changes over `committed`."""
+        self._committed = committed
+        self._staged: dict[bytes, Change] = {}
+        self._order: list[bytes] = []  # the staged keys, sorted, so that a scan costs what it finds
+        self._journal: list[tuple[bytes, Change | None]] = []  # what stood before each change, to undo it
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of key, staged changes included, or None."""
+        change = self._staged.get(key)
+        return change.value if change is not None else self._committed.get(key)
+
+    def put(self, key: bytes, value: bytes, due_at: int | None = None) -> None:
+        """Set key to value; `due_at` (ms) enters the due index, None leaves it."""
+        self._stage(Change(key, value, due_at))
+
+    def delete(self, key: bytes) -> None:
+        """Remove key, if it is there."""
+        self._stage(Change(key, None))
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
+        if limit <= 0:
+            return []
+        start = bisect.bisect_left(self._order, prefix)
+        if start == len(self._order) or not self._order[start].startswith(prefix):
+            return self._committed.scan(prefix, limit, after)
+        staged = list(self._scan_staged(prefix, after))
+        found = [(key, value) for key, value in staged if value is not None]
+        read_past = min(len(staged) - len(found), _READ_PAST)
+        found.extend(itertools.islice(self._scan_committed(prefix, limit + read_past, after), limit))
+        found.sort()  # no key is there twice
+        return found[:limit]
+
+    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
+        """Up to `limit` (key, value, due_at) with due_at <= now_ms, oldest due first, ties by key."""
+        timed = [
+            (change.due_at, key, change.value)
+            for key, change in self._staged.items()
+            if change.due_at is not None and change.value is not None
+        ]
+        staged = sorted(row for row in timed if row[0] <= now_ms)
+        # what has a due time now, had one before: as many rows stand in the way
+        merged = heapq.merge(self._due_committed(now_ms, limit, len(timed)), staged)
+        return [(key, value, due_at) for (due_at, key, value), _ in zip(merged, range(limit), strict=False)]
+
+    def changes(self) -> list[Change]:
+        """What was staged, one change per key."""
+        return list(self._staged.values())
+
+    def mark(self) -> int:
+        """What is staged by now, for `undo`."""
+        return len(self._journal)
+
+    def undo(self, mark: int) -> None:
+        """Drop what was staged since `mark`."""
+        while len(self._journal) > mark:
+            key, before = self._journal.pop()
+            if before is not None:
+                self._staged[key] = before
+            else:
+                del self._staged[key]
+                del self._order[bisect.bisect_left(self._order, key)]
+
+    def next_due(self) -> int | None:
+        """The earliest due time, or None; staged removals may make it early, never late."""
+        staged = [c.due_at for c in self._staged.values() if c.due_at is not None and c.value is not None]
+        committed = self._committed.next_due()
+        return min([*staged, *([] if committed is None else [committed])], default=None)
+
+    def _stage(self, change: Change) -> None:
+        key = change.key
+        before = self._staged.get(key)
+        if before is None:
+            bisect.insort(self._order, key)
+        self._journal.append((key, before))
+        self._staged[key] = change
+
+    def _scan_staged(self, prefix: bytes, after: bytes | None) -> Iterator[tuple[bytes, bytes | None]]:
+        start = bisect.bisect_left(self._order, prefix)
+        if after is not None:
+            start = max(start, bisect.bisect_right(self._order, after))
+        for key in itertools.islice(self._order, start, None):
+            if not key.startswith(prefix):
+                return
+            yield key, self._staged[key].value
+
+    def _due_committed(self, now_ms: int, limit: int, spare: int) -> list[tuple[int, bytes, bytes]]:
+        """The first `limit` committed rows that are due and not staged, read on where staged keys thin them out.
+
+        At first `spare` rows more are read.
+        """
+        wanted = limit + spare
+        while True:
+            rows = self._committed.due(now_ms, wanted)
+            found = [(due_at, key, value) for key, value, due_at in rows if key not in self._staged]
+            if len(found) >= limit or len(rows) < wanted:
+                return found
+            wanted += max(limit, len(rows))
+
+    def _scan_committed(self, prefix: bytes, limit: int, after: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        """Committed rows without the staged keys, read on page by page where staged deletions thin them out."""
+        while True:
+            rows = self._committed.scan(prefix, limit, after)
+            for key, value in rows:
+                if key not in self._staged:
+                    yield key, value
+            if len(rows) < limit:
+                return
+            after = rows[-1][0]

@@ -1,0 +1,106 @@
+"""Reading records of a topic outside of a stage's loop: a record that cannot be read is reported and left out.
+
+A stage writes such a record to the dead letters. A command or a lookup has no dead letters: it skips the record and
+reports it. The caller may pass `on_bad`. Otherwise the function given to `reporting_to` gets the record, and by default
+each such record is a warning in the process's log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import structlog
+
+from stream.processing.dead_letters import DeadLetter
+from stream.log.errors import BadRecord
+from stream.processing.heartbeat import is_heartbeat
+from stream.log.contract import Message
+from stream.schema.records import (R, read)
+
+log = structlog.get_logger(__name__)
+OnBad = Callable[[Message, BadRecord], None]
+
+
+def records_of(kind: type[R], messages: Iterable[Message], on_bad: OnBad | None = None) -> Iterator[tuple[Message, R]]:
+    """The records of `messages`, each with its message; heartbeats and tombstones are left out.
+
+    `on_bad` gets each message that is no record of `kind`, or is damaged, once; it may raise the error that comes with
+    it. By default it goes to `reporting_to`.
+    """
+    return ((message, record) for message, record in rows_of(kind, messages, on_bad) if record is not None)
+
+
+def rows_of(
+    kind: type[R], messages: Iterable[Message], on_bad: OnBad | None = None
+) -> Iterator[tuple[Message, R | None]]:
+    """As `records_of`, with tombstones: their record is None."""
+    for message in messages:
+        if is_heartbeat(message):
+            continue
+        if message.value is None:
+            yield message, None
+            continue
+        try:
+            record = read(kind, message)
+        except BadRecord as error:
+            report(message, error, on_bad)
+            continue
+        yield message, record
+
+
+def dead_letters_of(messages: Iterable[Message], on_bad: OnBad | None = None) -> Iterator[tuple[Message, DeadLetter]]:
+    """As `records_of`, of the topic of dead letters."""
+    for message in messages:
+        try:
+            letter = DeadLetter.read(message)
+        except BadRecord as error:
+            report(message, error, on_bad)
+            continue
+        yield message, letter
+
+
+def report(message: Message, error: BadRecord, on_bad: OnBad | None = None) -> None:
+    """Tell of a message that cannot be read, as `records_of` does."""
+    (on_bad or _on_bad.get())(message, error)
+
+
+@contextmanager
+def reporting_to(on_bad: OnBad) -> Iterator[None]:
+    """Within the block, and in its thread, `on_bad` gets what cannot be read."""
+    token = _on_bad.set(on_bad)
+    try:
+        yield
+    finally:
+        _on_bad.reset(token)
+
+
+class Unreadable:
+    """Counts what could not be read, by topic; an `OnBad`. A record that is read several times counts once."""
+
+    def __init__(self) -> None:
+        """Nothing was met yet."""
+        self._first: dict[str, str] = {}  # topic -> place and fault of the first one
+        self._places: dict[str, set[tuple[int, int]]] = {}
+
+    def __call__(self, message: Message, error: BadRecord) -> None:
+        """Take in one more."""
+        self._first.setdefault(message.topic, f"partition {message.partition} offset {message.offset}: {error}")
+        self._places.setdefault(message.topic, set()).add((message.partition, message.offset))
+
+    def lines(self) -> list[str]:
+        """A line a topic: how many records could not be read, where the first one stands, and why."""
+        return [
+            f"{len(places)} record{'s' if len(places) > 1 else ''} of {topic} could not be read:"
+            f" {'the first is ' if len(places) > 1 else ''}{self._first[topic]}; see `farmwatch doctor`"
+            for topic, places in self._places.items()
+        ]
+
+
+def _warn(message: Message, error: BadRecord) -> None:
+    place = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
+    log.warning("record_unreadable", **place, error=str(error)[:300])
+
+
+_on_bad: ContextVar[OnBad] = ContextVar("on_bad", default=_warn)

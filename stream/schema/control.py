@@ -1,0 +1,222 @@
+"""What `control` says of runs: read cheaply, and changed by one process at a time.
+
+Whoever changes it joins the group `control` under one name, which fences whoever was at it before, and then writes the
+row `writer`. What it reads after that row holds all that anybody before it has written, and nobody before it can write
+any more. So of two that change it at once, one finds its commit refused (`Fenced`) and is told.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
+
+from stream.log.clock import (Clock, wall_ms)
+from stream.log.errors import (BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError)
+from stream.log.contract import (Commit, Log, Member, Message, Output)
+from stream.schema.runs import (Alias, Cutover, Run)
+from stream.schema.topics import CONTROL
+
+_GROUP = "control"
+_WRITER = "writer"
+_READ = 1  # newest schema that this code reads
+_ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
+_OF_OTHERS = ("search", "writer")  # rows that say nothing of runs
+_TOLD = (
+    "another process began to change the runs of this log: nothing of this change was written; "
+    "look at them, and try again"
+)
+_LOOK_S, _LOOK_EVERY_S = 2.0, 0.1  # who has fenced this writer writes its row soon after
+
+
+class Scorers(msgspec.Struct, frozen=True, kw_only=True):
+    """Which detectors SCORE runs, as it said when it was started last; under `score`."""
+
+    v: int = 1
+    detectors: list[str]  # identities
+    at: int = 0  # ms UTC
+
+
+Row = TypeVar("Row", Run, Alias, Cutover, Scorers)
+
+
+class Control:
+    """Runs, rulesets, the alias `live` and its moves, as they stood at the last `refresh`."""
+
+    def __init__(self, log: Log) -> None:
+        """Read what is there; nothing where the topic was not created yet. Raises as `refresh`."""
+        self._log = log
+        self._next = 0
+        self._exists = False
+        self.runs: dict[str, Run] = {}
+        self.rulesets: dict[str, str] = {}  # digest -> TOML text
+        self.alias = Alias()
+        self.cutovers: list[Cutover] = []
+        self.scorers: Scorers | None = None  # None = SCORE never said what it runs
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Take in what was appended since; whether anything of this was.
+
+        It asks for the end of the topic and no more while nothing is new. Raises as `Log.read`, SchemaTooNew, and
+        BadRecord: without one of its rows it would take a run for another.
+        """
+        if not self._exists and CONTROL not in self._log.topics():
+            return False
+        self._exists = True
+        end = self._log.end(CONTROL)[0]
+        changed = False
+        for message in self._log.read(CONTROL, 0, self._next, end) if end > self._next else ():
+            changed |= self._take(message)
+        self._next = max(self._next, end)  # the last offsets may be those of transaction markers
+        return changed
+
+    @property
+    def live(self) -> Run | None:
+        """The run that is live; None while no live stage has ever begun."""
+        return self.runs.get(self.alias.run)
+
+    def ruleset_text(self, run: Run) -> str:
+        """TOML text of a run's ruleset; "" where it is not there."""
+        return self.rulesets.get(run.digest, "")
+
+    def _take(self, message: Message) -> bool:
+        key, value = message.key, message.value
+        kind, _, name = key.decode(errors="replace").partition("/")
+        if message.damage and kind not in _OF_OTHERS:  # a damaged key may be that of any row
+            raise BadRecord(_unreadable(message, message.damage))
+        if kind == "run":
+            if value is None:
+                self.runs.pop(name, None)
+            else:
+                self.runs[name] = _read(message, value, Run)
+        elif kind == "ruleset" and value is not None:
+            self.rulesets[name] = _text(message, value)
+        elif key == _ALIAS_KEY and value is not None:
+            self.alias = _read(message, value, Alias)
+        elif key == _SCORERS_KEY and value is not None:
+            self.scorers = _read(message, value, Scorers)
+        elif kind == "cutover" and value is not None:
+            cutover = _read(message, value, Cutover)
+            self.cutovers = [other for other in self.cutovers if other.number != cutover.number] + [cutover]
+        else:
+            return False
+        return True
+
+
+class ControlWriter:
+    """Appends changes, as long as nobody else has begun to."""
+
+    def __init__(self, log: Log, member: Member, name: bytes) -> None:
+        """Use `exclusive`. `name` is of this writer alone."""
+        self._log = log
+        self._member = member
+        self._name = name
+        self._first = log.end(CONTROL)[0]
+        self._failed = False
+
+    def put(self, *rows: Run | Alias | Cutover, rulesets: Sequence[tuple[str, str]] = ()) -> None:
+        """Append rows, and rulesets as (digest, text): all or nothing.
+
+        Raises Fenced where another took over, and as `Member.commit`. After an error it refuses every further change:
+        what was read before may be outdated. After LogUnavailable the rows may be there or not.
+        """
+        outputs = [Output(CONTROL, 0, f"ruleset/{digest}".encode(), text.encode()) for digest, text in rulesets]
+        outputs += [Output(CONTROL, 0, _key(row), msgspec.msgpack.encode(row)) for row in rows]
+        self._commit(outputs)
+
+    def forget(self, run: str) -> None:
+        """Remove a run's row. Raises as `put`."""
+        self._commit([Output(CONTROL, 0, f"run/{run}".encode(), None)])
+
+    def claim(self) -> None:
+        """Show that nobody took over, before anything is read. Raises as `put`."""
+        self._commit([Output(CONTROL, 0, _WRITER_KEY, self._name)])
+
+    def _commit(self, outputs: Sequence[Output]) -> None:
+        if self._failed:
+            raise StreamError("an earlier change of the runs failed: begin anew, and read them again")
+        self._failed = True
+        try:
+            self._member.commit(Commit(outputs))
+        except Fenced as error:
+            raise Fenced(_TOLD) from error
+        except LogUnavailable:
+            # A broker answers so, too, to who is fenced just when it commits: the topic tells what happened.
+            if not self._look_up(outputs):
+                raise
+        self._failed = False
+
+    def _look_up(self, outputs: Sequence[Output]) -> bool:
+        """Whether they are there after all; Fenced where another took over, LogUnavailable where the log is away."""
+        give_up_at = time.monotonic() + _LOOK_S
+        while True:
+            found: dict[bytes, bytes | None] = {}  # what stands last: a key may have been written before
+            writer: bytes | None = None
+            for message in self._log.read(CONTROL, 0, self._first):
+                if message.key == _WRITER_KEY:
+                    writer = message.value
+                if writer == self._name:
+                    found[message.key] = message.value
+            if found.items() >= {(output.key, output.value) for output in outputs}:
+                return True
+            if writer not in (None, self._name):
+                raise Fenced(_TOLD)
+            if time.monotonic() > give_up_at:
+                return False
+            time.sleep(_LOOK_EVERY_S)
+
+
+def tell_scorers(log: Log, scorers: Scorers) -> None:
+    """Write down what SCORE runs. Nobody else writes this row, so nobody is fenced. Raises as `Log.append`."""
+    log.append([Output(CONTROL, 0, _SCORERS_KEY, msgspec.msgpack.encode(scorers))])
+
+
+@contextmanager
+def exclusive(log: Log, clock: Clock = wall_ms) -> Iterator[ControlWriter]:
+    """The one that may change `control`, until another one begins: at once, also after one that was killed.
+
+    Read a `Control` inside, then write. Raises Fenced where another began at the same time, LogUnavailable, and
+    UnknownTopic where the topic was not created.
+    """
+    member = log.join(_GROUP, [CONTROL], member=_WRITER)
+    try:
+        writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode())
+        writer.claim()
+        yield writer
+    finally:
+        member.close()
+
+
+def _key(row: Run | Alias | Cutover) -> bytes:
+    if isinstance(row, Run):
+        return f"run/{row.name}".encode()
+    return _ALIAS_KEY if isinstance(row, Alias) else f"cutover/{row.number:08}".encode()
+
+
+def _read(message: Message, value: bytes, kind: type[Row]) -> Row:
+    try:
+        row = msgspec.msgpack.decode(value, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SchemaTooNew(_unreadable(message, f"not a {kind.__name__}: {error}")) from error
+    if row.v > _READ:
+        raise SchemaTooNew(f"control: a {kind.__name__} of schema {row.v}, this farmwatch reads up to {_READ}")
+    return row
+
+
+def _text(message: Message, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise BadRecord(_unreadable(message, f"not a ruleset: {error}")) from error
+
+
+def _unreadable(message: Message, why: str) -> str:
+    return (
+        f"topic control, partition {message.partition} offset {message.offset}: {why}; the runs of this log are not"
+        " known without it: restore the log from a backup, or, where a newer farmwatch wrote it, upgrade this process"
+    )

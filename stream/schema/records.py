@@ -1,0 +1,251 @@
+"""The records on the topics: msgspec structs packed as msgpack arrays, the schema version first.
+
+Fields are appended with defaults and never reordered, so an older record reads as a newer one with defaults; a record
+of a newer schema is refused by name (`SchemaTooNew`). Times are integer milliseconds UTC. `site` is the host name.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeVar
+
+import msgspec
+
+from stream.log.errors import (BadRecord, SchemaTooNew)
+from stream.log.contract import Message
+
+
+class Record(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """What all records share. `v` is the schema version that wrote it; `VERSION` the newest that this code reads."""
+
+    VERSION: ClassVar[int] = 1
+
+    v: int = 1
+    id: str
+    site: str
+
+
+class Hit(Record, frozen=True, kw_only=True):
+    """One search result. `id` digests (source, query_id, engine, rank, url, fetched_at)."""
+
+    url: str
+    query_id: str = ""
+    query: str = ""
+    source: str = "file"
+    engine: str = ""
+    rank: int = 0  # 1 = first; 0 = unknown
+    result_page: int = 0
+    title: str = ""
+    snippet: str = ""
+    fetched_at: int = 0
+    imported: bool = False  # its page came from an archive: the crawler does not ask for it
+
+
+class Page(Record, frozen=True, kw_only=True):
+    """One fetched URL, or one that was refused. `id` is the fetch id: digest of (url, visit), stable over crashes."""
+
+    page_id: str  # digest of the URL; the same on every visit
+    url: str
+    visit: int = 1
+    outcome: str = "fetched"  # fetched | unchanged | refused | failed
+    reason: str = ""  # why refused or failed: robots, private_address, http_404, timeout, …
+    final_url: str = ""
+    status: int = 0  # HTTP; 0 = no answer
+    headers: dict[str, str] = {}  # content-type, last-modified, etag, x-robots-tag, …
+    content_type: str = ""
+    encoding: str = ""  # name of the charset that was decided
+    body: bytes = b""  # zstd of the decoded (inflated) bytes as sent
+    body_bytes: int = 0  # before zstd
+    truncated: bool = False
+    fetched_at: int = 0
+    duration_ms: int = 0
+    found_by: str = "hit"  # hit | sitemap | link | import
+    opt_out: list[str] = []  # opt-out signals seen on the page
+    hits: list[str] = []  # ids of the hits that asked for this URL
+    address: str = ""  # IP address that answered; "" = none, or not known
+
+
+class Features(Record, frozen=True, kw_only=True):
+    """What was measured on a page; never a decision. `id` is the fetch id."""
+
+    page_id: str
+    url: str
+    epoch: str  # feature_epoch
+    extract_path: str = ""  # recall | precision | fallback | plain | none
+    extract_error: str = ""  # "" when a main text was found
+    text: str = ""  # main text
+    text_digest: str = ""  # xxh3_128 hex of the main text's UTF-8
+    measures: dict[str, float | str | None] = {}  # None = unknown
+    blocks: bytes = b""  # packed block table, see filters.blocks
+    fetched_at: int = 0
+    found_by: str = "hit"
+    measured_at: int = 0
+    quality: dict[str, list[float | None]] = {}  # text -> values in the order of filters.quality.MEASURES
+
+
+class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):
+    """One rule of a verdict. `outcome` is pass, fail or n/a (the measure is unknown)."""
+
+    name: str
+    value: float | str | None
+    op: str
+    threshold: float | str | list[str] | None
+    outcome: str
+
+
+class Verdict(Record, frozen=True, kw_only=True):
+    """What a ruleset says of a page. `id` is the fetch id."""
+
+    page_id: str
+    url: str
+    verdict: str  # article | dropped
+    first_failed: str = ""
+    failed: list[str] = []
+    rules: list[RuleOutcome] = []
+    ruleset: str = ""
+    digest: str = ""  # of the ruleset
+    epoch: str = ""
+    extract_path: str = ""
+    text_digest: str = ""  # of the text that is scored, see the ruleset's `scores`
+    fetched_at: int = 0
+    judged_at: int = 0
+    run: str = "live"
+
+
+class ScoreRequest(Record, frozen=True, kw_only=True):
+    """An article's text on its way to a detector. `id` is the fetch id."""
+
+    page_id: str
+    url: str
+    text_digest: str
+    text: str
+    fetched_at: int = 0
+    run: str = "live"
+    detector: str = ""  # identity that is wanted; "" = all that SCORE runs
+
+
+class Score(Record, frozen=True, kw_only=True):
+    """What a detector says of a text. `id` = text digest + ":" + detector identity; flag is None where it abstains."""
+
+    page_id: str
+    fetch_id: str
+    text_digest: str
+    detector: str  # identity; never pooled with another's
+    score: float | None = None
+    p_llm: float | None = None
+    flag: bool | None = None
+    abstain: str = ""  # the reason; "" = not abstained
+    tokens: int = 0
+    fetched_at: int = 0
+    scored_at: int = 0
+
+
+class SiteState(Record, frozen=True, kw_only=True):
+    """One row per site: the site verdict and what it rests on. `id` is the site."""
+
+    verdict: str = "unclassifiable"  # llm | human | undecided | unclassifiable
+    detector: str = ""
+    digest: str = ""  # of the ruleset
+    ruleset: str = ""
+    pages: int = 0  # pages with features
+    articles: int = 0
+    scored: int = 0  # articles with a score
+    abstained: int = 0
+    flagged: int = 0
+    pages_used: int = 0  # scores that the decision rests on
+    llr: float = 0.0  # log-likelihood ratio, nats; of the method deciles the margin
+    dropped_by: dict[str, int] = {}  # first failed rule -> pages
+    sources: list[str] = []
+    queries: list[str] = []
+    best_rank: int = 0
+    hits: int = 0
+    updated_at: int = 0
+    run: str = "live"
+    method: str = "sprt"  # how the verdict was found: sprt | gaussian | deciles
+    mixed: bool = False  # two clear groups of scores: part of the site looks written by a model, part does not
+    decided_at: int = 0  # fetch time of the page whose score decided; 0 = not decided
+    days: list[int] = []  # days (since 1970, UTC) with a hit of the site, sorted; the newest MAX_DAYS of them
+    method_digest: str = ""  # of the method's parameters and its closing rule, 8 hex; "" = an older row
+
+
+class RatePoint(Record, frozen=True, kw_only=True):
+    """One point of a series: the rate of a group of sites as it stood at `at`. `id` names series and time; no site."""
+
+    at: int  # ms, start of the interval that the point stands for
+    by: str = ""  # "" = all sites; source | query | rank | week | …
+    group: str = ""
+    rate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    llm: int = 0
+    human: int = 0
+    undecided: int = 0
+    unclassifiable: int = 0
+    mixed: int = 0
+    confidence: float = 0.95
+    method: str = ""  # of the estimate: corrected | uncorrected | …
+    ruleset: str = ""
+    digest: str = ""  # of the ruleset
+    detector: str = ""  # identity
+    run: str = "live"
+    site_method: str = ""  # of the site verdicts: sprt | gaussian | deciles
+    site_method_digest: str = ""  # of the site method's parameters
+
+
+class Decision(Record, frozen=True, kw_only=True):
+    """TALLY to CRAWL: this site is decided, or has enough articles; stop. `id` is the site."""
+
+    stop: bool
+    reason: str
+    decided_at: int = 0
+
+
+R = TypeVar("R", bound=Record)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoders: dict[type[Record], msgspec.msgpack.Decoder[Record]] = {}
+
+
+def encode(record: Record) -> bytes:
+    """Pack a record as it stands on its topic."""
+    return _encoder.encode(record)
+
+
+def decode(kind: type[R], value: bytes) -> R:
+    """Read a record of `kind`, older schemas included.
+
+    Raises SchemaTooNew (both versions named) or BadRecord.
+    """
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.msgpack.Decoder(kind)
+    try:
+        record = decoder.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        version = _version_of(value)
+        if version is not None and version > kind.VERSION:
+            raise _too_new(kind, version) from error
+        raise BadRecord(f"not a {kind.__name__.lstrip('_')} record: {error}") from error
+    if record.v > kind.VERSION:
+        raise _too_new(kind, record.v)
+    return record  # type: ignore[return-value]  # the decoder was built for kind
+
+
+def read(kind: type[R], message: Message) -> R:
+    """Decode the record of a message. Raises as `decode`; BadRecord also where the log found its bytes damaged."""
+    if message.damage:
+        raise BadRecord(message.damage)
+    return decode(kind, message.value or b"")
+
+
+def _version_of(value: bytes) -> int | None:
+    try:
+        fields = msgspec.msgpack.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return fields[0] if isinstance(fields, list) and fields and isinstance(fields[0], int) else None
+
+
+def _too_new(kind: type[Record], version: int) -> SchemaTooNew:
+    return SchemaTooNew(
+        f"{kind.__name__} record has schema {version}, this farmwatch reads up to {kind.VERSION}: upgrade this process"
+    )

@@ -1,0 +1,157 @@
+"""Runs: names of their topics, groups and stores, and what `control` keeps of them.
+
+A run is one ruleset and one detector over the stored records, with outputs of its own. The alias `live` names the run
+that the live stages carry on; a run that becomes live goes on from the offsets of its own groups, so that no record is
+judged twice under it, and none is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from stream.schema.topics import (FEATURES, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SITES, TALLY_STORE, VERDICTS, site_memory)
+
+LIVE = "live"  # the run that a log begins with; also the name of the alias
+BEFORE = "before"  # in a command: the run that was live before
+RUN_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # part of topic names, and a metric's label
+RESERVED = frozenset({LIVE, BEFORE, "now", "earliest", "follow"})
+
+
+class RunNames(NamedTuple):
+    """Where a run reads and writes."""
+
+    features: str  # topic that is judged
+    verdicts: str
+    sites: str
+    requests: str  # topic of score requests
+    tally_store: str
+    measure_group: str  # that fills `features`
+    judge_group: str
+    tally_group: str
+
+
+def names_of(run: str, features: str = FEATURES, *, is_live: bool = False) -> RunNames:
+    """Topics, groups and stores of a run that judges the topic `features`.
+
+    The run that a log begins with has the plain names. Requests of the run that `is_live` are scored first.
+    """
+    of_first = run == LIVE
+    end = "" if of_first else f".{run}"
+    return RunNames(
+        features=features,
+        verdicts=VERDICTS + end,
+        sites=SITES + end,
+        requests=SCORE_REQUESTS if of_first or is_live else REPLAY_REQUESTS,
+        tally_store=TALLY_STORE + end,
+        measure_group="measure" + features.removeprefix(FEATURES),
+        judge_group="judge" + end,
+        tally_group="tally" + end,
+    )
+
+
+def features_of(run: str) -> str:
+    """Topic of the features that a run measures itself, from `pages`."""
+    return f"{FEATURES}.{run}"
+
+
+def memory_store(features: str, epoch: str) -> str:
+    """MEASURE's store behind a topic of features."""
+    return site_memory(epoch) + features.removeprefix(FEATURES)
+
+
+class State:
+    """How far a run is."""
+
+    RUNNING = "running"  # or broken off: nobody may be at work on it
+    DONE = "done"  # all up to its stop is judged and tallied
+    CANCELLED = "cancelled"
+    REMOVED = "removed"
+
+
+class Gap(NamedTuple):
+    """Offsets of a partition that left the log before a run had read them.
+
+    Where that was before the run began, they are those of its window and all older ones: how many are its own is not
+    known, since their times went with them.
+    """
+
+    topic: str
+    partition: int
+    first: int
+    last: int  # exclusive
+    kept_at: int | None = None  # gone before the run began: time (ms UTC) of the first record kept then, 0 = none was
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a run under `run/<name>`. Times in milliseconds UTC, offsets per partition."""
+
+    v: int = 1
+    name: str
+    ruleset: str
+    digest: str  # of the ruleset; its text stands under `ruleset/<digest>`
+    detector: str  # identity
+    epoch: str  # feature epoch of what is judged
+    features: str = FEATURES  # topic that is judged
+    remeasures: bool = False  # `features` is its own, measured from `pages`
+    why_source: str = ""  # why it begins at features, or at pages
+    start: dict[str, list[int]] = {}  # topic -> first offsets; a topic that is not there is read from its beginning
+    stop: dict[str, list[int]] = {}  # topic -> offsets to stop at; empty = it follows
+    from_at: int = 0  # the window as asked for; 0 = earliest
+    to_at: int = 0  # 0 = follows
+    state: str = State.RUNNING
+    created_at: int = 0
+    created_by: str = ""
+    why: str = ""
+    began_at: int = 0  # when the process at work on it began, and how many records were done then: for the rate
+    began_done: int = 0
+    began_effort: float = 0.0  # and what they had cost, for the time left
+    gaps: list[Gap] = []  # of its window as it began, and of what it had still to read as it was gone on with
+    ended_at: int = 0
+    articles: int | None = None  # as its rows had them when it was done last, and of these without a score
+    unscored: int | None = None
+    site_method: str = ""  # by which sites are judged, with its numbers, as text; "" = as configured
+    error: str = ""  # by which the last process that was at work on it ended; "" = by none
+    measured_by: dict[str, str] = {}  # settings that make its feature epoch, where they are not the defaults
+
+    @property
+    def follows(self) -> bool:
+        """Whether it has no stop."""
+        return not self.stop
+
+    @property
+    def source(self) -> str:
+        """The topic that the run begins with."""
+        return PAGES if self.remeasures else self.features
+
+    def names(self, *, is_live: bool = False) -> RunNames:
+        """Where it reads and writes."""
+        return names_of(self.name, self.features, is_live=is_live)
+
+
+class Alias(msgspec.Struct, frozen=True, kw_only=True):
+    """Which run is live; under `alias/live`."""
+
+    v: int = 1
+    run: str = LIVE
+    before: str = ""  # the run that was live before: `cutover --back` goes there
+    at: int = 0
+    number: int = 0  # of the cutover that made it; 0 = none did
+
+
+class Cutover(msgspec.Struct, frozen=True, kw_only=True):
+    """One move of the alias; under `cutover/<number>`, for ever."""
+
+    v: int = 1
+    number: int
+    at: int
+    by: str
+    from_run: str
+    to_run: str
+    from_digest: str = ""  # of the rulesets
+    to_digest: str = ""
+    why: str = ""
+    lag: int = 0  # records that the run had not dealt with
+    back: bool = False
