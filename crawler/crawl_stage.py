@@ -19,24 +19,24 @@ from typing import Any, ClassVar, TypeVar
 import structlog
 from aiohttp.abc import AbstractResolver
 
-from crawler.fetch_thread import Done, FetchThread
-from crawler.fetching import Fetcher
-from crawler.frontier import Frontier
-from crawler.jobs import ABSENT, Answer, Job, Outcome
-from crawler.network_watch import NetworkWatch, is_absent, was_not_answered
-from crawler.page_headers import page_headers
-from crawler.parking import asked_until
-from crawler.request_labels import reason_label, status_label
-from crawler.robots import RobotsShelf
-from crawler.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.jobs import ABSENT, Answer, Job, Outcome
+from crawler.fetch.network_health import NetworkWatch, is_absent, was_not_answered
+from crawler.fetch.request_labels import reason_label, status_label
+from crawler.fetch.thread import Done, FetchThread
+from crawler.frontier.frontier import Frontier
+from crawler.frontier.page_headers import page_headers
+from crawler.frontier.parking import asked_until
+from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
+from crawler.frontier.statuses import Status
+from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
-from crawler.statuses import Status
-from crawler.warc_out import open_warc
+from crawler.warc.writer import open_warc
 from stream.log.contract import Log
-from stream.processing.metrics import (Meter, Metrics)
-from stream.schema.records import (Decision, Hit, Record)
-from stream.processing.stage import (Context, Stage)
-from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS, PAGES)
+from stream.processing.metrics import Meter, Metrics
+from stream.processing.stage import Context, Stage
+from stream.schema.records import Decision, Hit, Record
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")

@@ -18,20 +18,20 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from crawler.errors import UnusableUrl
-from crawler.frontier import Frontier
-from crawler.frontier_report import QUEUES, require_readable, rows_of, sites_of
-from crawler.guard import is_public
-from crawler.jobs import Answer, Job, Kind, Outcome
-from crawler.registrable import registrable_domain
-from crawler.robots import RobotsShelf
-from crawler.robots_explain import Why, explain
-from crawler.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
+from crawler.fetch.address_guard import is_public
+from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.frontier.frontier import Frontier
+from crawler.frontier.report import QUEUES, require_readable, rows_of, sites_of
+from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
+from crawler.frontier.site_store import SiteStore
+from crawler.robots.explanation import Why, explain
+from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
-from crawler.site_store import SiteStore
+from crawler.web.registrable_domain import registrable_domain
 from stream.log.contract import StateReader
 from stream.processing.metrics import Meter
-from stream.schema.records import (Decision, Hit, Page)
 from stream.processing.state import KeyedState
+from stream.schema.records import Decision, Hit, Page
 
 REFUSALS_KEPT = 100  # of a site
 _UNUSABLE_KEPT = 10

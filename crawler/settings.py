@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from crawler.errors import BadCrawlSettings, NoContact
-from stream.text.ranges import (Count, PositiveBytes, PositiveCount, PositiveSeconds, Seconds, SizeBytes)
+from stream.text.ranges import Count, PositiveBytes, PositiveCount, PositiveSeconds, Seconds, SizeBytes
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token as RFC 9309 section 2.2.1 has it
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")

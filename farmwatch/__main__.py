@@ -10,7 +10,7 @@ from typing import NoReturn, TextIO
 from cyclopts import CycloptsError
 
 from farmwatch.messages import message
-from stream.text.user_errors import (Exit, FarmwatchError)
+from stream.text.user_errors import Exit, FarmwatchError
 
 
 def run(arguments: Sequence[str]) -> int:

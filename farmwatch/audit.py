@@ -21,8 +21,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from crawler.errors import UnusableUrl
-from crawler.queued import queued_pages
-from crawler.urls import page_id
+from crawler.frontier.queued import queued_pages
+from crawler.web.urls import page_id
 from farmwatch.audit_rates import RateRows
 from farmwatch.audit_reading import PartitionReader
 from farmwatch.audit_report import AuditReport, Broken, Step
@@ -41,12 +41,12 @@ from farmwatch.audit_scope import (
 )
 from farmwatch.config import Config
 from scoring.judged_page import JudgedPage
-from stream.log.clock import (Clock, wall_ms)
-from stream.schema.control import Control
+from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
-from stream.schema.records import (Features, Hit, Page, Record, Score, ScoreRequest, SiteState)
+from stream.schema.control import Control
+from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState
 from stream.schema.runs import LIVE
-from stream.schema.topics import (DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES)
+from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
 _IMPORT = "import"  # Page.found_by of what came from an archive
 _NO_PAGE = frozenset({"refused", "failed"})  # outcomes of visits that got no page; one that is unchanged had one before

@@ -19,16 +19,16 @@ from collections.abc import Iterator, Sequence
 from farmwatch.audit_report import AuditReport, Broken, Lost, Unreadable
 from farmwatch.audit_scope import Audited, Kept, R, slim
 from farmwatch.runs.offsets import is_record
-from stream.processing.dead_letters import DeadLetter
-from stream.log.errors import BadRecord
-from stream.processing.heartbeat import is_heartbeat
 from stream.log.contract import Kept as Policy
-from stream.log.contract import (Log, Message)
-from stream.processing.topic_reader import dead_letters_of
-from stream.schema.records import (SiteState, read)
-from stream.processing.stage import BY_REPLAY
-from stream.schema.topics import (DEAD_LETTERS, all_topics)
+from stream.log.contract import Log, Message
+from stream.log.errors import BadRecord
 from stream.log.unread import next_offset
+from stream.processing.dead_letters import DeadLetter
+from stream.processing.heartbeat import is_heartbeat
+from stream.processing.stage import BY_REPLAY
+from stream.processing.topic_reader import dead_letters_of
+from stream.schema.records import SiteState, read
+from stream.schema.topics import DEAD_LETTERS, all_topics
 
 NEVER_MS = 2**63 - 1
 _LETTERS_KEPT_MS = next(topic.retention_ms or 0 for topic in all_topics(1, "") if topic.name == DEAD_LETTERS)

@@ -31,10 +31,10 @@ from scoring.errors import ScoringError
 from scoring.interface import SiteMethod, SiteVerdict
 from scoring.judged_page import JudgedPage
 from scoring.site_tally import SPARE_TEXTS, SiteTally
-from stream.schema.records import (Hit, Score, SiteState)
-from stream.schema.topics import (HITS, SCORES)
-from stream.text.user_errors import FarmwatchError
+from stream.schema.records import Hit, Score, SiteState
+from stream.schema.topics import HITS, SCORES
 from stream.schema.vocabulary import UNCLASSIFIABLE
+from stream.text.user_errors import FarmwatchError
 from stream.text.wording import one_line
 
 _COMPARED = tuple(name for name in SiteState.__struct_fields__ if name != "v")

@@ -12,11 +12,11 @@ import msgspec
 from farmwatch.flow import reads_of_live
 from farmwatch.runs.named import FIRST, measured_by, run_meant
 from scoring.judged_page import JudgedPage
-from stream.schema.control import Control
 from stream.log.contract import Log
-from stream.schema.records import (Record, ScoreRequest)
-from stream.schema.runs import (Run, RunNames)
-from stream.schema.topics import (HITS, PAGES)
+from stream.schema.control import Control
+from stream.schema.records import Record, ScoreRequest
+from stream.schema.runs import Run, RunNames
+from stream.schema.topics import HITS, PAGES
 from stream.text.user_errors import NotFound
 
 R = TypeVar("R", bound=Record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from farmwatch.config import Config
-from stream.text.user_errors import (ConfigError, FarmwatchError)
+from stream.text.user_errors import ConfigError, FarmwatchError
 
 _KAFKA = "kafka:"
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from farmwatch.messages import message, put, put_json, put_table, put_wrapped
 from farmwatch.options import JUST_CONFIGURED, AsJson, Configured
-from stream.text.user_errors import (Exit, FarmwatchError, UsageError)
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
 if TYPE_CHECKING:
     from farmwatch.config import Config

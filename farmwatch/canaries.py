@@ -19,16 +19,16 @@ import msgspec
 import xxhash
 import zstandard
 
-from crawler.urls import fetch_id, page_id
+from crawler.web.urls import fetch_id, page_id
 from farmwatch.canary_rounds import CanaryRounds
 from farmwatch.config import Config
 from farmwatch.errors import BadCanaries
 from farmwatch.settings import CanarySettings
 from scoring.canary import HUMAN_TRUTH, CanaryName, is_label
-from stream.text.packed_files import (DamagedFile, open_packed)
-from stream.schema.records import Page
 from stream.processing.stage import Context
+from stream.schema.records import Page
 from stream.schema.topics import SITES
+from stream.text.packed_files import DamagedFile, open_packed
 
 FOUND_BY = "canary"
 SITES_CAP = 500  # canary sites of a file

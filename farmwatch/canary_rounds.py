@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 import structlog
 
 from farmwatch.runs.canary_round import _ROUND_KEY, sent_last
-from stream.schema import topics
 from stream.log.contract import partition_of
-from stream.schema.records import Page
 from stream.processing.stage import Context
+from stream.schema import topics
+from stream.schema.records import Page
 
 _SITE_KEY = b"\0canary\0"  # and the site; due when it is to be taken away
 _TAKEN_AWAY = 100  # sites a tick and partition at most

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.messages import message, put
-from stream.text.user_errors import (Exit, FarmwatchError)
+from stream.text.user_errors import Exit, FarmwatchError
 
 
 def train_detector(

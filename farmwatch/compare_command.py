@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put_json, this_command
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.text.user_errors import (Exit, FarmwatchError, UsageError)
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted
 
 if TYPE_CHECKING:

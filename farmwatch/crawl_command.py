@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from farmwatch.messages import error_console
 from farmwatch.options import DEFAULTS, AsJson, Common, host_of
 from stream.schema.roles import Role
-from stream.text.user_errors import (Exit, UsageError)
+from stream.text.user_errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from farmwatch.config import Config

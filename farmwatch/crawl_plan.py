@@ -12,20 +12,20 @@ from typing import TypeVar
 import msgspec
 
 from crawler.dry_run import DryRun, SitePlan
-from crawler.hits_file import BadLine, read_hits
 from crawler.reasons import in_words, meaning_of_reason
+from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config import Config
 from farmwatch.hits import input_lines
 from farmwatch.messages import message, put, put_json, put_table, put_wrapped
 from farmwatch.opening import log_exists, opened
-from stream.text.spans import (lasting, moment, queue_in_words, when)
-from stream.log.contract import (Log, StateReader, partition_of)
+from stream.log.contract import Log, StateReader, partition_of
 from stream.memory.state import MemoryState
 from stream.processing.topic_reader import records_of
-from stream.schema.records import (Decision, Hit, Record)
-from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS)
-from stream.text.user_errors import (Exit, NotFound)
-from stream.text.wording import (counted, one_line)
+from stream.schema.records import Decision, Hit, Record
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
+from stream.text.spans import lasting, moment, queue_in_words, when
+from stream.text.user_errors import Exit, NotFound
+from stream.text.wording import counted, one_line
 
 R = TypeVar("R", bound=Record)
 _ALL = 10**9

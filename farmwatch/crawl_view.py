@@ -7,7 +7,7 @@ from rich.live import Live
 from rich.text import Text
 
 from farmwatch.crawl_watch import CrawlFigures
-from stream.text.spans import (lasting, size)
+from stream.text.spans import lasting, size
 from stream.text.wording import one_line
 
 _REASONS_SHOWN = 8

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from crawler.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
-from stream.log.clock import (Clock, wall_ms)
-from stream.log.contract import (At, Commit, Member, Message, Output, StateReader)
+from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import At, Commit, Member, Message, Output, StateReader
 from stream.processing.metrics import Metrics
 from stream.schema.topics import PAGES
 

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json, put_table
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.text.user_errors import (Exit, UsageError)
-from stream.text.wording import (counted, one_line)
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
@@ -82,8 +82,8 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     import msgspec
 
     from farmwatch.runs.run_rules import method_name
-    from stream.text.spans import lasting
     from scoring.kept_method import same_method
+    from stream.text.spans import lasting
 
     done, run = moved.cutover, moved.run
     if as_json:

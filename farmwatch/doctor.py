@@ -34,7 +34,7 @@ from scoring.errors import (
 )
 from stream.log.errors import StreamError
 from stream.text.user_errors import FarmwatchError
-from stream.text.wording import (counted, one_line)
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from stream.kafka.log import KafkaLog

@@ -34,7 +34,7 @@ def contact(config: Config) -> Finding:
 def crawl(config: Config) -> list[Finding]:
     """What `up` would refuse of the crawl, beside the contact: rude limits, nameservers, the folder of the archive."""
     from crawler.errors import ArchiveUnwritable, BadCrawlSettings, NoContact
-    from crawler.fitness import check_crawl
+    from crawler.preflight import check_crawl
 
     try:
         check_crawl(config.crawl)
@@ -72,7 +72,7 @@ def search(config: Config) -> list[Finding]:
 
     Nothing is asked of it.
     """
-    from crawler.sources.opening import configured, open_source, settings_for
+    from crawler.sources.catalogue import configured, open_source, settings_for
     from crawler.sources.source import SourceError
 
     findings = []

@@ -8,12 +8,12 @@ from contextlib import closing, contextmanager, suppress
 from farmwatch.brokers import require_broker
 from farmwatch.config import Config
 from farmwatch.finding import Finding, State
-from stream.schema.control import Control
-from stream.log.errors import StreamError
 from stream.log.contract import Log
+from stream.log.errors import StreamError
+from stream.schema.control import Control
 from stream.schema.roles import Role
 from stream.text.user_errors import FarmwatchError
-from stream.text.wording import (counted, one_line)
+from stream.text.wording import counted, one_line
 
 
 def live_run(config: Config) -> list[Finding]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, cast
 from farmwatch.config import Config
 from farmwatch.doctor_runs import opened_or_none
 from farmwatch.finding import Finding, State
-from stream.text.spans import moment
-from stream.processing.dead_letters import DeadLetter
+from stream.log.contract import At, Log
 from stream.log.errors import StreamError
-from stream.log.contract import (At, Log)
-from stream.processing.topic_reader import (Unreadable, dead_letters_of)
+from stream.processing.dead_letters import DeadLetter
+from stream.processing.topic_reader import Unreadable, dead_letters_of
 from stream.schema.topics import DEAD_LETTERS
+from stream.text.spans import moment
 from stream.text.user_errors import FarmwatchError
-from stream.text.wording import (counted, one_line)
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from stream.embedded.log import EmbeddedLog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream.text.user_errors import (Exit, FarmwatchError)
+from stream.text.user_errors import Exit, FarmwatchError
 
 
 class BadCanaries(FarmwatchError):

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json, put_table
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.text.user_errors import (FarmwatchError, UsageError)
+from stream.text.user_errors import FarmwatchError, UsageError
 
 if TYPE_CHECKING:
     from farmwatch.labelled import LabelledPage, LabelledPages

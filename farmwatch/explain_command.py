@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from farmwatch.messages import put_json
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.text.user_errors import (Exit, UsageError)
+from stream.text.user_errors import Exit, UsageError
 
 
 def explain(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from farmwatch.explain_rules import plain, put_rules
 from farmwatch.explain_words import TEXTS, extraction, score_lines, text_line
 from farmwatch.messages import put, put_table, put_wrapped
-from stream.text.wording import (counted, one_line)
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.explaining import Explanation

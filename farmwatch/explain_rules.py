@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from farmwatch.messages import put, put_table, put_wrapped
-from stream.text.wording import (counted, one_line)
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.explaining import Explanation
     from filters.rule_kinds import Rule
-    from stream.schema.records import (Features, RuleOutcome)
+    from stream.schema.records import Features, RuleOutcome
 
 _SHOWN_CHARS = 120  # of a pattern, and of what it found
 

@@ -11,7 +11,7 @@ import msgspec
 from w3lib.encoding import html_body_declared_encoding, read_bom
 
 from crawler.errors import UnusableUrl
-from crawler.urls import site_of
+from crawler.web.urls import site_of
 from farmwatch.config import Config
 from farmwatch.page_records import Found, earlier_pages, find_page, scores_of, verdicts_of
 from filters.epoch import feature_epoch
@@ -24,8 +24,8 @@ from filters.settings import MeasureSettings
 from filters.workers import ExtractionPool
 from scoring.interface import Detector
 from stream.log.contract import Log
-from stream.schema.records import (Features, Score, Verdict)
-from stream.schema.runs import (LIVE, RunNames, names_of)
+from stream.schema.records import Features, Score, Verdict
+from stream.schema.runs import LIVE, RunNames, names_of
 from stream.text.user_errors import FarmwatchError
 
 _COMPRESSED = {

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from farmwatch.runs.named import names_of_live
 from farmwatch.runs.offsets import between, dealt_with, done_by
-from stream.schema.control import Control
 from stream.log.contract import Log
-from stream.schema.runs import (LIVE, RunNames, names_of)
-from stream.schema.topics import (DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES)
+from stream.schema.control import Control
+from stream.schema.runs import LIVE, RunNames, names_of
+from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
 Reads = Mapping[str, tuple[str, ...]]  # group -> topics
 

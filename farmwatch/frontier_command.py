@@ -10,14 +10,14 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json, put_table, put_wrapped
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common, host_of
-from stream.text.user_errors import (Exit, NotFound, UsageError)
-from stream.text.wording import (counted, one_line)
+from stream.text.user_errors import Exit, NotFound, UsageError
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from crawler.frontier_report import FrontierReport, SiteLine
-    from crawler.site_report import SiteReport, UrlLine
+    from crawler.frontier.report import FrontierReport, SiteLine
+    from crawler.frontier.site_report import SiteReport, UrlLine
     from farmwatch.config import Config
     from stream.log.contract import Log
 
@@ -75,8 +75,8 @@ def frontier(
 
 
 def _read(log: Log, config: Config, now_ms: int, limit: int | None) -> FrontierReport:
-    from crawler.frontier_report import FrontierReader
-    from crawler.registrable import registrable_domain
+    from crawler.frontier.report import FrontierReader
+    from crawler.web.registrable_domain import registrable_domain
     from farmwatch.progress import counting
     from stream.schema.topics import FRONTIER_STORE
 
@@ -91,7 +91,7 @@ def _read(log: Log, config: Config, now_ms: int, limit: int | None) -> FrontierR
 
 
 def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | None) -> SiteReport:
-    from crawler.site_report import site_report
+    from crawler.frontier.site_report import site_report
     from stream.log.contract import partition_of
     from stream.schema.topics import FRONTIER_STORE
 
@@ -107,7 +107,7 @@ def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | No
 
 def _tell(report: FrontierReport, now_ms: int) -> None:
     from crawler.reasons import meaning_of_reason
-    from stream.text.spans import (lasting, queue_in_words, when)
+    from stream.text.spans import lasting, queue_in_words, when
 
     sites = report.sites
     put(
@@ -242,7 +242,7 @@ def _show_site(report: SiteReport, now_ms: int, *, as_json: bool) -> int:
 
 def _site_in_words(report: SiteReport, now_ms: int) -> list[str]:
     from crawler.reasons import in_words, meaning_of_reason
-    from stream.text.spans import (lasting, moment, when)
+    from stream.text.spans import lasting, moment, when
 
     line = report.line
     said = [f"{line.site}: {line.state}, {counted(line.fetched, 'page')} fetched, {line.queued} queued"]

@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.hits_file import LINE_CAP, BadLine, read_hits
+from crawler.web.hits_file import LINE_CAP, BadLine, read_hits
 from farmwatch.jsonl import binary_input
+from stream.log.contract import Log, partition_of
 from stream.log.errors import BadRecord
-from stream.log.contract import (Log, partition_of)
-from stream.text.packed_files import bounded_lines
-from stream.schema.records import (Hit, Record, read)
+from stream.schema.records import Hit, Record, read
 from stream.schema.topics import HITS
+from stream.text.packed_files import bounded_lines
 from stream.text.wording import counted
 
 
@@ -78,7 +78,7 @@ def append_hits(
     sites are in, and about 150 bytes of memory for each hit there. Of files appended side by side, or once retention
     took a hit, it may be appended again; TALLY counts it once. Raises UnknownTopic, LogUnavailable.
     """
-    from crawler.appending import Batch, hit_output  # it brings the WARC reader along
+    from crawler.hit_records import Batch, hit_output  # it brings the WARC reader along
 
     partitions = log.topics()[HITS]
     batch = Batch()

@@ -13,11 +13,11 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common, host_of
-from stream.text.user_errors import (Exit, FarmwatchError, UsageError)
-from stream.text.wording import (counted, one_line)
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from crawler.warc_in import Skipped
+    from crawler.warc.pages import Skipped
 
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
 _NAMED = 100  # broken records of a file that are named; more are counted
@@ -44,7 +44,7 @@ def import_archives(
     Exit code 1: a record is broken, or no page was found, be it new or known.
     """
     from crawler.sources.known_imports import KnownImports
-    from crawler.warc_in import pages_of
+    from crawler.warc.pages import pages_of
     from farmwatch.importing import Imported, Watched, import_pages
     from farmwatch.jsonl import STDIN, binary_input
     from farmwatch.opening import create_topics

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from crawler.appending import Batch, page_outputs
+from crawler.hit_records import Batch, page_outputs
 from crawler.sources.known_imports import KnownImports
-from crawler.warc_in import ArchivedPage, Skipped
+from crawler.warc.pages import ArchivedPage, Skipped
 from stream.log.contract import Log
 from stream.schema.topics import HITS
 

@@ -19,9 +19,9 @@ import msgspec
 from farmwatch.line_forms import of_another_stage
 from farmwatch.messages import message
 from farmwatch.progress import Advance, reading
-from stream.text.packed_files import (DamagedFile, bounded_lines, open_packed)
-from stream.text.user_errors import (Exit, FarmwatchError)
-from stream.text.wording import (counted, one_line)
+from stream.text.packed_files import DamagedFile, bounded_lines, open_packed
+from stream.text.user_errors import Exit, FarmwatchError
+from stream.text.wording import counted, one_line
 
 LINE_CAP_BYTES = 64 * 1024 * 1024  # of one line; a page of 2 MiB escaped as JSON is far below
 ALIKE_SHOWN = 20  # bad lines of one kind that are reported one by one

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from farmwatch.messages import message, put, put_json, put_table, this_command
 from farmwatch.options import AsJson
-from stream.text.user_errors import (Exit, UsageError)
-from stream.text.wording import (counted, one_line)
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.labelling.judgements import SamplePage

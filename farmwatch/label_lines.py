@@ -25,7 +25,7 @@ from farmwatch.jsonl import ALIKE_SHOWN, JsonLines, binary_input
 from farmwatch.messages import message
 from stream.text.ids import Ident
 from stream.text.packed_files import unpacked_name
-from stream.text.user_errors import (Exit, FarmwatchError)
+from stream.text.user_errors import Exit, FarmwatchError
 from stream.text.wording import counted
 
 _LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}

@@ -23,17 +23,17 @@ import msgspec
 import zstandard
 
 from crawler.errors import UnusableUrl
-from crawler.urls import normalise, site_of
+from crawler.web.urls import normalise, site_of
 from farmwatch.jsonl import batches
 from farmwatch.messages import message
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
 from stream.memory.state import MemoryState
 from stream.processing.metrics import Meter
-from stream.schema.records import (Features, Page, decode)
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
-from stream.text.user_errors import (Exit, FarmwatchError, UsageError)
+from stream.schema.records import Features, Page, decode
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
 HTML_CAP_BYTES = 64 * 1024 * 1024  # of one page, inflated
 _BATCH = 32  # pages in memory at once

@@ -31,7 +31,7 @@ def opened(config: Config, *, write: bool = False, create: bool = False) -> Iter
     NoLog: a command that only looks must not answer from an empty log in the wrong folder.
     """
     from farmwatch.brokers import require_broker
-    from stream.processing.topic_reader import (Unreadable, reporting_to)
+    from stream.processing.topic_reader import Unreadable, reporting_to
 
     if not create and not log_exists(config):
         raise NoLog(

@@ -66,7 +66,7 @@ def host_of(named: str) -> str:
     Raises UsageError.
     """
     from crawler.errors import UnusableUrl
-    from crawler.urls import site_of
+    from crawler.web.urls import site_of
 
     try:
         return site_of(named if "://" in named else f"http://{named}/")

@@ -9,12 +9,12 @@ from difflib import get_close_matches
 from itertools import takewhile
 from typing import NamedTuple
 
-from crawler.urls import normalise, page_id, site_of
+from crawler.web.urls import normalise, page_id, site_of
 from filters.extraction_interface import UNFINISHED
-from stream.log.contract import (Log, Message, partition_of)
+from stream.log.contract import Log, Message, partition_of
 from stream.processing.topic_reader import records_of
-from stream.schema.records import (Features, Page, R, Record, Score, Verdict)
-from stream.schema.topics import (FEATURES, PAGES, SCORES, VERDICTS)
+from stream.schema.records import Features, Page, R, Record, Score, Verdict
+from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS
 from stream.text.user_errors import NotFound
 from stream.text.wording import one_line
 

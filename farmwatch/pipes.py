@@ -11,7 +11,7 @@ import msgspec
 import zstandard
 
 from crawler.errors import UnusableUrl
-from crawler.urls import page_id, site_of
+from crawler.web.urls import page_id, site_of
 from farmwatch.jsonl import JsonLines, batches, write_line
 from filters.blocks import Block, pack, unpack
 from filters.epoch import feature_epoch
@@ -26,7 +26,7 @@ from filters.site_memory import Likeness, SiteMemory
 from filters.site_rows import NoState
 from filters.toml_values import as_toml
 from filters.workers import ExtractionPool
-from stream.schema.records import (Features, Verdict)
+from stream.schema.records import Features, Verdict
 from stream.text.user_errors import Exit
 
 _NUMBERS = frozenset(kind.of for kind in RULES.values() if kind.threshold is float)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from farmwatch.messages import message, put_json
 from farmwatch.options import JUST_CONFIGURED, Configured
-from stream.text.user_errors import (Exit, UsageError)
+from stream.text.user_errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from scoring.rate import ErrorCounts

@@ -26,13 +26,13 @@ from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
 from farmwatch.starting_over import remedy, starting_over
 from filters.errors import BadRuleset
 from scoring.canary import is_canary
-from stream.schema.control import Control
 from stream.log.errors import StreamError
 from stream.log.private_folders import make_private
+from stream.schema.control import Control
 from stream.schema.records import SiteState
 from stream.schema.roles import Role
 from stream.text.user_errors import FarmwatchError
-from stream.text.wording import (counted, one_line)
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from filters.ruleset import Ruleset

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.text.user_errors import (Exit, UsageError)
-from stream.text.wording import (counted, one_line)
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -164,7 +164,7 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
     """
     from crawler.crawl_stage import frontier_left
     from farmwatch.runs.lag import records_behind
-    from stream.schema.topics import (DECISIONS, HITS)
+    from stream.schema.topics import DECISIONS, HITS
 
     topics = log.topics()
     if HITS not in topics or DECISIONS not in topics:

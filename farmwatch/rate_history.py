@@ -19,7 +19,7 @@ from scoring.rate_series import SERIES, series_of
 from scoring.site_rates import group_order
 from stream.schema.control import Control
 from stream.schema.records import RatePoint
-from stream.text.user_errors import (Exit, UsageError)
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 _DAYS_SHOWN = 7  # without --since

@@ -11,8 +11,8 @@ from farmwatch.rate_points import read_points
 from farmwatch.rating import RateLine, rate_lines
 from scoring.rate_series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
 from scoring.rate_settings import RateSettings
-from stream.log.contract import (Log, Output)
-from stream.schema.records import (RatePoint, SiteState, encode)
+from stream.log.contract import Log, Output
+from stream.schema.records import RatePoint, SiteState, encode
 from stream.schema.topics import RATES
 
 _THIN_BACK_DAYS = 7  # days that are thinned again, in case nobody was there to do it

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from stream.log.contract import Log
 from stream.processing.topic_reader import rows_of
-from stream.schema.records import (RatePoint, decode)
+from stream.schema.records import RatePoint, decode
 from stream.schema.topics import RATES
 
 

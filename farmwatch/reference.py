@@ -27,8 +27,8 @@ from farmwatch.generated import renewed
 from farmwatch.layers import allowed_values, encode, settings_of, shown_value
 from filters.rule_kinds import MOST, RuleKind
 from filters.rules import RULES
-from stream.text import ranges
 from stream.processing.metrics import SPECS
+from stream.text import ranges
 from stream.text.user_errors import Exit
 
 COMMAND = "python -m farmwatch.reference docs"

@@ -15,7 +15,7 @@ from farmwatch.messages import json_line, message, put, put_wrapped
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
 from stream.text.user_errors import Exit
-from stream.text.wording import (counted, one_line)
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from farmwatch.runs.engine import Ending, Replay
     from farmwatch.runs.planning import Asked, Plan
     from stream.log.contract import Log
-    from stream.schema.runs import Run
     from stream.processing.health import Health
+    from stream.schema.runs import Run
 
 _NICE = 10  # of the process and of those that it starts: live goes first
 

@@ -12,14 +12,14 @@ from cyclopts import Parameter
 from farmwatch.messages import put, put_json, put_wrapped
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.text.user_errors import (ConfigError, Exit, FarmwatchError, UsageError)
-from stream.text.wording import (counted, one_line)
+from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from crawler.jobs import Answer
-    from crawler.robots_explain import Explanation
+    from crawler.fetch.jobs import Answer
+    from crawler.robots.explanation import Explanation
+    from crawler.robots.tdmrep import TdmRule
     from crawler.settings import CrawlSettings
-    from crawler.tdmrep import TdmRule
     from farmwatch.config import Config
 
 _SHOWN = 200  # characters shown of a line, URL or name
@@ -58,9 +58,9 @@ def robots(
     Exit code 0: it may be fetched; 1: it may not, by robots.txt, a Crawl-delay beyond crawl.crawl_delay_cap_s, or a
     reservation in tdmrep.json where crawl.obey_opt_out is on; 3: nobody can tell, with --stored where nothing is kept.
     """
-    from crawler.robots_explain import explain, unread
-    from crawler.tdmrep import TdmRep
-    from crawler.urls import normalise
+    from crawler.robots.explanation import explain, unread
+    from crawler.robots.tdmrep import TdmRep
+    from crawler.web.urls import normalise
 
     if file is not None and stored:
         raise UsageError("--file and --stored: one of them at a time")
@@ -86,7 +86,7 @@ def robots(
 
 
 def _from_file(path: Path) -> _Source:
-    from crawler.robots_lines import ROBOTS_CAP_BYTES
+    from crawler.robots.lines import ROBOTS_CAP_BYTES
 
     try:
         with path.open("rb") as lines:
@@ -97,9 +97,9 @@ def _from_file(path: Path) -> _Source:
 
 
 def _from_frontier(config: Config, url: str) -> _Source:
-    from crawler.frontier_report import require_readable
-    from crawler.rows import SiteRow, robots_key, site_key, tdm_key, unpack
-    from crawler.urls import site_of
+    from crawler.frontier.report import require_readable
+    from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
+    from crawler.web.urls import site_of
     from stream.log.contract import partition_of
     from stream.schema.topics import FRONTIER_STORE
 
@@ -124,9 +124,9 @@ def _from_frontier(config: Config, url: str) -> _Source:
 
 def _from_site(settings: CrawlSettings, url: str) -> _Source:
     from crawler.errors import NoContact
-    from crawler.jobs import Outcome
-    from crawler.robots import RobotsAnswer
-    from crawler.robots_asking import ask_site
+    from crawler.fetch.jobs import Outcome
+    from crawler.fetch.robots_request import ask_site
+    from crawler.robots.rules import RobotsAnswer
     from farmwatch.running import WHERE_THE_CONTACT_STANDS
 
     try:
@@ -177,7 +177,7 @@ def _tell(
 
 
 def _because(found: Explanation) -> str:
-    from crawler.robots import WILDCARDS_CAP
+    from crawler.robots.rules import WILDCARDS_CAP
 
     if found.rule is not None:
         return f"line {found.rule.number}: {_text(found)}"

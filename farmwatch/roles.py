@@ -18,13 +18,13 @@ from farmwatch.role_names import metrics_port
 from farmwatch.runs.configured import site_method_of, tally_identity
 from farmwatch.upkeep import Upkeep
 from farmwatch.zeros import export_zeros
-from stream.schema.control import Control
-from stream.log.contract import (Kept, Log, Member, Topic)
+from stream.log.contract import Kept, Log, Member, Topic
+from stream.processing.health import Health
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.roles import Role
 from stream.processing.stage import Stage
-from stream.processing.health import Health
+from stream.schema.control import Control
+from stream.schema.roles import Role
 
 if TYPE_CHECKING:
     from farmwatch.runs.run_rules import RunRules

@@ -15,7 +15,7 @@ from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
 from farmwatch.role_names import metrics_port
 from stream.schema.roles import Role
-from stream.text.user_errors import (Exit, UsageError)
+from stream.text.user_errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
@@ -115,7 +115,7 @@ def refuse_unfit(config: Config, roles: list[Role]) -> None:
     if Role.CRAWL not in roles:
         return
     from crawler.errors import BadCrawlSettings, NoContact
-    from crawler.fitness import check_crawl
+    from crawler.preflight import check_crawl
     from stream.text.user_errors import ConfigError
 
     try:

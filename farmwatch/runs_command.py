@@ -13,8 +13,8 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json, put_table, put_wrapped
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.text.user_errors import (Exit, NotFound)
-from stream.text.wording import (counted, one_line)
+from stream.text.user_errors import Exit, NotFound
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.runs.overview import RunState

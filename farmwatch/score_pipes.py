@@ -21,7 +21,7 @@ from scoring.panel import Panel
 from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_line, tally_scores
 from scoring.rate import ErrorCounts
 from scoring.settings import ScoreSettings, TallySettings
-from stream.text.user_errors import (Exit, UsageError)
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put, put_json
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.text.user_errors import (Exit, FarmwatchError, UsageError)
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import one_line
 
 if TYPE_CHECKING:

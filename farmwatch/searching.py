@@ -15,15 +15,15 @@ from pathlib import Path
 import structlog
 
 from crawler.settings import CrawlSettings
-from crawler.sources.asking import Asker
-from crawler.sources.exclusion import file_lock, held_lock
+from crawler.sources.catalogue import open_source, settings_for, with_pages
+from crawler.sources.http_client import Asker
 from crawler.sources.keys import key_origin
 from crawler.sources.known_imports import KnownImports
 from crawler.sources.ledger import Ledger, Round
-from crawler.sources.opening import open_source, settings_for, with_pages
+from crawler.sources.machine_lock import file_lock, held_lock
 from crawler.sources.queries import digest_of, read_queries
 from crawler.sources.schedule import next_round
-from crawler.sources.searching import OUTCOMES, Searcher, Summary
+from crawler.sources.searcher import OUTCOMES, Searcher, Summary
 from crawler.sources.source import Query, Source
 from crawler.sources.turns import Turns, moment
 from crawler.sources.usage import PARK_CAP_S
@@ -36,13 +36,13 @@ from farmwatch.messages import message, put, put_json, start_logging
 from farmwatch.opening import create_topics, opened
 from farmwatch.progress import counting
 from farmwatch.search_locks import IMPORTS_LOCK, locks_folder
-from stream.log.errors import StreamError
 from stream.log.contract import Log
+from stream.log.errors import StreamError
+from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.schema.roles import Role
-from stream.text.user_errors import (ConfigError, Exit, FarmwatchError, UsageError)
-from stream.processing.health import Health
-from stream.text.wording import (counted, one_line)
+from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
+from stream.text.wording import counted, one_line
 
 _log = structlog.get_logger()
 PATIENCE_S = 120.0  # a search by hand waits no longer than this for a source

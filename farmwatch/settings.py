@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from stream.text.ranges import (TEN_YEARS_S, PositiveSeconds, Seconds)
 from stream.schema.topics import DEFAULT_PARTITIONS
+from stream.text.ranges import TEN_YEARS_S, PositiveSeconds, Seconds
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

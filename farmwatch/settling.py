@@ -17,9 +17,9 @@ from farmwatch.config import Config
 from farmwatch.errors import NotSettled
 from farmwatch.flow import Reads, lag_of, reads_of_live
 from farmwatch.runs.named import names_of_live
-from stream.schema.control import Control
 from stream.log.contract import Log
-from stream.schema.topics import (HITS, PAGES)
+from stream.schema.control import Control
+from stream.schema.topics import HITS, PAGES
 
 _LOOK_S = 0.2
 

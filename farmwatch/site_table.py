@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from farmwatch.runs.named import names_to_read
-from stream.log.contract import (At, Log)
+from stream.log.contract import At, Log
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import SiteState
 from stream.schema.topics import SITES

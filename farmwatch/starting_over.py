@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from farmwatch.flow import reads_of_live
 from farmwatch.runs.named import names_of_live
-from stream.schema.control import Control
 from stream.log.contract import Log
+from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.topics import (FRONTIER_STORE, SCORES)
+from stream.schema.topics import FRONTIER_STORE, SCORES
 from stream.text.wording import counted
 
 

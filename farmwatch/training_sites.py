@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.messages import put
-from stream.text.user_errors import (FarmwatchError, UsageError)
+from stream.text.user_errors import FarmwatchError, UsageError
 
 if TYPE_CHECKING:
     from scoring.deciles import Errors

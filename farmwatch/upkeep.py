@@ -26,11 +26,11 @@ from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import SiteTable
 from scoring.rate_series import interval_start
 from scoring.site_rates import has_verdict
-from stream.processing import heartbeat
-from stream.schema.control import Control
-from stream.log.errors import TooMuchExpired
 from stream.log.contract import Log
+from stream.log.errors import TooMuchExpired
+from stream.processing import heartbeat
 from stream.processing.metrics import Metrics
+from stream.schema.control import Control
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import VERDICTS
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from farmwatch.messages import message, put_json, put_table
 from farmwatch.opening import opened
 from farmwatch.options import DEFAULTS, AsJson, Common
-from stream.text.user_errors import (Exit, UsageError)
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 

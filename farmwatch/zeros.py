@@ -27,9 +27,9 @@ def known_series(stage: Stage, live: str) -> Iterator[Series]:
 
 def _of_role(stage: Stage, run: str) -> Iterator[Series]:
     if stage.name == "crawl":
-        from crawler.jobs import Kind
-        from crawler.request_labels import expected
-        from crawler.warc_exchange import RECORD_TYPES
+        from crawler.fetch.jobs import Kind
+        from crawler.fetch.request_labels import expected
+        from crawler.warc.exchange import RECORD_TYPES
 
         for kind in Kind:
             yield "fetch_response_bytes", {"kind": kind.value}

@@ -14,9 +14,9 @@ from filters.judge_stage import request_of
 from filters.judging import ARTICLE, judge_and_text
 from filters.ruleset import Ruleset
 from filters.unasked import Unasked
+from stream.processing.stage import Context, Stage
 from stream.schema.records import Features
 from stream.schema.runs import RunNames
-from stream.processing.stage import (Context, Stage)
 
 
 class AskStage(Stage):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from filters.measuring import Measured
 from filters.site_memory import Likeness
-from stream.schema.records import (Features, Page)
+from stream.schema.records import Features, Page
 
 
 def features_of(page: Page, measured: Measured, likeness: Likeness, epoch: str, now_ms: int) -> Features:

@@ -10,9 +10,9 @@ import xxhash
 from filters.judging import ARTICLE, judge_and_text
 from filters.known_scores import KnownScores
 from filters.ruleset import Ruleset
-from stream.schema.records import (Features, Record, ScoreRequest, Verdict)
-from stream.schema.runs import (LIVE, RunNames, names_of)
-from stream.processing.stage import (BY_REPLAY, Context, Stage)
+from stream.processing.stage import BY_REPLAY, Context, Stage
+from stream.schema.records import Features, Record, ScoreRequest, Verdict
+from stream.schema.runs import LIVE, RunNames, names_of
 
 READ_ON_MS = 10_000  # between two looks at what was scored since, and whether that is still of use
 

@@ -6,7 +6,7 @@ import xxhash
 
 from filters.rule_kinds import Facts
 from filters.ruleset import Ruleset
-from stream.schema.records import (Features, RuleOutcome, Verdict)
+from stream.schema.records import Features, RuleOutcome, Verdict
 
 ARTICLE, DROPPED = "article", "dropped"
 PASS, FAIL, UNKNOWN = "pass", "fail", "n/a"

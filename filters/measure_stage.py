@@ -11,11 +11,11 @@ from filters.measuring import Measured, RawPage
 from filters.settings import MeasureSettings
 from filters.site_memory import SiteMemory
 from filters.workers import ExtractionPool
-from stream.schema import topics
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Page, Record)
-from stream.schema.runs import (LIVE, RunNames, memory_store, names_of)
-from stream.processing.stage import (Context, Stage)
+from stream.processing.stage import Context, Stage
+from stream.schema import topics
+from stream.schema.records import Page, Record
+from stream.schema.runs import LIVE, RunNames, memory_store, names_of
 
 _FETCHED = "fetched"
 _CANARY = "canary"  # what a canary page is found by

@@ -12,7 +12,7 @@ from filters.settings import MeasureSettings
 from filters.site_memory import SiteMemory
 from filters.site_rows import NoState
 from filters.workers import ExtractionPool
-from stream.schema.records import (Features, Page)
+from stream.schema.records import Features, Page
 
 _NO_STATE = NoState()
 

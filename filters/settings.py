@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from stream.text.ranges import (MOST_BYTES, PositiveBytes, PositiveCount, PositiveSeconds)
+from stream.text.ranges import MOST_BYTES, PositiveBytes, PositiveCount, PositiveSeconds
 
 
 class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -21,7 +21,7 @@ from scoring.error_counts import CanaryCounts
 from scoring.rate_intervals import Z95, Interval, wilson
 from scoring.site_rates import refuse_pooled
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import (LLM, UNCLASSIFIABLE)
+from stream.schema.vocabulary import LLM, UNCLASSIFIABLE
 
 
 class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):

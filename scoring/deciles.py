@@ -26,7 +26,7 @@ from scoring.detector_family import not_as_measured, same_family
 from scoring.errors import BadSiteNumbers, NoSiteTest
 from scoring.interface import MethodName, PageScore, SiteVerdict
 from scoring.site_method import afterthoughts, method_digest
-from stream.schema.vocabulary import (HUMAN, LLM, UNCLASSIFIABLE)
+from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE
 
 PLACES = tuple(tenth / 10 for tenth in range(1, 10))
 PAGES = 15

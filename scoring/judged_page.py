@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stream.schema.records import (Record, Verdict)
+from stream.schema.records import Record, Verdict
 
 _UNREAD = msgspec.Raw(b"\xc0")
 

@@ -16,8 +16,8 @@ from scoring.estimate_line import EstimateLine, estimate_line
 from scoring.interface import Detector, PageScore, SiteMethod, TextScore
 from scoring.rate import HALF_WIDTH, ErrorCounts
 from scoring.site_rates import site_rate
-from stream.text.ids import Ident
 from stream.schema.vocabulary import UNCLASSIFIABLE
+from stream.text.ids import Ident
 
 
 class TextLine(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from scoring.rate import HALF_WIDTH, ErrorCounts
 from scoring.site_rates import OTHER
-from stream.text.ranges import (TEN_YEARS_S, PositiveCount)
+from stream.text.ranges import TEN_YEARS_S, PositiveCount
 
 _RESERVED_GROUPS = (OTHER, "unknown")
 

@@ -30,10 +30,10 @@ from scoring.errors import CannotScore
 from scoring.interface import Detector, TextScore, refuse_uncalibrated
 from scoring.panel import Panel, Work
 from scoring.score_memory import ScoreMemory, Scores
-from stream.schema import topics
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Record, Score, ScoreRequest)
-from stream.processing.stage import (Context, Stage)
+from stream.processing.stage import Context, Stage
+from stream.schema import topics
+from stream.schema.records import Record, Score, ScoreRequest
 
 BATCH_TEXTS = 256
 REMEMBERED_TEXTS = 20_000

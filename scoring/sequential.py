@@ -37,8 +37,8 @@ import msgspec
 from scoring.errors import BadParameters
 from scoring.interface import MethodName, PageScore, SiteVerdict
 from scoring.site_method import afterthoughts
+from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 from stream.text.ranges import MOST
-from stream.schema.vocabulary import (HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED)
 
 PLACES = 9  # after the point, of the sum and its bounds, nats
 

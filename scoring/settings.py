@@ -12,7 +12,7 @@ from scoring.gaussian_test import GaussianParams
 from scoring.interface import MEASURES, MethodName
 from scoring.pair_settings import PairSettings
 from scoring.site_verdict import SprtParams
-from stream.text.ranges import (TEN_YEARS_S, Count, PositiveCount, Seconds)
+from stream.text.ranges import TEN_YEARS_S, Count, PositiveCount, Seconds
 
 
 class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

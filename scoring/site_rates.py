@@ -22,7 +22,7 @@ from scoring.canary import is_canary
 from scoring.errors import PooledDetectors
 from scoring.rate import HALF_WIDTH, ErrorCounts, Rate, estimate
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import (HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED)
+from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 
 GroupKey = Callable[[SiteState], Sequence[str]]  # the groups that a site belongs to: none, one or several
 

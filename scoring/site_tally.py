@@ -29,7 +29,7 @@ import xxhash
 
 from scoring.interface import PageScore, SiteVerdict
 from scoring.judged_page import JudgedPage
-from stream.schema.records import (Hit, Score, SiteState, Verdict)
+from stream.schema.records import Hit, Score, SiteState, Verdict
 from stream.schema.vocabulary import DECIDED
 
 ARTICLE = "article"

@@ -18,7 +18,7 @@ from scoring.detector_family import family
 from scoring.errors import BadTrainingData, MissingExtra, TooFewLabels
 from scoring.gaussian_test import GaussianParams, GaussianTest, fit_gaussian
 from scoring.interface import PageScore
-from stream.schema.vocabulary import (DECIDED, HUMAN, LLM)
+from stream.schema.vocabulary import DECIDED, HUMAN, LLM
 
 C = 1.0  # of the support vector machine: one training site may pull a weight by no more
 MIN_SITES = 5  # of each label

@@ -20,12 +20,12 @@ from scoring.judged_page import JudgedPage
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally, hit_key, stop_reason
-from stream.schema import topics
-from stream.processing.batch import concerns_one_record
 from stream.log.contract import Headers
-from stream.schema.records import (Decision, Hit, Score, encode)
-from stream.schema.runs import (LIVE, RunNames, names_of)
-from stream.processing.stage import (Context, Stage)
+from stream.processing.batch import concerns_one_record
+from stream.processing.stage import Context, Stage
+from stream.schema import topics
+from stream.schema.records import Decision, Hit, Score, encode
+from stream.schema.runs import LIVE, RunNames, names_of
 
 Canaries = Callable[[Mapping[int, Context]], None]
 

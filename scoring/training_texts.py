@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scoring.errors import BadTrainingData
 from scoring.normalising import normalise
 from stream.text.ids import Ident
-from stream.text.packed_files import (DamagedFile, open_packed)
+from stream.text.packed_files import DamagedFile, open_packed
 
 WEB = "web"  # the domain of pages as they stand on the web
 MIN_WORDS, MIN_ASCII = 150, 0.95

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from stream.log.errors import StreamError
 from stream.log.contract import Log
+from stream.log.errors import StreamError
 
 FORMS = "memory:, sqlite:DIR or kafka:HOST:PORT[,HOST:PORT]"
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from crawler.urls import fetch_id, page_id
+from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit import audit
 from farmwatch.audit_report import AuditReport
 from scoring.judged_page import JudgedPage
+from stream.log.contract import Message, Output
+from stream.memory.log import MemoryLog
 from stream.processing.dead_letters import dead_letter
 from stream.processing.heartbeat import is_heartbeat
-from stream.log.contract import (Message, Output)
-from stream.memory.log import MemoryLog
-from stream.schema.records import (Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode)
+from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.topics import all_topics
 from tests.tally_desk import Desk
 

@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 
 from crawler.crawl_stage import CrawlStage, frontier_left
-from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
+from crawler.web.hits_file import make_hit
 from stream.log.contract import partition_of
-from stream.processing.metrics import (Meter, Metrics)
-from stream.schema.records import (Hit, Page, Record, decode)
+from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
+from stream.schema.records import Hit, Page, Record, decode
 
 
 def settings_for(target: str, **changes: object) -> CrawlSettings:

@@ -19,12 +19,12 @@ import msgspec
 
 from crawler.crawl_stage import CrawlStage, FrontierCounts, frontier_left
 from crawler.settings import CrawlSettings
-from stream.log.contract import (Log, Output, partition_of)
+from stream.log.contract import Log, Output, partition_of
+from stream.opening import open_log
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.opening import open_log
-from stream.schema.records import (Hit, Page, decode, encode)
-from stream.schema.topics import (HITS, PAGES, all_topics)
+from stream.schema.records import Hit, Page, decode, encode
+from stream.schema.topics import HITS, PAGES, all_topics
 
 PARTITIONS = 4
 FIRST = "crawl-1"  # the process that is meant where none is named

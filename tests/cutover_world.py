@@ -17,8 +17,8 @@ import msgspec
 import pytest
 import zstandard
 
-from crawler.page_headers import page_headers
-from crawler.urls import page_id
+from crawler.frontier.page_headers import page_headers
+from crawler.web.urls import page_id
 from farmwatch.config import Config, load
 from farmwatch.opening import create_topics, open_configured
 from farmwatch.roles import run_role
@@ -28,16 +28,16 @@ from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from scoring.tally_stage import TallyStage
-from stream.schema.control import (Control, exclusive)
-from stream.log.contract import (Kept, Log, Output, Topic, partition_of)
-from stream.processing.loop import StageLoop
+from stream.log.contract import Kept, Log, Output, Topic, partition_of
 from stream.memory.log import MemoryLog
+from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Features, Hit, Page, Verdict, decode, encode)
-from stream.schema.roles import Role
-from stream.schema.runs import (Run, RunNames, State)
 from stream.processing.stage import Stage
-from stream.schema.topics import (FEATURES, HITS, PAGES)
+from stream.schema.control import Control, exclusive
+from stream.schema.records import Features, Hit, Page, Verdict, decode, encode
+from stream.schema.roles import Role
+from stream.schema.runs import Run, RunNames, State
+from stream.schema.topics import FEATURES, HITS, PAGES
 from tests.extraction_here import extract_here
 from tests.front_door import PARTITIONS, article_html
 from tests.replay_world import at_end

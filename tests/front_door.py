@@ -8,17 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from crawler.urls import page_id
+from crawler.web.urls import page_id
 from filters.judging import judge
 from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from scoring.interface import TextScore
 from scoring.score_stage import score_key
-from stream.log.contract import (Output, partition_of)
+from stream.log.contract import Output, partition_of
 from stream.opening import open_log
-from stream.schema.records import (Features, Page, Record, Score, SiteState, encode)
-from stream.schema.topics import (FEATURES, PAGES, SCORES, SITES, VERDICTS, all_topics)
+from stream.schema.records import Features, Page, Record, Score, SiteState, encode
+from stream.schema.topics import FEATURES, PAGES, SCORES, SITES, VERDICTS, all_topics
 
 PARTITIONS = 2
 SITE = "kept.example"

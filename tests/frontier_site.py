@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from crawler.frontier import Frontier
-from crawler.jobs import Answer, Job, Kind, Outcome
-from crawler.robots import RobotsShelf
-from crawler.rows import TOTALS_KEY, SiteRow, Totals, site_key, site_of_key, unpack
+from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.frontier.frontier import Frontier
+from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, site_key, site_of_key, unpack
+from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from stream.processing.metrics import Meter
-from stream.schema.records import (Decision, Hit, Page)
 from stream.processing.state import KeyedState
+from stream.schema.records import Decision, Hit, Page
 from tests.crawl_driver import Committed, Store
 
 SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask_tdmrep=False, refetch_fetched_s=0.0)

@@ -25,9 +25,9 @@ from filters.measure_stage import MeasureStage
 from scoring import tally_stage
 from stream.embedded import log as embedded_log
 from stream.kafka import log as kafka_log
-from stream.schema.control import ControlWriter
 from stream.kafka.producer import TransactionalProducer
 from stream.log.contract import Commit
+from stream.schema.control import ControlWriter
 
 # what a command imports as it runs, imported before it begins
 LOADED = (cutover_command, replay_command, cutover, engine, summary, telling, judge_stage, known_scores, tally_stage)

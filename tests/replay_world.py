@@ -24,15 +24,15 @@ from filters.judge_stage import JudgeStage
 from filters.ruleset import Ruleset, parse_ruleset
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
-from stream.schema.control import (Control, Scorers, tell_scorers)
-from stream.processing.heartbeat import (HEADER, KEY, is_heartbeat)
-from stream.log.contract import (At, Log, Output, partition_of)
+from stream.log.contract import At, Log, Output, partition_of
+from stream.processing.heartbeat import HEADER, KEY, is_heartbeat
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode)
-from stream.schema.runs import (Alias, Run, names_of)
 from stream.processing.stage import Stage
-from stream.schema.topics import (FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics)
+from stream.schema.control import Control, Scorers, tell_scorers
+from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
+from stream.schema.runs import Alias, Run, names_of
+from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 
 PARTITIONS = 3
 DETECTOR = "fake/1"

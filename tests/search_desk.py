@@ -9,17 +9,17 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from crawler.sources.exclusion import Exclusion
 from crawler.sources.known_imports import KnownImports
 from crawler.sources.ledger import Ledger, Round
+from crawler.sources.machine_lock import Exclusion
 from crawler.sources.queries import digest_of
-from crawler.sources.searching import Searcher, Summary
+from crawler.sources.searcher import Searcher, Summary
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import Answer, Query, Request, Source
 from crawler.sources.turns import Turns
 from stream.log.contract import Log
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Hit, decode)
+from stream.schema.records import Hit, decode
 from stream.schema.topics import HITS
 
 PARTITIONS = 2

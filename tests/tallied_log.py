@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from crawler.urls import fetch_id, page_id
+from crawler.web.urls import fetch_id, page_id
 from farmwatch.flow import READS
 from farmwatch.site_table import read_sites
 from scoring.kept_method import method_of_text
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
-from stream.log.contract import (Output, partition_of)
-from stream.schema.records import (Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, encode)
+from stream.log.contract import Output, partition_of
+from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, encode
 from stream.schema.runs import Run
-from stream.schema.topics import (FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS)
+from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.cutover_world import DETECTOR, CutoverWorld
 from tests.front_door import PARTITIONS
 

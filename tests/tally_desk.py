@@ -12,9 +12,9 @@ from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage
 from stream.memory.state import MemoryState
 from stream.processing.metrics import Meter
-from stream.schema.records import (Decision, Hit, Record, Score, SiteState, Verdict, decode)
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
+from stream.schema.records import Decision, Hit, Record, Score, SiteState, Verdict, decode
 
 SITE = "a.example"
 DAY_MS = 86_400_000

@@ -11,10 +11,10 @@ import xxhash
 
 from filters.judging import judge
 from filters.ruleset import Ruleset, parse_ruleset
-from stream.log.contract import (Log, Output, Topic, partition_of)
-from stream.schema.records import (Features, Record, SiteState, encode)
-from stream.schema.runs import (LIVE, Alias, Run, State)
-from stream.schema.topics import (CONTROL, FEATURES, all_topics)
+from stream.log.contract import Log, Output, Topic, partition_of
+from stream.schema.records import Features, Record, SiteState, encode
+from stream.schema.runs import LIVE, Alias, Run, State
+from stream.schema.topics import CONTROL, FEATURES, all_topics
 
 PARTITIONS = 2
 DETECTOR = "some-detector/1"

@@ -12,10 +12,10 @@ from warcio import cli
 from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import BufferedReader
 
-from crawler.capture import Capture
-from crawler.jobs import Kind
+from crawler.fetch.capture import Capture
+from crawler.fetch.jobs import Kind
 from crawler.settings import CrawlSettings
-from crawler.warc_out import WarcOut
+from crawler.warc.writer import WarcOut
 
 STARTED_MS = 1_700_000_000_123
 HTML = b"<!doctype html><html><body><p>words</p></body></html>"

@@ -13,7 +13,7 @@ from typing import Any
 import zstandard
 
 from crawler.errors import UnusableUrl
-from crawler.urls import host_of, normalise, origin_of
+from crawler.web.urls import host_of, normalise, origin_of
 from farmwatch.demo.web import Response
 
 Hosts = dict[str, dict[str, Response]]

@@ -14,8 +14,8 @@ import msgspec
 
 from crawler.errors import UnusableUrl
 from crawler.settings import CrawlSettings
-from crawler.sources.answers import at_path, read_items, read_json, refuse_status, url_of
-from crawler.sources.asking import ANSWER_CAP
+from crawler.sources.answer_parsing import at_path, read_items, read_json, refuse_status, url_of
+from crawler.sources.http_client import ANSWER_CAP
 from crawler.sources.settings import CommonCrawlSettings
 from crawler.sources.source import (
     Answer,
@@ -29,8 +29,8 @@ from crawler.sources.source import (
     Results,
     SourceRefused,
 )
-from crawler.urls import hit_url, host_of
-from crawler.warc_in import ArchivedPage, pages_of
+from crawler.warc.pages import ArchivedPage, pages_of
+from crawler.web.urls import hit_url, host_of
 
 _HTML = ("text/html", "application/xhtml+xml")
 _FILE = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/=-]{0,500}")

@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from crawler.sources.answers import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.answer_parsing import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import JsonHttpSettings
 from crawler.sources.source import Answer, Found, Query, QueryRefused, Request, Results

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from crawler.sources.exclusion import marked_lock
+from crawler.sources.machine_lock import marked_lock
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Hit

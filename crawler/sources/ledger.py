@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import msgspec
 
-from crawler.sources.exclusion import Exclusion
+from crawler.sources.machine_lock import Exclusion
 from crawler.sources.usage import Usage
+from stream.log.contract import Log, Message, Output
 from stream.log.errors import BadRecord
-from stream.log.contract import (Log, Message, Output)
 from stream.processing.topic_reader import report
 from stream.schema.topics import CONTROL
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import xxhash
 
-from crawler.hits_file import QUERY_ID_CAP, BadLine, read_records, wrong_header
 from crawler.sources.source import Query
+from crawler.web.hits_file import QUERY_ID_CAP, BadLine, read_records, wrong_header
 from stream.text.ids import ident_of
 
 _TEXT_CAP = 2000  # characters of a query

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from crawler.errors import CrawlError
 
 if TYPE_CHECKING:
-    from crawler.warc_in import ArchivedPage  # it brings the WARC reader along
+    from crawler.warc.pages import ArchivedPage  # it brings the WARC reader along
 
 
 class SourceError(CrawlError):

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Client(Protocol):
-    """What makes requests, see `crawler.sources.asking.Asker`."""
+    """What makes requests, see `crawler.sources.http_client.Asker`."""
 
     async def ask(self, request: Request, timeout_s: float) -> Answer:
         """The answer, whatever its status. Raises SourceError."""

@@ -10,11 +10,11 @@ from farmwatch.runs.named import FIRST, run_meant
 from farmwatch.runs.offsets import last_record
 from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from farmwatch.runs.run_state import state_of
-from stream.schema.control import Control
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
-from stream.schema.records import (RuleOutcome, Verdict)
-from stream.schema.runs import (LIVE, Run, RunNames, State)
+from stream.schema.control import Control
+from stream.schema.records import RuleOutcome, Verdict
+from stream.schema.runs import LIVE, Run, RunNames, State
 from stream.text.user_errors import NotFound
 
 _LITTLE = 0.01  # of its records: how far behind a run that follows may be before it is told

@@ -18,10 +18,10 @@ from scoring.paired_bootstrap import Errors
 from scoring.rate import ErrorCounts
 from scoring.rate_settings import RateSettings
 from scoring.site_rates import SiteRate, site_rate
-from stream.schema.control import Control
 from stream.log.contract import Log
+from stream.schema.control import Control
 from stream.schema.records import RuleOutcome
-from stream.schema.vocabulary import (HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED)
+from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 from stream.text.wording import counted
 
 NO_THRESHOLD = "no threshold"  # the condition of a rule that is disabled

@@ -16,9 +16,9 @@ from farmwatch.comparing.choosing import Chosen
 from farmwatch.comparing.comparison import FailedRule, Flip, Stratum
 from farmwatch.comparing.joining import Joined, Place
 from farmwatch.comparing.joining import Stratum as Key
-from stream.log.contract import (Log, Message, partition_of)
+from stream.log.contract import Log, Message, partition_of
 from stream.processing.topic_reader import records_of
-from stream.schema.records import (Features, Record, Verdict)
+from stream.schema.records import Features, Record, Verdict
 
 LARGEST = 1000  # flips in a sample: each is held with its text
 TEXT_CAP_CHARACTERS = 200_000  # of a flip's text: what `farmwatch label` shows of one; hostile pages have megabytes

@@ -8,7 +8,7 @@ from farmwatch.comparing.comparer import NO_THRESHOLD, condition, value_text
 from farmwatch.comparing.comparison import OTHER_WINDOWS, SITE_KINDS, Change, Comparison, FailedRule, Flip, points
 from farmwatch.messages import put, put_table, put_wrapped
 from stream.schema.records import RuleOutcome
-from stream.text.wording import (counted, one_line)
+from stream.text.wording import counted, one_line
 
 _TEXT_SHOWN = 2000  # characters
 _SITES_SHOWN = 5  # of those with another verdict

@@ -11,8 +11,8 @@ import msgspec
 
 from scoring.canary import is_canary
 from stream.log.contract import Log
-from stream.processing.topic_reader import (records_of, rows_of)
-from stream.schema.records import (Record, SiteState)
+from stream.processing.topic_reader import records_of, rows_of
+from stream.schema.records import Record, SiteState
 from stream.schema.vocabulary import UNCLASSIFIABLE
 
 _Raw = msgspec.Raw  # skipped over, not read

@@ -29,7 +29,7 @@ from farmwatch.site_table import read_sites
 from farmwatch.supervisor import this_program
 from stream.log.contract import Log
 from stream.schema.records import SiteState
-from stream.text.user_errors import (Exit, FarmwatchError, UsageError)
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
 _CONTACT = "https://farmwatch.example/demo"  # nobody is visited but the demo's own web on this machine
 _DELAY_S = 0.05  # between two requests to a host; 5 s against strangers

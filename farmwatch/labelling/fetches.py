@@ -11,13 +11,13 @@ from farmwatch.jsonl import JsonLines
 from farmwatch.labelled import Label, LabelledPage
 from farmwatch.labelling.judgements import standing
 from farmwatch.messages import message
-from stream.schema.control import Control
-from stream.log.contract import (Log, partition_of)
+from stream.log.contract import Log, partition_of
 from stream.processing.topic_reader import records_of
-from stream.schema.records import (Features, Record)
+from stream.schema.control import Control
+from stream.schema.records import Features, Record
 from stream.schema.topics import FEATURES
-from stream.text.user_errors import (Exit, FarmwatchError)
-from stream.text.wording import (counted, one_line)
+from stream.text.user_errors import Exit, FarmwatchError
+from stream.text.wording import counted, one_line
 
 _TOLD = 20  # pages without features that are named one by one
 

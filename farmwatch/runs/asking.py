@@ -13,8 +13,8 @@ from collections.abc import Callable
 from farmwatch.runs.offsets import dealt_with, reached
 from farmwatch.runs.phases import ask_phase
 from farmwatch.runs.scored import known_texts, unasked_of
-from stream.log.errors import (LogUnavailable, StreamError)
 from stream.log.contract import Log
+from stream.log.errors import LogUnavailable, StreamError
 from stream.schema.runs import Run
 
 

@@ -16,11 +16,11 @@ from farmwatch.runs.phases import is_done, phases_of, progress_of
 from farmwatch.runs.planning import Plan, further
 from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_topics import topics_of
-from stream.log.clock import (Clock, wall_ms)
-from stream.schema.control import Control
+from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
-from stream.schema.runs import (Gap, Run, State)
-from stream.schema.topics import (CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, all_topics)
+from stream.schema.control import Control
+from stream.schema.runs import Gap, Run, State
+from stream.schema.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, all_topics
 from stream.text.user_errors import RunRefused
 from stream.text.wording import one_line
 

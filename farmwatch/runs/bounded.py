@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from farmwatch.runs.offsets import NO_STOPS, Stops, done_by, reached
 from farmwatch.runs.yielding import Gate
-from stream.log.contract import (At, Commit, Log, Member, Message, StateReader)
+from stream.log.contract import At, Commit, Log, Member, Message, StateReader
 from stream.schema.runs import Gap
 from stream.schema.topics import SCORES
 

@@ -23,14 +23,14 @@ from farmwatch.runs.named import EXACTLY, ever_live, names_of_live, run_meant, r
 from farmwatch.runs.phases import progress_of
 from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_rules import rules_of
-from stream.text.spans import moment
-from stream.log.clock import (Clock, wall_ms)
-from stream.schema.control import Control
-from stream.log.errors import Fenced
+from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
-from stream.schema.runs import (Alias, Cutover, Run, State)
-from stream.text.user_errors import (Exit, FarmwatchError, RunRefused)
-from stream.text.wording import (counted, one_line)
+from stream.log.errors import Fenced
+from stream.schema.control import Control
+from stream.schema.runs import Alias, Cutover, Run, State
+from stream.text.spans import moment
+from stream.text.user_errors import Exit, FarmwatchError, RunRefused
+from stream.text.wording import counted, one_line
 
 
 class CutoverRefused(RunRefused):

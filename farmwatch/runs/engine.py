@@ -27,14 +27,14 @@ from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.stages import loop_settings, stage_of
 from farmwatch.runs.yielding import Gate, LiveLag
 from filters.ruleset import Ruleset
-from stream.schema.control import (Control, Scorers)
-from stream.log.errors import StreamError
 from stream.log.contract import Log
+from stream.log.errors import StreamError
+from stream.processing.health import Health
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.runs import (Gap, Run, State)
+from stream.schema.control import Control, Scorers
+from stream.schema.runs import Gap, Run, State
 from stream.text.user_errors import FarmwatchError
-from stream.processing.health import Health
 from stream.text.wording import counted
 
 _log = structlog.get_logger()

@@ -13,10 +13,10 @@ import structlog
 
 from farmwatch.runs.live_fitness import LiveRunUnfit
 from farmwatch.runs.run_rules import RunRules, live_now
-from stream.schema.control import Control
-from stream.log.errors import StreamError
 from stream.log.contract import Log
+from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
+from stream.schema.control import Control
 from stream.schema.roles import Role
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import one_line

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from farmwatch.flow import Reads, reads_of_run
 from farmwatch.runs.offsets import is_record, unread_of
+from stream.log.contract import At, Log, Message
 from stream.schema.control import Control
-from stream.log.contract import (At, Log, Message)
 from stream.schema.runs import Run
 from stream.schema.topics import SCORES
 

@@ -23,12 +23,12 @@ from filters.epoch import feature_epoch
 from filters.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from scoring.errors import ScoringError
 from scoring.kept_method import same_method
-from stream.log.clock import (Clock, wall_ms)
-from stream.schema.control import Control
-from stream.log.errors import UnknownTopic
+from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
+from stream.log.errors import UnknownTopic
+from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.runs import (LIVE, Run, State)
+from stream.schema.runs import LIVE, Run, State
 from stream.text.user_errors import FarmwatchError
 
 

@@ -12,7 +12,7 @@ from scoring.errors import BadSiteNumbers, BadThresholds, NoSiteTest
 from stream.schema.control import Control
 from stream.schema.roles import Role
 from stream.schema.runs import Run
-from stream.text.user_errors import (FarmwatchError, NotFound, RunRefused)
+from stream.text.user_errors import FarmwatchError, NotFound, RunRefused
 from stream.text.wording import one_line
 
 

@@ -9,9 +9,9 @@ from farmwatch.runs.lag import MAX_LAG
 from farmwatch.runs.offsets import Stops, reached, unread_of
 from farmwatch.runs.scored import score_keys
 from filters.known_scores import KnownScores
-from stream.log.contract import (At, Log, Message)
+from stream.log.contract import At, Log, Message
 from stream.schema.runs import RunNames
-from stream.schema.topics import (PAGES, SCORES)
+from stream.schema.topics import PAGES, SCORES
 
 # Of a site TALLY keeps 256 scores whose verdicts have not come. Where as many came, some of them may be forgotten.
 _SURELY_KEPT = 200

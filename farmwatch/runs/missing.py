@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from farmwatch.runs.phases import Phase, phases_of
-from stream.log.contract import (At, Log)
+from stream.log.contract import At, Log
 from stream.processing.topic_reader import dead_letters_of
-from stream.schema.runs import (Gap, Run)
-from stream.schema.topics import (DEAD_LETTERS, PAGES, SCORES)
+from stream.schema.runs import Gap, Run
+from stream.schema.topics import DEAD_LETTERS, PAGES, SCORES
 
 _JUDGED_BY = frozenset({"measure", "judge", "tally"})
 _CLOCKS_MS = 3_600_000  # by which a clock of the log may be behind that of who began a run

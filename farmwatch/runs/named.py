@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from stream.schema.control import Control
 from stream.log.contract import Log
-from stream.schema.runs import (BEFORE, LIVE, Run, RunNames, State)
+from stream.schema.control import Control
+from stream.schema.runs import BEFORE, LIVE, Run, RunNames, State
 from stream.schema.topics import FEATURES
 from stream.text.user_errors import NotFound
 from stream.text.wording import one_line

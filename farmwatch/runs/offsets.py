@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from stream.log.contract import At, Log, Message
 from stream.processing.heartbeat import is_heartbeat
-from stream.log.contract import (At, Log, Message)
 
 Stops = Mapping[str, Sequence[int]]  # topic -> offsets per partition
 NO_STOPS: Stops = {}

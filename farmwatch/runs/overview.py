@@ -10,9 +10,9 @@ from farmwatch.runs.lag import lag_by_group
 from farmwatch.runs.phases import Advance, Progress, ask_phase, progress_of
 from farmwatch.runs.run_state import LIVE_NOW, STOPPED, WAS_LIVE, live_until, members_of, state_of
 from farmwatch.runs.window import FOLLOW, window_text
-from stream.schema.control import Control
 from stream.log.contract import Log
-from stream.schema.runs import (Run, State)
+from stream.schema.control import Control
+from stream.schema.runs import Run, State
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from farmwatch.runs.who import operator
 from farmwatch.runs.window import FOLLOW, NOW, Window, read_window, stops_of, window_text
 from filters.epoch import epoch_settings, feature_epoch
 from filters.ruleset import Ruleset, load_ruleset
-from stream.log.clock import (Clock, wall_ms)
-from stream.schema.control import Control
+from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
-from stream.schema.runs import (RESERVED, RUN_NAME, Run, State, features_of)
-from stream.schema.topics import (FEATURES, HITS, PAGES, SCORES)
-from stream.text.user_errors import (NotFound, RunRefused, UsageError)
+from stream.schema.control import Control
+from stream.schema.runs import RESERVED, RUN_NAME, Run, State, features_of
+from stream.schema.topics import FEATURES, HITS, PAGES, SCORES
+from stream.text.user_errors import NotFound, RunRefused, UsageError
 from stream.text.wording import one_line
 
 _SHORT = 6  # digits of a ruleset's digest in a run's name

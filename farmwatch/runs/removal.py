@@ -12,9 +12,9 @@ from farmwatch.runs.phases import groups_of
 from farmwatch.runs.rows import Change, change
 from farmwatch.runs.run_state import members_of
 from farmwatch.runs.run_topics import stores_of, topics_of
-from stream.schema.control import (Control, exclusive)
 from stream.log.contract import Log
-from stream.schema.runs import (LIVE, Run, State)
+from stream.schema.control import Control, exclusive
+from stream.schema.runs import LIVE, Run, State
 from stream.text.user_errors import RunRefused
 
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from farmwatch.flow import reads_of_run
 from farmwatch.runs.named import ever_live
-from stream.schema.control import Control
-from stream.log.idle_groups import renew_offsets
 from stream.log.contract import Log
-from stream.schema.runs import (Alias, Run, State)
+from stream.log.idle_groups import renew_offsets
+from stream.schema.control import Control
+from stream.schema.runs import Alias, Run, State
 from stream.schema.topics import SCORES
 
 BACK_DAYS = 30

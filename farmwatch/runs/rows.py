@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from stream.schema.control import (Control, exclusive)
-from stream.log.errors import Fenced
 from stream.log.contract import Log
-from stream.schema.runs import (Alias, Cutover, Run)
+from stream.log.errors import Fenced
+from stream.schema.control import Control, exclusive
+from stream.schema.runs import Alias, Cutover, Run
 
 _ATTEMPTS = 8
 _WAIT_S = 0.2  # for the one who won to write what it won; longer each time

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from filters.ruleset import Ruleset, parse_ruleset
 from stream.schema.control import Control
-from stream.schema.runs import (Run, RunNames)
+from stream.schema.runs import Run, RunNames
 from stream.text.user_errors import NotFound
 
 

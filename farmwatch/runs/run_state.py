@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from farmwatch.runs.named import ever_live
 from farmwatch.runs.phases import groups_of
-from stream.schema.control import Control
 from stream.log.contract import Log
-from stream.schema.runs import (Run, State)
+from stream.schema.control import Control
+from stream.schema.runs import Run, State
 
 LIVE_NOW, WAS_LIVE = "live", "was live"
 STOPPED = "stopped"  # nobody is at work on it, after a signal, a kill or an error

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from farmwatch.runs.phases import MEASURE, phases_of
 from filters.judge_stage import asked_store
-from stream.log.contract import (Kept, Topic)
-from stream.schema.runs import (Run, memory_store)
-from stream.schema.topics import (FEATURES, SITES, VERDICTS, all_topics)
+from stream.log.contract import Kept, Topic
+from stream.schema.runs import Run, memory_store
+from stream.schema.topics import FEATURES, SITES, VERDICTS, all_topics
 
 
 def topics_of(run: Run, partitions: int) -> list[Topic]:

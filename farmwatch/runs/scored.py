@@ -10,12 +10,12 @@ from filters.judging import ARTICLE
 from filters.known_scores import KnownScores, ScoreKeys
 from filters.unasked import Article, Unasked
 from scoring.judged_page import JudgedPage
-from stream.log.contract import (At, Log)
+from stream.log.contract import At, Log
 from stream.processing.topic_reader import records_of
-from stream.schema.records import (Features, ScoreRequest)
+from stream.schema.records import Features, ScoreRequest
 from stream.schema.roles import Role
 from stream.schema.runs import Run
-from stream.schema.topics import (REPLAY_REQUESTS, SCORE_REQUESTS, SCORES)
+from stream.schema.topics import REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
 _NONE = b""  # the key that says how far a partition was read
 _FIRST_KEPT = 16  # features among whose verdicts the first one is looked for

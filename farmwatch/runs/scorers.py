@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from farmwatch.runs.settings import ReplaySettings
 from scoring.detector import detector_identities
 from scoring.errors import ScoringError
-from stream.log.clock import (Clock, wall_ms)
-from stream.schema.control import (Control, Scorers, tell_scorers)
+from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
+from stream.schema.control import Control, Scorers, tell_scorers
 
 _LOOK_S = 5.0  # between looks of a replay at work
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from farmwatch.runs.offsets import between, first_record, last_record
 from farmwatch.runs.window import Cut, Window, is_empty, kept, offsets_of, refuse_deleted, stops_of
-from stream.text.spans import moment
-from stream.log.contract import (Log, Message)
+from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features
-from stream.schema.runs import (LIVE, Gap, Run, State)
-from stream.schema.topics import (FEATURES, PAGES)
+from stream.schema.runs import LIVE, Gap, Run, State
+from stream.schema.topics import FEATURES, PAGES
+from stream.text.spans import moment
 from stream.text.user_errors import NotFound
 
 NO_RUNS: Mapping[str, Run] = {}

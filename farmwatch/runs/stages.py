@@ -13,8 +13,8 @@ from filters.ruleset import Ruleset
 from stream.log.contract import Log
 from stream.processing.loop import LoopSettings
 from stream.processing.metrics import Metrics
-from stream.schema.runs import Run
 from stream.processing.stage import Stage
+from stream.schema.runs import Run
 
 _RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however much it holds
 _BATCH_BYTES = 24 * 1024 * 1024

@@ -17,12 +17,12 @@ from farmwatch.runs.scorers import scored_detectors
 from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.window import at_least
 from farmwatch.site_table import short_ruleset
-from stream.schema.control import Control
 from stream.log.contract import Log
+from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.runs import (LIVE, Gap, Run, State)
+from stream.schema.runs import LIVE, Gap, Run, State
 from stream.schema.vocabulary import VERDICTS
-from stream.text.wording import (counted, one_line)
+from stream.text.wording import counted, one_line
 
 _NAMED = 8  # partitions that are named before the rest is counted
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from farmwatch.runs.offsets import between, first_record, last_record
-from stream.text.spans import moment
 from stream.log.contract import Log
-from stream.schema.runs import (Gap, Run, State)
-from stream.text.times import (is_day, read_time)
-from stream.text.user_errors import (FarmwatchError, UsageError)
+from stream.schema.runs import Gap, Run, State
+from stream.text.spans import moment
+from stream.text.times import is_day, read_time
+from stream.text.user_errors import FarmwatchError, UsageError
 from stream.text.wording import one_line
 
 EARLIEST, NOW, FOLLOW = "earliest", "now", "follow"

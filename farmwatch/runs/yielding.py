@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from farmwatch.runs.offsets import lag_on
 from stream.log.contract import Log
 from stream.schema.runs import RunNames
-from stream.schema.topics import (HITS, PAGES, SCORES)
+from stream.schema.topics import HITS, PAGES, SCORES
 
 LEAST_SHARE = 0.1  # of its time that a replay works, whatever live does
 _FEW = 50  # records behind that are no reason to wait: less than a batch of MEASURE

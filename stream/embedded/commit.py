@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream.embedded.database import (fresh_id, record_checksum)
-from stream.embedded.topics import (Stored, row_id)
+from stream.embedded.database import fresh_id, record_checksum
+from stream.embedded.topics import Stored, row_id
 from stream.embedded.writer import Placed
-from stream.log.errors import (Fenced, UnknownTopic)
+from stream.log.contract import Change, Output
+from stream.log.errors import Fenced, UnknownTopic
 from stream.log.limits import check_size
-from stream.log.contract import (Change, Output)
 
 INLINE_BYTES = 2048  # larger values go to a segment file
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import xxhash
 
-from stream.log.errors import (LogUnavailable, SchemaTooNew, StreamError)
-from stream.log.private_folders import make_private
 from stream.embedded.segments import LogDamaged
+from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
+from stream.log.private_folders import make_private
 
 SCHEMA_VERSION = 2  # 1: no checksum of inline values; that of a value in a segment covered the value alone
 OFFSET_BITS = 40  # 10^12 records a partition, 8 million partitions

@@ -10,8 +10,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from stream.embedded.commit import (check_partitions, write_offsets)
-from stream.log.errors import (Fenced, StreamError)
+from stream.embedded.commit import check_partitions, write_offsets
+from stream.log.errors import Fenced, StreamError
 from stream.log.shares import next_step
 
 

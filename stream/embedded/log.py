@@ -22,20 +22,20 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from stream.embedded import groups
-from stream.log.clock import (Clock, wall_ms)
 from stream.embedded.commit import Records
+from stream.embedded.database import SEGMENTS, at_rest, how_to_read, prepare, require_readable, told
 from stream.embedded.member import EmbeddedMember
 from stream.embedded.reader import RecordReader
-from stream.embedded.removal import (clear, size_of, take_out)
+from stream.embedded.removal import clear, size_of, take_out
 from stream.embedded.retention import Retention
-from stream.embedded.database import (SEGMENTS, at_rest, how_to_read, prepare, require_readable, told)
 from stream.embedded.state import EmbeddedState
 from stream.embedded.time_index import Times
-from stream.embedded.topics import (Stored, Topics)
-from stream.embedded.writer import (NoWriter, Writer)
-from stream.log.errors import (StreamError, UnknownTopic)
+from stream.embedded.topics import Stored, Topics
+from stream.embedded.writer import NoWriter, Writer
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
+from stream.log.errors import StreamError, UnknownTopic
 from stream.log.limits import check_needed
-from stream.log.contract import (NONE_NEEDED, At, Message, Output, Topic, TopicSize)
 
 T = TypeVar("T")
 _READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time

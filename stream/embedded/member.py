@@ -7,19 +7,19 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from stream.log.clock import Clock
-from stream.embedded.commit import (Lease, Records, check_partitions, write_offsets, write_state)
-from stream.embedded.groups import (Moment, leave, take_step)
-from stream.embedded.reader import (RecordReader, Row)
+from stream.embedded.commit import Lease, Records, check_partitions, write_offsets, write_state
 from stream.embedded.database import told
+from stream.embedded.groups import Moment, leave, take_step
+from stream.embedded.reader import RecordReader, Row
 from stream.embedded.state import EmbeddedState
-from stream.embedded.topics import (Stored, Topics)
-from stream.embedded.writer import (Placed, Writer)
-from stream.log.errors import (Fenced, StreamError, UnknownTopic)
-from stream.log.contract import (At, Commit, Message, StateReader)
+from stream.embedded.topics import Stored, Topics
+from stream.embedded.writer import Placed, Writer
+from stream.log.clock import Clock
+from stream.log.contract import At, Commit, Message, StateReader
+from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.log.pauses import Pauses
 from stream.log.shares import fair_part
-from stream.log.unread import (expired, next_offset, tell_beyond_end)
+from stream.log.unread import expired, next_offset, tell_beyond_end
 
 PROBE_S = 0.02  # an idle poll looks this often whether another process has committed
 _GROUP_CHECK_S = 0.25  # and this often whether a member's lease has expired

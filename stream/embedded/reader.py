@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from stream.embedded.database import (DATABASE, SEGMENTS, connect, record_checksum, value_checksum)
-from stream.embedded.topics import (Stored, offset_of, row_id)
+from stream.embedded.database import DATABASE, SEGMENTS, connect, record_checksum, value_checksum
+from stream.embedded.segments import Place, SegmentReader
+from stream.embedded.topics import Stored, offset_of, row_id
+from stream.log.contract import NO_HEADERS, At, Message
 from stream.log.errors import UnknownTopic
-from stream.log.contract import (NO_HEADERS, At, Message)
-from stream.embedded.segments import (Place, SegmentReader)
 
 _headers = msgspec.msgpack.Decoder(dict[str, str])
 # A bit that flips in a row may change a column's type, too: what comes as bytes are bytes, what is no size is none.

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from stream.embedded.groups import (Moment, dissolve, require_idle)
-from stream.embedded.retention import forget_records
 from stream.embedded.database import keep_ids
+from stream.embedded.groups import Moment, dissolve, require_idle
+from stream.embedded.retention import forget_records
 from stream.embedded.topics import row_id
 from stream.embedded.writer import Writer
 from stream.log.contract import TopicSize

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stream.embedded.database import SEGMENTS
-from stream.embedded.topics import (offset_of, row_id)
+from stream.embedded.segments import remove_if_unused, sync_folder
+from stream.embedded.topics import offset_of, row_id
 from stream.embedded.writer import Writer
 from stream.log.limits import check_share
-from stream.embedded.segments import (remove_if_unused, sync_folder)
 
 TOMBSTONE_MS = 86_400_000  # a reader has this long to see a removal, as with Kafka's delete.retention.ms
 _UNNAMED_MS = 86_400_000  # so long a segment stays that holds bytes that no commit has named

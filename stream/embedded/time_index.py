@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 
-from stream.embedded.topics import (offset_of, row_id)
+from stream.embedded.topics import offset_of, row_id
 
 _BLOCK = 512  # offsets
 _NONE = -(2**63)  # the greatest timestamp of no record

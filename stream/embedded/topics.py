@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stream.embedded.database import (OFFSET_BITS, fresh_id)
-from stream.log.errors import (TopicMismatch, UnknownTopic)
-from stream.log.contract import (At, Kept, Topic)
+from stream.embedded.database import OFFSET_BITS, fresh_id
+from stream.log.contract import At, Kept, Topic
+from stream.log.errors import TopicMismatch, UnknownTopic
 
 
 @dataclass(frozen=True, slots=True)

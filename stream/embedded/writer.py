@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from stream.embedded.database import (SEGMENTS, connect, told, translate)
-from stream.log.errors import (LogUnavailable, StreamError)
+from stream.embedded.database import SEGMENTS, connect, told, translate
 from stream.embedded.segments import Segment
+from stream.log.errors import LogUnavailable, StreamError
 
 T = TypeVar("T")
 Placed = tuple[Segment, int]  # a segment and the position of a value in it

@@ -12,8 +12,8 @@ from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
 from kafka.protocol.consumer import IsolationLevel, OffsetCommitRequest
 
-from stream.log.errors import (LogUnavailable, StreamError, UnknownTopic)
-from stream.kafka.errors import (translated, typed)
+from stream.kafka.errors import translated, typed
+from stream.log.errors import LogUnavailable, StreamError, UnknownTopic
 
 T = TypeVar("T")
 _RETRY_S = 0.05

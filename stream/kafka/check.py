@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stream.log.errors import StreamError
-from stream.kafka.retention import own
-from stream.kafka.settings import (KafkaSettings, require_crc32c)
 from stream.kafka.cluster import KafkaSite
+from stream.kafka.retention import own
+from stream.kafka.settings import KafkaSettings, require_crc32c
 from stream.kafka.topics import configs_of
 from stream.log.contract import Topic
+from stream.log.errors import StreamError
 
 Finding = tuple[str, bool, str]  # what, is it right, what was found and how to mend it
 _OLDEST = (2, 5)  # transactional offset commits are checked against the group's generation from here on (KIP-447)

@@ -11,15 +11,15 @@ from typing import Any
 from kafka import TopicPartition
 
 from stream.kafka import settings as kafka_settings
-from stream.log.clock import Clock
-from stream.log.errors import UnknownTopic
 from stream.kafka.admin import KafkaAdmin
 from stream.kafka.damage import damage_of
 from stream.kafka.producer import Record
 from stream.kafka.settings import KafkaSettings
 from stream.kafka.state import LocalState
+from stream.log.clock import Clock
+from stream.log.contract import NO_HEADERS, Message, Output
+from stream.log.errors import UnknownTopic
 from stream.log.limits import check_size
-from stream.log.contract import (NO_HEADERS, Message, Output)
 
 
 class KafkaSite:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from kafka import errors as kafka_errors
 
-from stream.log.errors import (Fenced, LogUnavailable, RecordTooLarge, StreamError, UnknownTopic)
 from stream.kafka.settings import BATCH_CAP_BYTES
+from stream.log.errors import Fenced, LogUnavailable, RecordTooLarge, StreamError, UnknownTopic
 
 # Another member took the partitions over, or the name.
 FENCING = (

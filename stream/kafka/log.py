@@ -19,20 +19,20 @@ import structlog
 from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
-from stream.log.clock import (Clock, wall_ms)
-from stream.log.errors import (StreamError, TopicMismatch)
-from stream.kafka.check import (Finding, check_broker)
+from stream.kafka.check import Finding, check_broker
+from stream.kafka.cluster import KafkaSite
 from stream.kafka.errors import translated
 from stream.kafka.member import KafkaMember
-from stream.kafka.producer import (TransactionalProducer, build_producer)
+from stream.kafka.producer import TransactionalProducer, build_producer
 from stream.kafka.reader import read_all
 from stream.kafka.restore import Restore
 from stream.kafka.retention import hold
-from stream.kafka.settings import (KafkaSettings, name_of, require_crc32c)
-from stream.kafka.cluster import KafkaSite
+from stream.kafka.settings import KafkaSettings, name_of, require_crc32c
 from stream.kafka.state import LocalState
 from stream.kafka.topics import configs_of
-from stream.log.contract import (NONE_NEEDED, At, Message, Output, Topic, TopicSize)
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
+from stream.log.errors import StreamError, TopicMismatch
 
 log = structlog.get_logger(__name__)
 _MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows

@@ -26,17 +26,17 @@ from kafka import TopicPartition
 from kafka import errors as kafka_errors
 from kafka.structs import OffsetAndMetadata
 
-from stream.log.errors import (Fenced, LogUnavailable, StreamError)
 from stream.kafka.buffer import FetchBuffer
-from stream.kafka.consumer import GroupConsumer
-from stream.kafka.errors import (FENCING, translated)
-from stream.kafka.ownership import Ownership
-from stream.kafka.producer import (Record, TransactionalProducer, build_producer)
 from stream.kafka.cluster import KafkaSite
+from stream.kafka.consumer import GroupConsumer
+from stream.kafka.errors import FENCING, translated
+from stream.kafka.ownership import Ownership
+from stream.kafka.producer import Record, TransactionalProducer, build_producer
 from stream.kafka.state import encode_change
-from stream.log.contract import (At, Commit, Message, Output, StateReader)
+from stream.log.contract import At, Commit, Message, Output, StateReader
+from stream.log.errors import Fenced, LogUnavailable, StreamError
 from stream.log.pauses import Pauses
-from stream.log.unread import (expired, next_offset, tell_beyond_end)
+from stream.log.unread import expired, next_offset, tell_beyond_end
 
 log = structlog.get_logger(__name__)
 # Longest single wait of a poll, so that rebalances are followed and state is restored in between.

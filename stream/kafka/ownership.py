@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import structlog
 from kafka import TopicPartition
 
-from stream.log.errors import (LogUnavailable, StreamError)
+from stream.kafka.cluster import KafkaSite
 from stream.kafka.consumer import GroupConsumer
 from stream.kafka.restore import Restore
-from stream.kafka.cluster import KafkaSite
 from stream.kafka.state import LocalState
-from stream.log.contract import (At, Change)
+from stream.log.contract import At, Change
+from stream.log.errors import LogUnavailable, StreamError
 
 log = structlog.get_logger(__name__)
 _OFFSETS_WAIT_S = 1.0  # for open transactions of an earlier owner; asked again in the next poll

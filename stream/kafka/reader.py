@@ -8,9 +8,9 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
-from stream.log.errors import LogUnavailable
 from stream.kafka.damage import tolerate_damage
 from stream.kafka.errors import translated
+from stream.log.errors import LogUnavailable
 
 _POLL_MS = 200
 _TURN_MS = 20

@@ -9,12 +9,12 @@ from typing import Any
 import structlog
 from kafka import TopicPartition
 
-from stream.log.clock import Clock
-from stream.log.errors import (LogUnavailable, StreamError)
 from stream.kafka.admin import KafkaAdmin
 from stream.kafka.damage import damage_of
 from stream.kafka.reader import KafkaReader
-from stream.kafka.state import (LocalState, decode_change)
+from stream.kafka.state import LocalState, decode_change
+from stream.log.clock import Clock
+from stream.log.errors import LogUnavailable, StreamError
 
 log = structlog.get_logger(__name__)
 _TOLD_EVERY_S = 5.0

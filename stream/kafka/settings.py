@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from stream.log.errors import StreamError
 from stream.log.contract import RECORD_CAP_BYTES
+from stream.log.errors import StreamError
 from stream.text.ranges import TEN_YEARS_S
 
 # Room for keys, headers and batch framing around a record at the cap.

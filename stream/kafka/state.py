@@ -12,9 +12,9 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from stream.log.errors import (Fenced, LogUnavailable)
-from stream.log.private_folders import make_private
 from stream.log.contract import Change
+from stream.log.errors import Fenced, LogUnavailable
+from stream.log.private_folders import make_private
 
 _FORMAT = 3  # a file of another one is rebuilt from the changelog
 _DUE = struct.Struct(">q")

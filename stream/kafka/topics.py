@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stream.kafka.settings import (BATCH_CAP_BYTES, KafkaSettings)
-from stream.log.contract import (Kept, Topic)
+from stream.kafka.settings import BATCH_CAP_BYTES, KafkaSettings
+from stream.log.contract import Kept, Topic
 
 _COMPACT_SEGMENT_MS = 86_400_000  # the newest segment is never compacted: roll it daily, not weekly as by default
 _COMPACT_SEGMENT_BYTES = 128 * 1024 * 1024

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stream.log.errors import (LogUnavailable, StreamError)
 from stream.log.contract import Log
+from stream.log.errors import LogUnavailable, StreamError
 
 
 def renew_offsets(log: Log, group: str, topics: Sequence[str]) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stream.log.errors import (RecordTooLarge, StreamError, TooMuchExpired)
-from stream.log.contract import (RECORD_CAP_BYTES, Output)
+from stream.log.contract import RECORD_CAP_BYTES, Output
+from stream.log.errors import RecordTooLarge, StreamError, TooMuchExpired
 
 
 def check_size(output: Output) -> None:

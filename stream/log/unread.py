@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from stream.log.contract import (NO_HEADERS, At, Message)
+from stream.log.contract import NO_HEADERS, At, Message
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from stream.memory.member import MemoryMember
-from stream.memory.storage import (Group, Membership, MemoryStorage)
+from stream.memory.storage import Group, Membership, MemoryStorage
 
 
 class MemoryLog(MemoryStorage):

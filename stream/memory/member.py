@@ -6,14 +6,14 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from stream.log.errors import (Fenced, StreamError, UnknownTopic)
-from stream.log.contract import (At, Commit, Message, StateReader)
+from stream.log.contract import At, Commit, Message, StateReader
+from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.log.pauses import Pauses
 from stream.log.shares import fair_part
-from stream.log.unread import (expired, next_offset, tell_beyond_end)
+from stream.log.unread import expired, next_offset, tell_beyond_end
 
 if TYPE_CHECKING:
-    from stream.memory.storage import (Membership, MemoryStorage)
+    from stream.memory.storage import Membership, MemoryStorage
     from stream.memory.topic import MemoryPartition
 
 _LOOK_S = 0.02  # a waiting poll looks this often at the clock, which tests may turn

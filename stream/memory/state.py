@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
-from stream.log.contract import (Change, TopicSize)
+from stream.log.contract import Change, TopicSize
 
 
 class MemoryState:

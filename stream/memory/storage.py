@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import ClassVar
 
-from stream.log.clock import (Clock, wall_ms)
-from stream.log.errors import (Fenced, StreamError, TopicMismatch, UnknownTopic)
-from stream.log.limits import (check_needed, check_share, check_size)
-from stream.log.contract import (NONE_NEEDED, At, Kept, Message, Output, Topic, TopicSize)
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import NONE_NEEDED, At, Kept, Message, Output, Topic, TopicSize
+from stream.log.errors import Fenced, StreamError, TopicMismatch, UnknownTopic
+from stream.log.limits import check_needed, check_share, check_size
+from stream.log.shares import next_step
 from stream.memory.state import MemoryState
 from stream.memory.topic import MemoryPartition
-from stream.log.shares import next_step
 
 
 @dataclass

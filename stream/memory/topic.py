@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from operator import attrgetter
 
-from stream.log.contract import (Message, Output, TopicSize)
+from stream.log.contract import Message, Output, TopicSize
 
 TOMBSTONE_MS = 86_400_000  # how long a reader has to see a removal
 _offset = attrgetter("offset")

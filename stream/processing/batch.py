@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from stream.log.contract import At, Commit, Message, Output, StateReader
+from stream.log.errors import BadRecord, RecordsExpired
 from stream.processing import heartbeat
 from stream.processing.dead_letters import dead_letter
-from stream.log.errors import (BadRecord, RecordsExpired)
-from stream.log.contract import (At, Commit, Message, Output, StateReader)
 from stream.processing.metrics import Meter
-from stream.schema.records import (Record, read)
-from stream.processing.stage import (Context, Stage, passed_on)
+from stream.processing.stage import Context, Stage, passed_on
 from stream.processing.state import KeyedState
+from stream.schema.records import Record, read
 
 
 class Batch:

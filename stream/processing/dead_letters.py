@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from stream.log.errors import (BadRecord, StreamError)
-from stream.log.contract import (Headers, Message, Output)
+from stream.log.contract import Headers, Message, Output
+from stream.log.errors import BadRecord, StreamError
 from stream.schema.topics import DEAD_LETTERS
 
 _ERROR_CHARS = 500  # of an error's text; it may quote crawled content

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from stream.log.contract import (Headers, Log, Message, Output)
+from stream.log.contract import Headers, Log, Message, Output
 from stream.schema.topics import HITS
 
 HEADER = "heartbeat"  # value: the start in ms

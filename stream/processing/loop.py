@@ -21,19 +21,19 @@ from typing import Annotated, Any
 import msgspec
 import structlog
 
-from stream.processing.batch import (Batch, decoded, prepare)
-from stream.log.clock import (Clock, wall_ms)
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import Member, Message, StateReader
+from stream.log.errors import Fenced, StreamError
+from stream.processing.batch import Batch, decoded, prepare
+from stream.processing.dead_letters import Breaker, BreakerOpen
 from stream.processing.gc_tuning import collect_seldom
-from stream.processing.dead_letters import (Breaker, BreakerOpen)
-from stream.log.errors import (Fenced, StreamError)
+from stream.processing.health import Health, Watchdog
 from stream.processing.in_flight import Flight
-from stream.log.contract import (Member, Message, StateReader)
 from stream.processing.log_cpu import LogCpu
 from stream.processing.metrics import Metrics
-from stream.text.ranges import (PositiveBytes, PositiveCount, PositiveSeconds, Seconds)
 from stream.processing.stage import Stage
 from stream.processing.state_cache import StateMemory
-from stream.processing.health import (Health, Watchdog)
+from stream.text.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
 
 log = structlog.get_logger(__name__)
 # While slow work runs, how long the loop waits for its end before it holds the partitions back, and once it has; and

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
+from stream.log.contract import NO_HEADERS, RECORD_CAP_BYTES, Headers, Output
 from stream.log.errors import RecordTooLarge
-from stream.log.contract import (NO_HEADERS, RECORD_CAP_BYTES, Headers, Output)
 from stream.processing.metrics import Meter
-from stream.schema.records import (Record, encode)
 from stream.processing.state import KeyedState
+from stream.schema.records import Record, encode
 
 BY_REPLAY = "replay"  # header of a verdict that a replay gave: it may have requested no score of the text
 PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers that an output takes over from its input

@@ -10,7 +10,7 @@ import heapq
 import itertools
 from collections.abc import Iterator
 
-from stream.log.contract import (Change, StateReader)
+from stream.log.contract import Change, StateReader
 
 _READ_PAST = 16  # staged deletions; where there are more a scan reads on
 

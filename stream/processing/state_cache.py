@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stream.log.contract import (Change, StateReader)
+from stream.log.contract import Change, StateReader
 
 _ROOM = 1000  # values of a partition in a generation; some 24 MB for all of 24 partitions
 _VALUE_CAP_BYTES = 1024  # larger values are rare, and would take the room of many

@@ -13,11 +13,11 @@ from contextvars import ContextVar
 
 import structlog
 
-from stream.processing.dead_letters import DeadLetter
-from stream.log.errors import BadRecord
-from stream.processing.heartbeat import is_heartbeat
 from stream.log.contract import Message
-from stream.schema.records import (R, read)
+from stream.log.errors import BadRecord
+from stream.processing.dead_letters import DeadLetter
+from stream.processing.heartbeat import is_heartbeat
+from stream.schema.records import R, read
 
 log = structlog.get_logger(__name__)
 OnBad = Callable[[Message, BadRecord], None]

@@ -10,8 +10,8 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
-from stream.log.errors import (BadRecord, SchemaTooNew)
 from stream.log.contract import Message
+from stream.log.errors import BadRecord, SchemaTooNew
 
 
 class Record(msgspec.Struct, array_like=True, frozen=True, kw_only=True):

@@ -12,7 +12,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream.schema.topics import (FEATURES, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SITES, TALLY_STORE, VERDICTS, site_memory)
+from stream.schema.topics import (
+    FEATURES,
+    PAGES,
+    REPLAY_REQUESTS,
+    SCORE_REQUESTS,
+    SITES,
+    TALLY_STORE,
+    VERDICTS,
+    site_memory,
+)
 
 LIVE = "live"  # the run that a log begins with; also the name of the alias
 BEFORE = "before"  # in a command: the run that was live before

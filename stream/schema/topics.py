@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream.log.contract import (Kept, Topic)
+from stream.log.contract import Kept, Topic
 
 DEFAULT_PARTITIONS = 24  # chosen once, never changed
 _DAY_MS = 86_400_000

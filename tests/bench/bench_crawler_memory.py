@@ -16,14 +16,14 @@ import time
 from pathlib import Path
 
 from crawler.crawl_stage import CrawlStage, frontier_left
-from crawler.hits_file import make_hit
-from stream.embedded.log import EmbeddedLog
+from crawler.web.hits_file import make_hit
 from stream.embedded.database import DATABASE
-from stream.log.contract import (Output, partition_of)
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import Output, partition_of
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.records import encode
-from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics)
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics
 from tests.bench.crawler_contenders import IN_FLIGHT, PARTITIONS, settings_for
 from tests.bench.crawler_server import PER_SITE, Server
 

@@ -21,7 +21,7 @@ from unittest.mock import patch
 import msgspec
 import zstandard
 
-from crawler.urls import site_of
+from crawler.web.urls import site_of
 from farmwatch.labelled import Label, LabelledPages
 from filters import measure_stage, measuring, trafilatura_text
 from filters.blocks import Definition, measured
@@ -40,9 +40,9 @@ from filters.site_rows import NoState
 from filters.workers import ExtractionPool
 from stream.memory.state import MemoryState
 from stream.processing.metrics import Meter
-from stream.schema.records import (Features, Page, decode, encode)
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
+from stream.schema.records import Features, Page, decode, encode
 from tests.extraction_peer import bare, bare_text, f1, gold_pages
 
 ROUNDS = 3

@@ -21,10 +21,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from crawler.frontier import Frontier
-from crawler.jobs import Answer, Job, Outcome
-from crawler.robots import RobotsShelf
-from crawler.rows import site_of_key
+from crawler.fetch.jobs import Answer, Job, Outcome
+from crawler.frontier.frontier import Frontier
+from crawler.frontier.rows import site_of_key
+from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from stream.log.contract import Change
 from stream.processing.metrics import Meter

@@ -23,11 +23,11 @@ from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import (Output, partition_of)
+from stream.log.contract import Output, partition_of
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Features, encode)
-from stream.schema.topics import (FEATURES, SCORE_REQUESTS, VERDICTS, all_topics)
+from stream.schema.records import Features, encode
+from stream.schema.topics import FEATURES, SCORE_REQUESTS, VERDICTS, all_topics
 from tests.conftest import data_root
 from tests.webs import labelled_pages
 

@@ -19,8 +19,8 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.log import KafkaLog
-from stream.kafka.settings import (KafkaSettings, producer_options, reader_options)
-from stream.log.contract import (At, Change, Commit, Kept, Member, Output, Topic)
+from stream.kafka.settings import KafkaSettings, producer_options, reader_options
+from stream.log.contract import At, Change, Commit, Kept, Member, Output, Topic
 from tests.stream.kafka_broker import broker
 
 RUNS = 5

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import (At, Change, Commit, Output, Topic)
+from stream.log.contract import At, Change, Commit, Output, Topic
 
 PARTITIONS = 24
 BODY_BYTES = 15_000

@@ -37,15 +37,15 @@ from filters.settings import MeasureSettings
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage
-from stream.processing.batch import decoded
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import (Kept, Log, Output, Topic, partition_of)
+from stream.log.contract import Kept, Log, Output, Topic, partition_of
+from stream.processing.batch import decoded
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Features, Hit, Score, encode)
-from stream.schema.runs import names_of
 from stream.processing.stage import Stage
-from stream.schema.topics import (FEATURES, HITS, SCORES, all_topics)
+from stream.schema.records import Features, Hit, Score, encode
+from stream.schema.runs import names_of
+from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
 from tests.conftest import data_root
 from tests.webs import labelled_pages
 

@@ -29,11 +29,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from farmwatch.demo.web import LoopbackWeb, Response
 from farmwatch.runs.configured import tally_identity
+from stream.log.contract import Log, Message
 from stream.processing.heartbeat import is_heartbeat
-from stream.log.contract import (Log, Message)
-from stream.schema.records import (Score, Verdict, decode)
+from stream.schema.records import Score, Verdict, decode
 from stream.schema.runs import names_of
-from stream.schema.topics import (DECISIONS, FEATURES, HITS, SCORES, VERDICTS)
+from stream.schema.topics import DECISIONS, FEATURES, HITS, SCORES, VERDICTS
 from tests.bench.bench_replay import PARTITIONS, apart, fill, generated
 from tests.conftest import data_root
 from tests.e2e.farm import Farm

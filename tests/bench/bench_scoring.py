@@ -31,9 +31,9 @@ from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.tally_stage import TallyStage
 from stream.memory.state import MemoryState
 from stream.processing.metrics import Meter
-from stream.schema.records import (Hit, Score, Verdict)
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
+from stream.schema.records import Hit, Score, Verdict
 from tests.bench.renew_card import PAGE_SETS
 from tests.conftest import data_root
 

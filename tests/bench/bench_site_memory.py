@@ -22,7 +22,7 @@ from filters.shingles import Outline, outline
 from filters.site_memory import SiteMemory
 from filters.site_rows import NoState
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import (Commit, Member, Topic)
+from stream.log.contract import Commit, Member, Topic
 from stream.processing.state import KeyedState
 
 PARTITIONS = 24

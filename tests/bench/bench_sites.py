@@ -29,7 +29,7 @@ from scoring.interface import PageScore, SiteMethod
 from scoring.lite_ngram import LiteNgram
 from scoring.site_training import LabelledSite, train_sites
 from scoring.site_verdict import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
-from stream.schema.vocabulary import (HUMAN, LLM)
+from stream.schema.vocabulary import HUMAN, LLM
 from tests.conftest import data_root
 
 ACCURACY, LOW_FPR = 0.9015310749276843, 0.8536432310785527  # thresholds that Binoculars' authors published

@@ -25,19 +25,19 @@ import aiohttp
 import yarl
 
 from crawler.crawl_stage import CrawlStage, frontier_left
-from crawler.fetching import Fetcher
-from crawler.guard import FixedResolver
-from crawler.hits_file import make_hit
-from crawler.jobs import Job, Kind, Outcome
-from crawler.robots import RobotsRules
+from crawler.fetch.address_guard import FixedResolver
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.jobs import Job, Kind, Outcome
+from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
-from crawler.urls import fetch_id, page_id_of_normal
+from crawler.web.hits_file import make_hit
+from crawler.web.urls import fetch_id, page_id_of_normal
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import (Output, partition_of)
+from stream.log.contract import Output, partition_of
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Page, encode)
-from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics)
+from stream.schema.records import Page, encode
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics
 from tests.bench.crawler_peers import crawlee, scrapy
 from tests.bench.crawler_server import PER_SITE
 

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from crawler.rows import TOTALS_KEY, Priority, UrlRow
+from crawler.frontier.rows import TOTALS_KEY, Priority, UrlRow
+from crawler.frontier.site_store import SiteStore
+from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
-from crawler.site_store import SiteStore
-from crawler.statuses import Status
-from crawler.urls import page_bytes
+from crawler.web.urls import page_bytes
 from stream.embedded.log import EmbeddedLog
 from stream.kafka.state import LocalState
-from stream.log.contract import (Change, Commit, StateReader, partition_of)
+from stream.log.contract import Change, Commit, StateReader, partition_of
 from stream.processing.state import KeyedState
-from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS, all_topics)
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
 
 PARTITIONS = 4
 SIZES = (1, 1, 1, 10, 10, 10, 40, 40, 40, 100, 400)  # URLs of a site, by turns; 59 on average

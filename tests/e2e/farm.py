@@ -22,10 +22,10 @@ from farmwatch.config import Config, load
 from farmwatch.demo.web import LoopbackWeb
 from farmwatch.opening import open_configured
 from farmwatch.settling import settle
-from stream.processing.heartbeat import is_heartbeat
 from stream.log.contract import Log
-from stream.schema.records import (Score, SiteState, Verdict, decode)
-from stream.schema.topics import (SCORES, SITES, VERDICTS)
+from stream.processing.heartbeat import is_heartbeat
+from stream.schema.records import Score, SiteState, Verdict, decode
+from stream.schema.topics import SCORES, SITES, VERDICTS
 from tests.webs import Web
 
 ROLES = ("crawl", "measure", "judge", "score", "tally")

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream.schema.control import Control
 from stream.log.contract import Log
-from stream.schema.records import (SiteState, Verdict)
+from stream.schema.control import Control
+from stream.schema.records import SiteState, Verdict
 from tests.e2e.farm import Farm
 from tests.replay_world import rows_of, verdicts_of
 

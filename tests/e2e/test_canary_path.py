@@ -13,7 +13,7 @@ import pytest
 import zstandard
 from prometheus_client import generate_latest
 
-from crawler.urls import fetch_id, page_id
+from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit import audit
 from farmwatch.canaries import canary_sender, page_of_text, read_canaries
 from farmwatch.config import Config, load
@@ -33,14 +33,14 @@ from scoring.method_choice import site_method
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from scoring.testing import FakeDetector
-from stream.log.contract import (Output, partition_of)
-from stream.processing.loop import StageLoop
+from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
+from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Hit, Page, Record, encode)
-from stream.schema.runs import Run
 from stream.processing.stage import Stage
-from stream.schema.topics import (HITS, PAGES, all_topics)
+from stream.schema.records import Hit, Page, Record, encode
+from stream.schema.runs import Run
+from stream.schema.topics import HITS, PAGES, all_topics
 
 SITES, PAGES_EACH, PARTITIONS = 8, 8, 2
 TURNED = (6, 10)  # pages of one more LLM site: so many flagged ones, then so many that are not

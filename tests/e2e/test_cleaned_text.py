@@ -11,7 +11,7 @@ import pytest
 import xxhash
 import zstandard
 
-from crawler.urls import fetch_id, page_id
+from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit import audit
 from farmwatch.flow import lag_of
 from filters.c4 import clean
@@ -25,12 +25,12 @@ from scoring.interface import TextScore
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output
-from stream.processing.loop import StageLoop
 from stream.memory.log import MemoryLog
+from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode)
 from stream.processing.stage import Stage
-from stream.schema.topics import (FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics)
+from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
+from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 
 T = TypeVar("T", bound=Record)
 SITE = "river.example"

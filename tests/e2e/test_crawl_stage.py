@@ -15,8 +15,8 @@ from aiohttp import web
 from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.errors import NoContact
 from crawler.settings import CrawlSettings
-from crawler.urls import page_id
-from stream.schema.records import (Decision, Page)
+from crawler.web.urls import page_id
+from stream.schema.records import Decision, Page
 from tests.crawl_driver import Driver, Store, crawl, hits_of, settings_for
 from tests.loopback import Reply, Web, page, redirect
 

@@ -33,8 +33,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
+from crawler.web.hits_file import make_hit
 from stream.schema.records import Page
 from tests.crawl_process import Crawl
 from tests.raw_web import RawWeb, Seen, Visit, reply

@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
+from crawler.web.hits_file import make_hit
 from tests.crawl_process import Crawl
 from tests.raw_web import RawWeb, Visit, head, reply
 

@@ -27,11 +27,11 @@ from scoring.pair_settings import PairSettings, pair_identity
 from scoring.published import write_thresholds
 from scoring.site_verdict import SprtParams
 from scoring.threshold_set import Curve, ThresholdSet
-from stream.log.contract import (Log, Output)
+from stream.log.contract import Log, Output
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode)
+from stream.schema.records import Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.roles import Role
-from stream.schema.topics import (HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS)
+from stream.schema.topics import HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.pairs import Pair, build_pair
 from tests.stream.worlds import patiently
 

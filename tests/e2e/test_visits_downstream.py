@@ -23,12 +23,12 @@ from scoring.detector import load_detector
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output
-from stream.processing.loop import StageLoop
 from stream.memory.log import MemoryLog
+from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Features, Page, Record, SiteState, Verdict, decode, encode)
 from stream.processing.stage import Stage
-from stream.schema.topics import (FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics)
+from stream.schema.records import Features, Page, Record, SiteState, Verdict, decode, encode
+from stream.schema.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
 from tests.crawl_driver import hits_of, settings_for
 from tests.loopback import Web
 

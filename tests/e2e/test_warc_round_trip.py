@@ -18,12 +18,12 @@ from aiohttp import web
 
 from crawler.errors import ArchiveUnwritable
 from crawler.settings import CrawlSettings
-from crawler.urls import host_of
-from crawler.warc_in import ArchivedPage, Skipped, pages_of
+from crawler.warc.pages import ArchivedPage, Skipped, pages_of
+from crawler.web.urls import host_of
 from farmwatch.labelled import LabelledPages
 from filters.measurer import Measurer
 from filters.settings import MeasureSettings
-from stream.schema.records import (Features, Hit, Page)
+from stream.schema.records import Features, Hit, Page
 from tests.crawl_driver import Driver, Store, hits_of, settings_for
 from tests.front_door import article_html
 from tests.loopback import Reply, Web, redirect

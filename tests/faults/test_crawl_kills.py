@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
+from crawler.web.hits_file import make_hit
 from farmwatch.audit import audit
 from tests.crawl_process import Crawl
 from tests.raw_web import RawWeb, Visit, reply

@@ -15,14 +15,14 @@ from filters.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
 from scoring.tally_stage import TallyStage
-from stream.processing.dead_letters import DeadLetter
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output
-from stream.processing.loop import (LoopSettings, StageLoop)
+from stream.processing.dead_letters import DeadLetter
+from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Features, Hit, Page, Record, Score, SiteState, Verdict, decode, encode)
 from stream.processing.stage import Stage
-from stream.schema.topics import (DEAD_LETTERS, FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics)
+from stream.schema.records import Features, Hit, Page, Record, Score, SiteState, Verdict, decode, encode
+from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics
 from tests.stream.worlds import patiently
 
 SITE = "river.test"

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import zstandard
 
-from crawler.urls import page_id
+from crawler.web.urls import page_id
 from farmwatch.audit import audit
 from farmwatch.audit_scope import OF_RUNS
 from farmwatch.config import Config
@@ -23,12 +23,12 @@ from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from filters.judge_stage import JudgeStage
 from filters.ruleset import load_ruleset
 from scoring.tally_stage import TallyStage
-from stream.schema.control import Control
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import (Log, Output)
-from stream.schema.records import (Hit, Page)
-from stream.schema.runs import (State, features_of)
-from stream.schema.topics import (HITS, PAGES, REPLAY_REQUESTS)
+from stream.log.contract import Log, Output
+from stream.schema.control import Control
+from stream.schema.records import Hit, Page
+from stream.schema.runs import State, features_of
+from stream.schema.topics import HITS, PAGES, REPLAY_REQUESTS
 from stream.text.user_errors import Exit
 from tests.extraction_here import extract_here
 from tests.front_door import article_html

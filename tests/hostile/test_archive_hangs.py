@@ -9,9 +9,9 @@ from pathlib import Path
 
 import zstandard
 
-from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
-from crawler.warc_in import ArchivedPage, Skipped, pages_of
+from crawler.warc.pages import ArchivedPage, Skipped, pages_of
+from crawler.web.hits_file import make_hit
 from tests.crawl_process import Crawl
 from tests.hostile.answers import TEXT, endless, silent
 from tests.raw_web import RawWeb, Visit, head, reply

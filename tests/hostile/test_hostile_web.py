@@ -19,9 +19,9 @@ import aiohttp.http_parser
 import pytest
 import zstandard
 
-from crawler.hits_file import make_hit
 from crawler.settings import CrawlSettings
-from crawler.urls import normalise
+from crawler.web.hits_file import make_hit
+from crawler.web.urls import normalise
 from stream.schema.records import Page
 from tests.crawl_process import Crawl
 from tests.hostile.answers import WAY_THERE, Attack

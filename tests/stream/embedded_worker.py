@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from stream.embedded.log import EmbeddedLog
+from stream.log.contract import At, Change, Commit, Output
 from stream.log.errors import LogUnavailable
-from stream.log.contract import (At, Change, Commit, Output)
 
 LEASE_MS = 1000
 LARGE_BYTES = 20_000

@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stream.log.contract import (At, Commit, Member, Message, Output)
-from stream.processing.loop import (LoopSettings, StageLoop)
+from stream.log.contract import At, Commit, Member, Message, Output
+from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Decision, Hit, Record, encode)
-from stream.processing.stage import (Context, Stage)
+from stream.processing.stage import Context, Stage
+from stream.schema.records import Decision, Hit, Record, encode
 from tests.stream.worlds import World, drain, patiently, record, settle, turn_over, values
 
 ROOM = 1 << 20

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from stream.log.contract import Message, Output
 from stream.processing.dead_letters import DeadLetter
-from stream.log.contract import (Message, Output)
-from stream.processing.loop import (LoopSettings, StageLoop)
+from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
-from stream.processing.topic_reader import (Unreadable, records_of)
-from stream.schema.records import (Decision, Hit, Record, encode)
-from stream.processing.stage import (Context, Stage)
+from stream.processing.stage import Context, Stage
+from stream.processing.topic_reader import Unreadable, records_of
+from stream.schema.records import Decision, Hit, Record, encode
 from tests.stream.worlds import World, patiently
 
 SITE = b"a.example"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stream.log.errors import (Fenced, RecordTooLarge, StreamError, UnknownTopic)
-from stream.log.contract import (RECORD_CAP_BYTES, At, Change, Commit, Member)
+from stream.log.contract import RECORD_CAP_BYTES, At, Change, Commit, Member
+from stream.log.errors import Fenced, RecordTooLarge, StreamError, UnknownTopic
 from tests.stream.worlds import World, drain, record, settle, values
 
 

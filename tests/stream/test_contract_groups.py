@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream.log.contract import (At, Commit, Member, Message)
+from stream.log.contract import At, Commit, Member, Message
 from tests.stream.worlds import LEASE_MS, World, drain, patiently, record, settle, turn_over, values
 
 YEAR_MS = 365 * 86_400_000

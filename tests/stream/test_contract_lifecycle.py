@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from stream.log.contract import Log, Topic
 from stream.log.errors import UnknownTopic
-from stream.log.contract import (Log, Topic)
 from tests.stream.worlds import KINDS, World, record, remove, values
 
 processes = st.integers(0, 1)

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from stream.log.contract import At, Change, Commit, Member, Message, Output, partition_of
 from stream.log.errors import Fenced
-from stream.log.contract import (At, Change, Commit, Member, Message, Output, partition_of)
 from tests.stream.worlds import KINDS, World, patiently, record, remove
 
 PARTITIONS = 3

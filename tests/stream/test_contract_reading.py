@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream.log.contract import (At, Output)
+from stream.log.contract import At, Output
 from tests.stream.worlds import World
 
 

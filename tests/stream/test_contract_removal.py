@@ -6,8 +6,8 @@ import contextlib
 
 import pytest
 
-from stream.log.errors import (Fenced, StreamError, UnknownTopic)
-from stream.log.contract import (At, Change, Commit, Kept, Member)
+from stream.log.contract import At, Change, Commit, Kept, Member
+from stream.log.errors import Fenced, StreamError, UnknownTopic
 from tests.stream.worlds import LEASE_MS, World, drain, patiently, record, settle, values
 
 

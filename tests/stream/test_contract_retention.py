@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stream.log.errors import (StreamError, TooMuchExpired)
-from stream.log.contract import (At, Commit, Kept, Topic)
+from stream.log.contract import At, Commit, Kept, Topic
+from stream.log.errors import StreamError, TooMuchExpired
 from tests.stream.worlds import NOON, World, drain, record, settle, values
 
 DAY_MS = 86_400_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stream.log.contract import At, Change, Commit, Member
 from stream.log.errors import StreamError
-from stream.log.contract import (At, Change, Commit, Member)
 from tests.stream.worlds import World, drain, record, settle
 
 

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from stream.log.errors import (RecordTooLarge, StreamError, TopicMismatch, UnknownTopic)
+from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Topic
+from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch, UnknownTopic
 from stream.log.idle_groups import renew_offsets
-from stream.log.contract import (RECORD_CAP_BYTES, At, Commit, Topic)
 from tests.stream.worlds import NOON, World, drain, record, settle, values
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from stream.log.contract import (At, Commit, Kept, Member, Message)
+from stream.log.contract import At, Commit, Kept, Member, Message
 from tests.stream.worlds import World, drain, patiently, record, settle, values
 
 FIRST = At("a", 0)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from stream.schema.control import (Control, Scorers, exclusive, tell_scorers)
-from stream.log.errors import (Fenced, StreamError, UnknownTopic)
-from stream.log.contract import (Kept, Log, Topic)
-from stream.schema.runs import (Alias, Cutover, Run, State)
+from stream.log.contract import Kept, Log, Topic
+from stream.log.errors import Fenced, StreamError, UnknownTopic
+from stream.schema.control import Control, Scorers, exclusive, tell_scorers
+from stream.schema.runs import Alias, Cutover, Run, State
 from stream.schema.topics import CONTROL
 from tests.stream.worlds import PATIENCE_S, World, patiently, record
 

@@ -15,16 +15,16 @@ import pytest
 from aiohttp.web import Request, Response, StreamResponse
 
 from crawler.crawl_stage import CrawlStage, frontier_left
-from crawler.rows import SiteRow, site_key, unpack
+from crawler.frontier.rows import SiteRow, site_key, unpack
 from crawler.settings import CrawlSettings
-from stream.log.errors import StreamError
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import KafkaSettings
-from stream.log.contract import (Output, partition_of)
+from stream.log.contract import Output, partition_of
+from stream.log.errors import StreamError
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Page, decode, encode)
-from stream.schema.topics import (FRONTIER_STORE, HITS, PAGES, all_topics)
+from stream.schema.records import Page, decode, encode
+from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, all_topics
 from tests.crawl_driver import hits_of, settings_for
 from tests.loopback import Web, page
 from tests.stream.kafka_broker import broker

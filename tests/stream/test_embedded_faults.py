@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 import xxhash
 
-from stream.log.clock import wall_ms
 from stream.embedded.log import EmbeddedLog
-from stream.embedded.reader import (RecordReader, Row)
-from stream.log.errors import (LogUnavailable, SchemaTooNew, StreamError)
-from stream.log.contract import (At, Message, Topic)
+from stream.embedded.reader import RecordReader, Row
 from stream.embedded.segments import LogDamaged
+from stream.log.clock import wall_ms
+from stream.log.contract import At, Message, Topic
+from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
 from tests.stream.embedded_worker import LARGE_BYTES, LEASE_MS
 from tests.stream.worlds import patiently, record, settle, values
 

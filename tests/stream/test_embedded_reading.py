@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from stream.embedded.log import EmbeddedLog
-from stream.log.errors import (LogUnavailable, StreamError)
-from stream.log.contract import (At, Change, Commit, Topic)
+from stream.log.contract import At, Change, Commit, Topic
+from stream.log.errors import LogUnavailable, StreamError
 from tests.stream.worlds import drain, record, values
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import (At, Change, Commit, Kept, Topic)
+from stream.log.contract import At, Change, Commit, Kept, Topic
 from tests.stream.worlds import record, settle, values
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from crawler.capture import Capture
-from crawler.jobs import Kind
+from crawler.fetch.capture import Capture
+from crawler.fetch.jobs import Kind
 from crawler.settings import CrawlSettings
 from crawler.sources.known_imports import KnownImports
-from crawler.warc_in import pages_of
+from crawler.warc.pages import pages_of
 from farmwatch.importing import Imported, import_pages
 from stream.log.contract import Log
-from stream.schema.topics import (HITS, PAGES, all_topics)
+from stream.schema.topics import HITS, PAGES, all_topics
 from tests.stream.worlds import World
 from tests.warc_check import write
 

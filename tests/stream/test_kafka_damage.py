@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
-from stream.log.errors import StreamError
 from stream.kafka.log import KafkaLog
-from stream.log.contract import (At, Change, Commit, Kept, Log, Message, Output, Topic)
+from stream.log.contract import At, Change, Commit, Kept, Log, Message, Output, Topic
+from stream.log.errors import StreamError
 from tests.stream.kafka_broker import Broker
 from tests.stream.worlds import PATIENCE_S, drain, settle
 

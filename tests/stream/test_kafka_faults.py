@@ -17,11 +17,11 @@ import pytest
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from stream.log.errors import (LogUnavailable, StreamError)
 from stream.kafka.log import KafkaLog
 from stream.kafka.producer import build_producer
-from stream.kafka.settings import (KafkaSettings, producer_options)
-from stream.log.contract import (At, Change, Commit, Kept, Member, Message, Output, Topic)
+from stream.kafka.settings import KafkaSettings, producer_options
+from stream.log.contract import At, Change, Commit, Kept, Member, Message, Output, Topic
+from stream.log.errors import LogUnavailable, StreamError
 from tests.stream.kafka_broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill]

@@ -10,10 +10,10 @@ import pytest
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from stream.log.idle_groups import renew_offsets
 from stream.kafka.admin import _Client
 from stream.kafka.log import KafkaLog
-from stream.log.contract import (At, Commit, Output, Topic)
+from stream.log.contract import At, Commit, Output, Topic
+from stream.log.idle_groups import renew_offsets
 from tests.stream.kafka_broker import Broker
 from tests.stream.worlds import settle
 

@@ -11,11 +11,11 @@ import pytest
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from stream.log.errors import Fenced
 from stream.kafka.log import KafkaLog
 from stream.kafka.producer import build_producer
-from stream.kafka.settings import (KafkaSettings, producer_options)
-from stream.log.contract import (At, Change, Commit, Kept, Member, Output, Topic)
+from stream.kafka.settings import KafkaSettings, producer_options
+from stream.log.contract import At, Change, Commit, Kept, Member, Output, Topic
+from stream.log.errors import Fenced
 from tests.stream.kafka_broker import broker
 
 pytestmark = pytest.mark.kafka

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from stream.schema.control import (Control, exclusive)
 from stream.kafka.log import KafkaLog
-from stream.log.contract import (Change, Commit, Kept, Topic)
-from stream.schema.runs import (Alias, Run)
+from stream.log.contract import Change, Commit, Kept, Topic
+from stream.schema.control import Control, exclusive
+from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL
 from tests.stream.kafka_broker import broker
 from tests.stream.worlds import record, settle

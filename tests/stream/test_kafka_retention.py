@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream.kafka.log import KafkaLog
-from stream.log.contract import (Kept, Topic)
+from stream.log.contract import Kept, Topic
 from tests.stream.kafka_broker import broker
 
 pytestmark = pytest.mark.kafka

@@ -12,8 +12,8 @@ import pytest
 
 from stream.kafka.log import KafkaLog
 from stream.kafka.producer import build_producer
-from stream.kafka.settings import (KafkaSettings, producer_options)
-from stream.log.contract import (At, Change, Commit, Kept, Member, Message, Output, Topic)
+from stream.kafka.settings import KafkaSettings, producer_options
+from stream.log.contract import At, Change, Commit, Kept, Member, Message, Output, Topic
 from tests.stream.kafka_broker import broker
 
 pytestmark = pytest.mark.kafka

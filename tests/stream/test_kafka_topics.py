@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from kafka.record import util
 
-from stream.log.errors import StreamError
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import KafkaSettings
-from stream.log.contract import (RECORD_CAP_BYTES, Kept, Output, Topic)
+from stream.log.contract import RECORD_CAP_BYTES, Kept, Output, Topic
+from stream.log.errors import StreamError
 from stream.schema.topics import all_topics
 from tests.stream.kafka_broker import broker
 

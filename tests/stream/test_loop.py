@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from stream.log.contract import Commit, Log, Message, Output, Topic, partition_of
+from stream.log.errors import Fenced, LogUnavailable
+from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
 from stream.processing.dead_letters import DeadLetter
-from stream.log.errors import (Fenced, LogUnavailable)
-from stream.log.contract import (Commit, Log, Message, Output, Topic, partition_of)
-from stream.processing.loop import (LoopSettings, StageLoop)
-from stream.memory.log import MemoryLog
+from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Decision, Hit, Record, decode, encode)
-from stream.processing.stage import (Context, Stage)
+from stream.processing.stage import Context, Stage
+from stream.schema.records import Decision, Hit, Record, decode, encode
 
 PARTITIONS = 2
 FAST = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_least=3, breaker_window=20)

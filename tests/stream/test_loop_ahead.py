@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from stream.log.errors import (Fenced, LogUnavailable)
-from stream.processing.in_flight import Flight
-from stream.log.contract import (Commit, Log, Message, Output, Topic)
-from stream.processing.loop import (LoopSettings, StageLoop)
+from stream.log.contract import Commit, Log, Message, Output, Topic
+from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
+from stream.processing.in_flight import Flight
+from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Decision, Hit, Record, decode, encode)
-from stream.processing.stage import (Context, Stage)
+from stream.processing.stage import Context, Stage
+from stream.schema.records import Decision, Hit, Record, decode, encode
 from tests.stream.worlds import World, patiently
 
 PARTITIONS = 2

@@ -12,8 +12,8 @@ from farmwatch.runs.engine import Ending, Standing
 from farmwatch.runs.overview import run_state
 from farmwatch.runs.phases import progress_of
 from farmwatch.runs.removal import remove, what_it_frees
-from stream.schema.control import Control
 from stream.processing.heartbeat import beat
+from stream.schema.control import Control
 from tests.replay_world import (
     DETECTOR,
     OTHER_DETECTOR,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stream.log.errors import (BadRecord, SchemaTooNew)
 from stream.log.contract import Commit
-from stream.schema.records import (Decision, Hit, decode, encode)
+from stream.log.errors import BadRecord, SchemaTooNew
+from stream.schema.records import Decision, Hit, decode, encode
 from tests.stream.worlds import World, drain, record
 
 

@@ -6,8 +6,8 @@ from crawler.sources.brave import Brave
 from crawler.sources.ledger import Ledger
 from crawler.sources.settings import BraveSettings
 from crawler.sources.source import Query
-from stream.log.contract import (Kept, Topic)
-from stream.schema.topics import (CONTROL, HITS)
+from stream.log.contract import Kept, Topic
+from stream.schema.topics import CONTROL, HITS
 from tests.search_desk import PARTITIONS, Desk, answer
 from tests.stream.worlds import World
 

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from farmwatch.starting_over import StartOver, starting_over
-from stream.log.contract import (At, Commit)
+from stream.log.contract import At, Commit
 from stream.schema.roles import Role
-from stream.schema.topics import (FEATURES, HITS, SCORES, VERDICTS)
+from stream.schema.topics import FEATURES, HITS, SCORES, VERDICTS
 from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages
 from tests.stream.worlds import KafkaWorld, World, settle
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from stream.processing.dead_letters import DeadLetter
+from stream.log.contract import Commit, Log, Member, Output
 from stream.log.errors import LogUnavailable
-from stream.log.contract import (Commit, Log, Member, Output)
-from stream.processing.loop import (LoopSettings, StageLoop)
+from stream.processing.dead_letters import DeadLetter
+from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Decision, Hit, Record, decode, encode)
-from stream.processing.stage import (Context, Stage)
+from stream.processing.stage import Context, Stage
+from stream.schema.records import Decision, Hit, Record, decode, encode
 from stream.schema.topics import DEAD_LETTERS
 from tests.stream.worlds import World, patiently
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from stream.embedded.log import EmbeddedLog
+from stream.log.contract import Kept, Log, Member, Message, Output, Topic
 from stream.log.errors import LogUnavailable
-from stream.log.contract import (Kept, Log, Member, Message, Output, Topic)
 from stream.memory.log import MemoryLog
 
 PATIENCE_S = 30.0  # a test that waits for longer has failed

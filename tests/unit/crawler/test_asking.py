@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from crawler.sources.asking import Asker
+from crawler.sources.http_client import Asker
 from crawler.sources.source import Answer, BadAnswer, Request, SourceBusy, SourceError, SourceRefused
 from tests.search_engines import Asked, Engine, Reply, says
 

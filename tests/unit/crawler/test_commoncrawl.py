@@ -13,19 +13,19 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from crawler.settings import CrawlSettings
-from crawler.sources.asking import Asker
 from crawler.sources.commoncrawl import CommonCrawl
+from crawler.sources.http_client import Asker
 from crawler.sources.known_imports import KnownImports
 from crawler.sources.ledger import Ledger, Round
-from crawler.sources.searching import Searcher, Summary
+from crawler.sources.searcher import Searcher, Summary
 from crawler.sources.settings import CommonCrawlSettings
 from crawler.sources.source import Answer, BadAnswer, Place, Query, QueryRefused
 from crawler.sources.turns import Turns
-from crawler.warc_in import ArchivedPage, pages_of
+from crawler.warc.pages import ArchivedPage, pages_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Hit, Page, decode)
-from stream.schema.topics import (HITS, PAGES, all_topics)
+from stream.schema.records import Hit, Page, decode
+from stream.schema.topics import HITS, PAGES, all_topics
 from tests.search_desk import NOON, answer
 from tests.search_engines import Asked, Engine, Reply
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from crawler.connections import Connections
-from crawler.fetch_thread import Done, FetchThread
-from crawler.fetching import Fetcher
-from crawler.jobs import Answer, Job, Kind, Outcome
-from crawler.robots import RobotsRules
+from crawler.fetch.connections import Connections
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.fetch.thread import Done, FetchThread
+from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
-from crawler.urls import host_of
+from crawler.web.urls import host_of
 from tests.crawl_driver import settings_for
 from tests.loopback import Web, page, redirect
 from tests.loopback_dns import A, LoopbackDns, Zone

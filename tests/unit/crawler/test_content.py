@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.content import charset_of, is_html, may_be_html
+from crawler.web.content_type import charset_of, is_html, may_be_html
 
 HTML = "text/html; charset=utf-8"
 

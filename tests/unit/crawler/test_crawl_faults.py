@@ -11,17 +11,17 @@ from collections.abc import Iterator
 import pytest
 
 from crawler.crawl_stage import CrawlStage, frontier_left
-from crawler.links import internal_links
-from crawler.robots import RobotsRules
-from crawler.rows import site_key
+from crawler.frontier.rows import site_key
+from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
+from crawler.web.links import internal_links
+from stream.log.contract import Message, Output, partition_of
 from stream.log.errors import LogUnavailable
-from stream.log.contract import (Message, Output, partition_of)
-from stream.processing.loop import StageLoop
 from stream.memory.log import MemoryLog
+from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Page, decode, encode)
-from stream.schema.topics import (DEAD_LETTERS, HITS, PAGES, all_topics)
+from stream.schema.records import Page, decode, encode
+from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, all_topics
 from tests.crawl_driver import Driver, Store, crawl, hits_of, settings_for
 from tests.loopback import Reply, Web, page, raw
 
@@ -106,7 +106,7 @@ def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatc
             raise UnicodeError("poison")
         yield from internal_links(body, encoding, url)
 
-    monkeypatch.setattr("crawler.discovery.internal_links", breaking)
+    monkeypatch.setattr("crawler.frontier.discovery.internal_links", breaking)
     pages = crawl(settings_for(loopback.target), ASKED)
     (broken,) = [page for page in pages if page.url == "http://site0.test/hit/1"]
     assert (broken.outcome, broken.reason, broken.body) == ("failed", "internal_error", b"")
@@ -123,7 +123,7 @@ def test_faults_of_the_log_are_not_put_down_to_a_site(error: Exception, monkeypa
     def breaking(*args: object) -> str:
         raise error
 
-    monkeypatch.setattr("crawler.frontier.Frontier.claim", breaking)
+    monkeypatch.setattr("crawler.frontier.frontier.Frontier.claim", breaking)
     driver = Driver(settings_for("127.0.0.1:1"), Store())
     try:
         with pytest.raises(type(error)):

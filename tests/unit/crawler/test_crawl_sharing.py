@@ -8,15 +8,15 @@ import pytest
 
 from crawler.crawl_stage import CrawlStage
 from crawler.errors import OldFrontier
-from crawler.fetch_thread import Done
-from crawler.jobs import Answer, Job, Outcome
-from crawler.queued import queued_pages
-from crawler.rows import TOTALS_KEY
+from crawler.fetch.jobs import Answer, Job, Outcome
+from crawler.fetch.thread import Done
+from crawler.frontier.queued import queued_pages
+from crawler.frontier.rows import TOTALS_KEY
 from stream.log.contract import partition_of
 from stream.processing.metrics import Meter
-from stream.schema.records import (Decision, Hit)
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
+from stream.schema.records import Decision, Hit
 from tests.crawl_driver import Committed, Driver, Store, hits_of, settings_for
 
 NOWHERE = settings_for("127.0.0.1:1")
@@ -25,7 +25,7 @@ NOWHERE = settings_for("127.0.0.1:1")
 def test_the_pace_is_shared_by_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fetch thread hears which share of the partitions is this process's whenever that changes, and only then."""
     told: list[float] = []
-    monkeypatch.setattr("crawler.fetch_thread.FetchThread.share", lambda _, share: told.append(share))
+    monkeypatch.setattr("crawler.fetch.thread.FetchThread.share", lambda _, share: told.append(share))
     stage = CrawlStage(NOWHERE, partitions=4)
     try:
         for owned in (4, 2, 2, 0, 1, 4):
@@ -40,8 +40,8 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A place that becomes free goes to the site that has waited longest, whatever partition it is in."""
     asked: list[Job] = []
     answers: list[Done] = []
-    monkeypatch.setattr("crawler.fetch_thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
-    monkeypatch.setattr("crawler.fetch_thread.FetchThread.collect", lambda _: [answers.pop()] if answers else [])
+    monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
+    monkeypatch.setattr("crawler.fetch.thread.FetchThread.collect", lambda _: [answers.pop()] if answers else [])
     driver = Driver(settings_for("127.0.0.1:1", max_in_flight=1), Store())
     in_partition = {p: [f"s{n}.test" for n in range(99) if partition_of(f"s{n}.test", 4) == p] for p in (0, 3)}
     try:
@@ -59,7 +59,7 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_free_place_is_not_kept_by_sites_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many sites are due that need no request, a place goes in the same round to one behind them that does."""
     asked: list[Job] = []
-    monkeypatch.setattr("crawler.fetch_thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
+    monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
     sites = [site for n in range(400) if partition_of(site := f"s{n:03}.test", 4) == 0][:60]
     driver = Driver(settings_for("127.0.0.1:1", max_in_flight=1), Store())
     try:
@@ -76,7 +76,7 @@ def test_a_start_takes_on_a_long_frontier_in_steps(monkeypatch: pytest.MonkeyPat
 
     The others follow in the next ones, until each site has its new time.
     """
-    monkeypatch.setattr("crawler.fetch_thread.FetchThread.submit", lambda *_: None)
+    monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda *_: None)
     sites = [f"s{n}.test" for n in range(2500)]
     store = Store()
     settings = settings_for("127.0.0.1:1", delay_s=3600.0)

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from crawler.dns_cache import FAILURE_S, DnsCache
 from crawler.errors import BadCrawlSettings, UnresolvedHost
+from crawler.fetch.dns_cache import FAILURE_S, DnsCache
 from tests.dns_faults import FAULTS, truncated
 from tests.loopback_dns import SERVFAIL, A, LoopbackDns, Zone
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from crawler.dry_run import DryRun, SitePlan
-from crawler.jobs import Job, Kind
-from crawler.rows import site_key
+from crawler.fetch.jobs import Job, Kind
+from crawler.frontier.rows import site_key
 from stream.memory.state import MemoryState
-from stream.schema.records import (Decision, Hit)
+from stream.schema.records import Decision, Hit
 from tests.crawl_driver import hits_of
 from tests.frontier_site import SETTINGS, Site, fail
 

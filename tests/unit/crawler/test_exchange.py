@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from crawler.capture import Capture
-from crawler.exchange import ERROR_CAP_BYTES, TDMREP_CAP_BYTES, _tls_reason
-from crawler.fetching import Fetcher
-from crawler.jobs import Answer, Job, Kind, Outcome
-from crawler.robots import RobotsRules
+from crawler.fetch.capture import Capture
+from crawler.fetch.exchange import ERROR_CAP_BYTES, TDMREP_CAP_BYTES, _tls_reason
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.robots.rules import RobotsRules
 from tests.crawl_driver import settings_for
 from tests.loopback import Reply, Web, raw, redirect
 

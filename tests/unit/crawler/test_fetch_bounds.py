@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from crawler.capture import Capture
-from crawler.fetch_thread import FetchThread
-from crawler.fetching import Fetcher
-from crawler.gate import HostGate
-from crawler.jobs import Answer, Job, Kind, Outcome
-from crawler.robots import RobotsRules
+from crawler.fetch.capture import Capture
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.gate import HostGate
+from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.fetch.thread import FetchThread
+from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
 from tests.crawl_driver import settings_for
 from tests.loopback import Reply, Web, page, raw, redirect
@@ -282,7 +282,7 @@ def test_no_socket_left_for_dns_is_not_the_sites_fault() -> None:
 @pytest.mark.parametrize("status", ["404 Not Found", "302 Found"])
 def test_a_tap_does_not_change_an_outcome(status: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The body of an error that never ends is kept as far as it came in a short time; the answer stands."""
-    monkeypatch.setattr("crawler.exchange._TAPE_S", 0.1)
+    monkeypatch.setattr("crawler.fetch.exchange._TAPE_S", 0.1)
     taped: list[Capture] = []
 
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

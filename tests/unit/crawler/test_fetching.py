@@ -15,11 +15,11 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.errors import NoContact
-from crawler.fetching import Fetcher
-from crawler.jobs import Answer, Job, Kind, Outcome
-from crawler.robots import RobotsRules
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
-from crawler.urls import host_of
+from crawler.web.urls import host_of
 from tests.crawl_driver import settings_for
 from tests.loopback import Reply, Web, page, raw, redirect
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
-from crawler.jobs import Kind, Outcome
-from crawler.queued import queued_pages
-from crawler.robots import RobotsRules
-from crawler.rows import is_queue_key, robots_key
-from crawler.sitemaps import SitemapFile
+from crawler.fetch.jobs import Kind, Outcome
+from crawler.frontier.queued import queued_pages
+from crawler.frontier.rows import is_queue_key, robots_key
+from crawler.robots.rules import RobotsRules
+from crawler.web.sitemaps import SitemapFile
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
 

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.jobs import Job, Kind, Outcome
-from crawler.rows import (
+from crawler.fetch.jobs import Job, Kind, Outcome
+from crawler.frontier.rows import (
     FORMAT,
     MAY_PASS,
     TOTALS_KEY,
@@ -23,9 +23,9 @@ from crawler.rows import (
     unpack,
     url_key,
 )
-from crawler.sitemaps import SitemapFile
-from crawler.statuses import Status
-from crawler.urls import page_bytes
+from crawler.frontier.statuses import Status
+from crawler.web.sitemaps import SitemapFile
+from crawler.web.urls import page_bytes
 from stream.schema.records import Decision
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail

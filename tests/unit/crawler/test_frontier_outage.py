@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.jobs import Kind, Outcome
-from crawler.urls import fetch_id
+from crawler.fetch.jobs import Kind, Outcome
+from crawler.web.urls import fetch_id
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
 

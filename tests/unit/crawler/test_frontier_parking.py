@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from crawler.jobs import Kind, Outcome
+from crawler.fetch.jobs import Kind, Outcome
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
 

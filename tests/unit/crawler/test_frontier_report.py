@@ -9,13 +9,13 @@ import pytest
 
 from crawler.dry_run import DryRun
 from crawler.errors import OldFrontier
-from crawler.frontier_report import FrontierReader, FrontierReport
-from crawler.jobs import Outcome
-from crawler.registrable import registrable_domain
-from crawler.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
+from crawler.fetch.jobs import Outcome
+from crawler.frontier.report import FrontierReader, FrontierReport
+from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
+from crawler.frontier.site_report import site_report
+from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
-from crawler.site_report import site_report
-from crawler.statuses import Status
+from crawler.web.registrable_domain import registrable_domain
 from tests.crawl_driver import hits_of
 from tests.frontier_site import SETTINGS, Site, fail
 

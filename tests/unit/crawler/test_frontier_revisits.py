@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from crawler.jobs import Job, Kind, Outcome
-from crawler.rows import UrlRow, revisit_prefix, unpack, url_key
-from crawler.sitemaps import SitemapFile
-from crawler.statuses import Status
-from crawler.urls import fetch_id, page_bytes
+from crawler.fetch.jobs import Job, Kind, Outcome
+from crawler.frontier.rows import UrlRow, revisit_prefix, unpack, url_key
+from crawler.frontier.statuses import Status
+from crawler.web.sitemaps import SitemapFile
+from crawler.web.urls import fetch_id, page_bytes
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import BadCrawlSettings, PrivateAddress
-from crawler.guard import FixedResolver, guarded_sockets, is_guard_error, is_public
+from crawler.fetch.address_guard import FixedResolver, guarded_sockets, is_guard_error, is_public
 
 NOT_PUBLIC = [
     "127.0.0.1",

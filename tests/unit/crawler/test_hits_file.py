@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.hits_file import QUERY_ID_CAP, BadLine, read_hits
+from crawler.web.hits_file import QUERY_ID_CAP, BadLine, read_hits
 from scoring.site_tally import SiteTally
 from stream.schema.records import Hit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.links import internal_links
+from crawler.web.links import internal_links
 
 
 def test_internal_links_in_page_order() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from crawler.jobs import REDIRECTED, Answer, Job, Kind, Outcome, Request
-from crawler.network_watch import NetworkWatch
+from crawler.fetch.jobs import REDIRECTED, Answer, Job, Kind, Outcome, Request
+from crawler.fetch.network_health import NetworkWatch
 from crawler.settings import CrawlSettings
 
 SETTINGS = CrawlSettings(contact="a@example.org")

@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from crawler.open_files import room_for
+from crawler.fetch.open_files import room_for
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.kept_headers import kept_headers
-from crawler.opt_outs import forbids_mining, opt_outs
+from crawler.fetch.stored_headers import kept_headers
+from crawler.robots.opt_outs import forbids_mining, opt_outs
 
 
 @pytest.mark.parametrize(

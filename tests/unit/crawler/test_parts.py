@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.gate import HostGate
-from crawler.inflating import BadEncoding, Inflater
-from crawler.retry_after import retry_after_s
+from crawler.fetch.gate import HostGate
+from crawler.fetch.retry_after import retry_after_s
+from crawler.web.content_encoding import BadEncoding, Inflater
 
 ENCODERS = {
     "gzip": gzip.compress,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.places import FORGOTTEN_S, PATIENCE_S, Places
+from crawler.fetch.spacing import FORGOTTEN_S, PATIENCE_S, Places
 
 BORN = 1000.0
 NEAR = 3e-6  # the sums of delays are not exact

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from crawler.opt_outs import forbids_mining, opt_outs
-from crawler.robots import ROBOTS_REDIRECTS, WILDCARDS_CAP, RobotsRules
-from crawler.robots_lines import ROBOTS_CAP_BYTES
+from crawler.robots.lines import ROBOTS_CAP_BYTES
+from crawler.robots.opt_outs import forbids_mining, opt_outs
+from crawler.robots.rules import ROBOTS_REDIRECTS, WILDCARDS_CAP, RobotsRules
 from crawler.settings import CrawlSettings
-from crawler.sitemaps import URLS_CAP
+from crawler.web.sitemaps import URLS_CAP
 
 PAGE = (Path(__file__).parents[3] / "docs" / "politeness.md").read_text(encoding="utf-8")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from crawler.frontier.rows import Stop
+from crawler.frontier.statuses import Status
 from crawler.reasons import PAGES, REASONS, STOPS, in_words, meaning_of_reason
-from crawler.rows import Stop
-from crawler.statuses import Status
 from farmwatch.config import Config
 from farmwatch.layers import settings_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.registrable import registrable_domain
+from crawler.web.registrable_domain import registrable_domain
 
 
 @pytest.mark.parametrize(

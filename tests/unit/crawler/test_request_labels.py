@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from crawler.jobs import ABSENT, REDIRECTED, Kind, Outcome
-from crawler.request_labels import STATUSES, WORDS, expected, reason_label, status_label
+from crawler.fetch.jobs import ABSENT, REDIRECTED, Kind, Outcome
+from crawler.fetch.request_labels import STATUSES, WORDS, expected, reason_label, status_label
 from tests.crawl_driver import Driver, Store, hits_of, settings_for
 from tests.loopback import Reply, Web, page, raw, redirect
 from tests.loopback_dns import SERVFAIL, LoopbackDns, Zone

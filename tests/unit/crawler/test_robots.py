@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawler.path_patterns import PathPattern
-from crawler.robots import WILDCARDS_CAP, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
-from crawler.robots_explain import Why, explain
-from crawler.robots_lines import ROBOTS_CAP_BYTES, SITEMAPS_CAP
-from crawler.urls import URL_CAP
+from crawler.robots.explanation import Why, explain
+from crawler.robots.lines import ROBOTS_CAP_BYTES, SITEMAPS_CAP
+from crawler.robots.path_patterns import PathPattern
+from crawler.robots.rules import WILDCARDS_CAP, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
+from crawler.web.urls import URL_CAP
 
 
 @pytest.mark.parametrize(

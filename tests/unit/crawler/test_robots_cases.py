@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import pytest
 from protego import Protego
 
-from crawler.robots import RobotsRules
-from crawler.robots_explain import explain
+from crawler.robots.explanation import explain
+from crawler.robots.rules import RobotsRules
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,18 @@ import pytest
 
 from crawler.settings import CrawlSettings
 from crawler.sources.brave import Brave
+from crawler.sources.catalogue import open_source
 from crawler.sources.ledger import Ledger
-from crawler.sources.opening import open_source
 from crawler.sources.queries import read_queries
 from crawler.sources.searxng import Searxng
 from crawler.sources.settings import BraveSettings, SearchSettings, SearxngSettings
 from crawler.sources.source import Answer, Query, QuotaSpent, Request, SourceBusy, SourceRefused
 from crawler.sources.usage import PARK_FIRST_S
+from stream.log.contract import Log, Message, Output
 from stream.log.errors import LogUnavailable
-from stream.log.contract import (Log, Message, Output)
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from stream.schema.topics import (CONTROL, all_topics)
+from stream.schema.topics import CONTROL, all_topics
 from tests.search_desk import NOON, PARTITIONS, Desk, answer
 
 QUERIES = [Query(f"q{n}", f"garden {n}") for n in range(6)]
@@ -179,7 +179,7 @@ def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> 
     made.close()
     code = (
         "import sys; from functools import partial; from pathlib import Path\n"
-        "from crawler.sources.brave import Brave; from crawler.sources.exclusion import file_lock\n"
+        "from crawler.sources.brave import Brave; from crawler.sources.machine_lock import file_lock\n"
         "from crawler.sources.settings import BraveSettings; from crawler.sources.source import Query\n"
         "from stream.opening import open_log; from tests.search_desk import Desk, answer\n"
         "mine = BraveSettings(rate=100.0, quota_day=20)\n"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.links import internal_links
-from crawler.sitemaps import URLS_CAP, first_sitemaps, read_sitemap, sample
+from crawler.web.links import internal_links
+from crawler.web.sitemaps import URLS_CAP, first_sitemaps, read_sitemap, sample
 
 
 def test_sitemaps_of_each_form() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.tdmrep import PATTERNS_CAP, RULES_CAP, TdmRep, TdmRule
+from crawler.robots.tdmrep import PATTERNS_CAP, RULES_CAP, TdmRep, TdmRule
 
 _RULES = [
     {"location": "/a/", "tdm-reservation": 1},

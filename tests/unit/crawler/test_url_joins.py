@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
-from crawler.links import internal_links
-from crawler.urls import URL_CAP, host_of, normalise
+from crawler.web.links import internal_links
+from crawler.web.urls import URL_CAP, host_of, normalise
 
 BASE = "http://example.org/foo/bar"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
-from crawler.urls import (
+from crawler.web.urls import (
     fetch_id,
     hit_url,
     host_of,

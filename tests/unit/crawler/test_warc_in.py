@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.settings import CrawlSettings
-from crawler.warc_in import ArchivedPage, Skipped, pages_of
-from crawler.warc_records import BLOCK_CAP_BYTES, BadRecord, WarcRecord, records_of
+from crawler.warc.pages import ArchivedPage, Skipped, pages_of
+from crawler.warc.reader import BLOCK_CAP_BYTES, BadRecord, WarcRecord, records_of
 from stream.schema.records import Page
 
 SETTINGS = CrawlSettings()

@@ -22,14 +22,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
-from crawler import warc_out
-from crawler.capture import Capture
 from crawler.errors import ArchiveUnwritable
-from crawler.jobs import Kind
+from crawler.fetch.capture import Capture
+from crawler.fetch.jobs import Kind
 from crawler.settings import CrawlSettings
-from crawler.warc_file import close_leftovers
-from crawler.warc_in import ArchivedPage, pages_of
-from crawler.warc_out import WarcOut, open_warc
+from crawler.warc import writer as warc_out
+from crawler.warc.file import close_leftovers
+from crawler.warc.pages import ArchivedPage, pages_of
+from crawler.warc.writer import WarcOut, open_warc
 from stream.processing.metrics import Metrics
 from tests.warc_check import HTML, STARTED_MS, Read, assert_clean, capture, finished, read_all, settings_in
 
@@ -322,10 +322,10 @@ def test_a_tap_waits_while_very_much_waits(tmp_path: Path, monkeypatch: pytest.M
 
 _KILLED = """
 import random, sys
-from crawler.capture import Capture
-from crawler.jobs import Kind
+from crawler.fetch.capture import Capture
+from crawler.fetch.jobs import Kind
 from crawler.settings import CrawlSettings
-from crawler.warc_out import WarcOut
+from crawler.warc.writer import WarcOut
 archive = WarcOut(CrawlSettings(contact="a@example.org", warc_folder=sys.argv[1], warc_bytes=300_000))
 noise, number = random.Random(5), int(sys.argv[2])
 while True:

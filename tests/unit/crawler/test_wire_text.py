@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.wire_text import clean
+from crawler.web.wire_text import clean
 
 
 @pytest.mark.parametrize(

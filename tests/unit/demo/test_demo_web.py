@@ -21,7 +21,7 @@ from filters.judging import judge
 from filters.measuring import measure
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from stream.schema.records import (Features, Verdict)
+from stream.schema.records import Features, Verdict
 
 SETTINGS = MeasureSettings()
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from crawler import warc_in
-from crawler.jobs import Kind
-from crawler.warc_exchange import RECORD_TYPES
+from crawler.fetch.jobs import Kind
+from crawler.warc import pages as warc_in
+from crawler.warc.exchange import RECORD_TYPES
 from farmwatch.cli import app
 from farmwatch.config import Config
 from farmwatch.layers import settings_of

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from crawler.rows import Priority, queue_key
-from crawler.urls import page_bytes, page_id
+from crawler.frontier.rows import Priority, queue_key
+from crawler.web.urls import page_bytes, page_id
 from farmwatch.audit import audit
 from farmwatch.audit_report import AuditReport
-from stream.processing import heartbeat
-from stream.log.contract import (At, Change, Commit, Message)
+from stream.log.contract import At, Change, Commit, Message
 from stream.memory.log import MemoryLog
-from stream.schema.records import (Features, Hit, Page, RuleOutcome, Verdict)
-from stream.schema.topics import (FEATURES, HITS, PAGES, SCORES, VERDICTS)
+from stream.processing import heartbeat
+from stream.schema.records import Features, Hit, Page, RuleOutcome, Verdict
+from stream.schema.topics import FEATURES, HITS, PAGES, SCORES, VERDICTS
 from tests.audit_world import OTHER, SITE, World
 
 

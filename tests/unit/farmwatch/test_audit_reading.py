@@ -13,14 +13,14 @@ from farmwatch.audit import audit
 from farmwatch.audit_scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED
 from filters.judge_stage import JudgeStage
 from filters.ruleset import load_ruleset
-from stream.processing import heartbeat
-from stream.schema.control import exclusive
-from stream.processing.dead_letters import dead_letter
-from stream.log.contract import (Message, Output, partition_of)
+from stream.log.contract import Message, Output, partition_of
 from stream.memory.log import MemoryLog
-from stream.schema.records import (Hit, Page, encode)
-from stream.schema.runs import (LIVE, Gap, Run)
-from stream.schema.topics import (DEAD_LETTERS, FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS)
+from stream.processing import heartbeat
+from stream.processing.dead_letters import dead_letter
+from stream.schema.control import exclusive
+from stream.schema.records import Hit, Page, encode
+from stream.schema.runs import LIVE, Gap, Run
+from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from stream.text.user_errors import Exit
 from tests.audit_world import OTHER, SITE, World
 from tests.cutover_world import CutoverWorld, cutover_world

@@ -19,12 +19,12 @@ from farmwatch.audit_scope import TALLIED
 from scoring.canary import CanaryName
 from scoring.site_tally import SPARE_TEXTS
 from scoring.tally_stage import TallyStage
-from stream.schema.control import exclusive
-from stream.log.contract import (Output, partition_of)
-from stream.schema.records import (Hit, Record, Score, SiteState, Verdict, decode, encode)
-from stream.schema.runs import State
+from stream.log.contract import Output, partition_of
 from stream.processing.stage import BY_REPLAY
-from stream.schema.topics import (FEATURES, HITS, SCORES, SITES, VERDICTS)
+from stream.schema.control import exclusive
+from stream.schema.records import Hit, Record, Score, SiteState, Verdict, decode, encode
+from stream.schema.runs import State
+from stream.schema.topics import FEATURES, HITS, SCORES, SITES, VERDICTS
 from stream.text.user_errors import Exit
 from tests.audit_world import World
 from tests.cutover_world import DETECTOR, CutoverWorld, cutover_world

@@ -16,13 +16,13 @@ from filters.judge_stage import JudgeStage, asked_store
 from filters.known_scores import KnownScores
 from filters.ruleset import load_ruleset
 from scoring.score_stage import score_key
+from stream.log.contract import Kept, Output, Topic, partition_of
 from stream.processing.dead_letters import dead_letter
-from stream.log.contract import (Kept, Output, Topic, partition_of)
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Features, Score, ScoreRequest, decode, encode)
+from stream.schema.records import Features, Score, ScoreRequest, decode, encode
 from stream.schema.roles import Role
-from stream.schema.topics import (FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES)
-from stream.text.user_errors import (Exit, NotFound)
+from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from stream.text.user_errors import Exit, NotFound
 from tests.cutover_world import DETECTOR, CutoverWorld, cutover_world
 from tests.front_door import PARTITIONS, Runner
 

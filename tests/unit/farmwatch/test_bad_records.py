@@ -11,12 +11,12 @@ import pytest
 from farmwatch.config import load
 from farmwatch.doctor import examine
 from farmwatch.finding import Finding, State
-from stream.processing.dead_letters import dead_letter
+from stream.log.contract import Message, Output
 from stream.log.errors import BadRecord
-from stream.log.contract import (Message, Output)
 from stream.opening import open_log
-from stream.schema.records import (RatePoint, SiteState, encode)
-from stream.schema.topics import (CONTROL, DEAD_LETTERS, FEATURES, HITS, PAGES, RATES, SCORES, SITES, VERDICTS)
+from stream.processing.dead_letters import dead_letter
+from stream.schema.records import RatePoint, SiteState, encode
+from stream.schema.topics import CONTROL, DEAD_LETTERS, FEATURES, HITS, PAGES, RATES, SCORES, SITES, VERDICTS
 from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, REFUSED_URL, SITE, URL, Runner
 from tests.two_runs import RULESETS as OF_RUN

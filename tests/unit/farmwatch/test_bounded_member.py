@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from farmwatch.runs.bounded import BoundedMember
 from farmwatch.runs.offsets import between, done_by, first_record, lag_on, last_record, reached
 from stream.embedded.log import EmbeddedLog
-from stream.processing.heartbeat import HEADER
-from stream.log.contract import (At, Commit, Kept, Log, Message, Output, Topic)
+from stream.log.contract import At, Commit, Kept, Log, Message, Output, Topic
 from stream.memory.log import MemoryLog
+from stream.processing.heartbeat import HEADER
 from stream.schema.runs import Gap
 
 

@@ -453,7 +453,7 @@ def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path,
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 def test_any_bytes_are_read_or_told(tmp_path: Path, suffix: str, body: bytes) -> None:
     """No file of labels makes it fall: a line is used or reported, whatever is in it."""
-    from stream.text.user_errors import (Exit, FarmwatchError)
+    from stream.text.user_errors import Exit, FarmwatchError
 
     path = tmp_path / f"labels.{suffix}"
     path.write_bytes((b"label,text,score\n" if suffix == "csv" else b"") + body)

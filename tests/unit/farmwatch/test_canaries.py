@@ -61,7 +61,7 @@ def test_lines_of_a_label_and_truth_are_a_site(tmp_path: Path, name: str) -> Non
 
 def test_records_are_the_same_in_a_round_and_new_in_the_next(tmp_path: Path) -> None:
     """Ids follow from content, round and place, and are those by which `explain` finds a page."""
-    from crawler.urls import page_id
+    from crawler.web.urls import page_id
 
     (site,) = read_canaries(write(tmp_path, line(1), line(2)))
     one, again, later = (list(site.records(number, 5)) for number in (1, 1, 2))

@@ -17,13 +17,13 @@ from scoring.canary import CanaryName
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
 from scoring.testing import FakeDetector
+from stream.log.contract import Output, partition_of
 from stream.log.errors import LogUnavailable
-from stream.log.contract import (Output, partition_of)
-from stream.processing.loop import StageLoop
 from stream.memory.log import MemoryLog
+from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Page, Score, SiteState, Verdict, decode, encode)
-from stream.schema.topics import (DECISIONS, PAGES, SCORES, SITES, VERDICTS, all_topics)
+from stream.schema.records import Page, Score, SiteState, Verdict, decode, encode
+from stream.schema.topics import DECISIONS, PAGES, SCORES, SITES, VERDICTS, all_topics
 
 PARTITIONS = 3
 EVERY_S = 1000

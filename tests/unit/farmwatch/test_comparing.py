@@ -19,11 +19,11 @@ from filters.judging import judge
 from filters.ruleset import parse_ruleset
 from scoring.rate import ErrorCounts
 from scoring.rate_settings import RateSettings
-from stream.processing.heartbeat import (HEADER, travelling)
-from stream.log.contract import (Log, Message, Output, partition_of)
+from stream.log.contract import Log, Message, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from stream.schema.records import (Features, SiteState, encode)
+from stream.processing.heartbeat import HEADER, travelling
+from stream.schema.records import Features, SiteState, encode
 from stream.schema.runs import State
 from stream.text.user_errors import NotFound
 from tests.two_runs import DETECTOR, EXTRACTED, PARTITIONS, RULESETS, A, B, begin, page, put_features, put_run, site

@@ -14,7 +14,7 @@ from farmwatch.crawl_onlooker import Onlooker
 from farmwatch.crawl_watch import CrawlWatch
 from farmwatch.opening import create_topics, open_configured
 from farmwatch.settings import LogSettings
-from stream.log.errors import (LogUnavailable, UnknownTopic)
+from stream.log.errors import LogUnavailable, UnknownTopic
 from stream.processing.metrics import Metrics
 from stream.text.user_errors import Exit
 

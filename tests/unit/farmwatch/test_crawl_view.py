@@ -7,16 +7,16 @@ import io
 import pytest
 from rich.console import Console
 
-from crawler.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
+from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from farmwatch.crawl_view import CrawlView, drawn, status_line
 from farmwatch.crawl_watch import CrawlFigures, CrawlWatch
-from stream.text.spans import (lasting, moment, queue_in_words, size, when)
+from stream.log.contract import Change, Commit, Output, Topic
 from stream.log.errors import Fenced
-from stream.log.contract import (Change, Commit, Output, Topic)
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Page, encode)
-from stream.schema.topics import (HITS, PAGES)
+from stream.schema.records import Page, encode
+from stream.schema.topics import HITS, PAGES
+from stream.text.spans import lasting, moment, queue_in_words, size, when
 
 FIGURES = CrawlFigures(
     running_s=192.0,

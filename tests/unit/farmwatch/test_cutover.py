@@ -21,12 +21,12 @@ from farmwatch.runs.named import names_to_read
 from filters.judge_stage import JudgeStage
 from filters.ruleset import load_ruleset
 from scoring.kept_method import method_of_text
-from stream.schema.control import (Control, ControlWriter, exclusive)
+from stream.log.contract import Log, Output
 from stream.log.errors import Fenced
-from stream.log.contract import (Log, Output)
-from stream.schema.records import (SiteState, encode)
-from stream.schema.runs import (Alias, Run, State)
-from stream.text.user_errors import (Exit, NotFound)
+from stream.schema.control import Control, ControlWriter, exclusive
+from stream.schema.records import SiteState, encode
+from stream.schema.runs import Alias, Run, State
+from stream.text.user_errors import Exit, NotFound
 from tests.cutover_world import CutoverWorld, config_of, cutover_world
 from tests.front_door import PARTITIONS, Runner
 

@@ -12,8 +12,8 @@ from farmwatch.runs.beginning import note_error, note_gap
 from farmwatch.runs.cutover import OtherCutover, Wanted, cut_over
 from farmwatch.runs.lag import lag_by_group
 from stream.schema.control import exclusive
-from stream.schema.runs import (Gap, State)
-from stream.text.user_errors import (FarmwatchError, NotFound)
+from stream.schema.runs import Gap, State
+from stream.text.user_errors import FarmwatchError, NotFound
 from tests.cutover_world import CutoverWorld, cutover_world
 
 

@@ -17,9 +17,9 @@ from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.engine import Ending, Replay
 from farmwatch.runs.planning import Asked, plan
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Features, decode)
+from stream.schema.records import Features, decode
 from stream.schema.roles import Role
-from stream.schema.runs import (Run, RunNames)
+from stream.schema.runs import Run, RunNames
 from tests.cutover_world import OTHER, CutoverWorld, cutover_world, patiently
 from tests.front_door import PARTITIONS
 

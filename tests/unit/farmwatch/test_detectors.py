@@ -21,7 +21,7 @@ from scoring.published import write_thresholds
 from scoring.testing import FakeDetector
 from scoring.threshold_set import ThresholdSet
 from stream.schema.roles import Role
-from stream.text.user_errors import (ConfigError, Exit)
+from stream.text.user_errors import ConfigError, Exit
 from tests.front_door import Runner
 
 WITHOUT_MODELS = ["--set", "score.pair.observer=/nowhere/observer"]

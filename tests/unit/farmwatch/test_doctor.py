@@ -22,10 +22,10 @@ from scoring.errors import NoDevice
 from scoring.pair_check import PairCheck
 from scoring.pair_settings import PairSettings
 from scoring.site_verdict import SprtParams
+from stream.log.contract import Output, Topic
 from stream.log.errors import LogUnavailable
-from stream.log.contract import (Output, Topic)
 from stream.opening import open_log
-from stream.schema.topics import (HITS, RATES, all_topics)
+from stream.schema.topics import HITS, RATES, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import Runner
 

@@ -15,9 +15,9 @@ import pytest
 import structlog.testing
 
 from farmwatch.endpoints import Endpoints
+from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.text.user_errors import ConfigError
-from stream.processing.health import Health
 
 
 class _Says:

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from farmwatch.generated import renewed, section
-from stream.text.user_errors import (Exit, UsageError)
+from stream.text.user_errors import Exit, UsageError
 from tests.front_door import Runner, article_html
 
 COMMAND = "farmwatch rulesets evaluate"

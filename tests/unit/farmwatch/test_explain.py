@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import zstandard
 
-from crawler.urls import page_id
+from crawler.web.urls import page_id
 from farmwatch.explain_rules import shown_value
 from farmwatch.explain_words import ERRORS, PATHS, extraction, flagged_above
 from farmwatch.explaining import explain_url
@@ -26,11 +26,11 @@ from filters.judging import judge
 from filters.measurer import Measurer
 from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from stream.log.contract import (Output, partition_of)
+from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from stream.schema.records import (Features, Page, Record, RuleOutcome, Score, encode)
-from stream.schema.topics import (FEATURES, PAGES, SCORES, VERDICTS, all_topics)
+from stream.schema.records import Features, Page, Record, RuleOutcome, Score, encode
+from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
 

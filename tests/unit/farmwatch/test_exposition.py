@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as text
 from farmwatch.config import load
 from farmwatch.exposition import ROLE, Exposition
 from farmwatch.replay_command import _Process
-from stream.processing.metrics import (SPECS, Metrics)
+from stream.processing.metrics import SPECS, Metrics
 
 
 def _shown(metrics: Metrics, accept: str = "") -> dict[str, Metric]:

@@ -11,11 +11,11 @@ from filters.measure_stage import MeasureStage
 from filters.ruleset import load_ruleset
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
-from stream.schema.control import exclusive
-from stream.log.contract import (Output, Topic)
+from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
-from stream.schema.runs import (LIVE, Alias, Run, RunNames, features_of, names_of)
-from stream.schema.topics import (FEATURES, all_topics)
+from stream.schema.control import exclusive
+from stream.schema.runs import LIVE, Alias, Run, RunNames, features_of, names_of
+from stream.schema.topics import FEATURES, all_topics
 
 
 @pytest.mark.parametrize("names", [names_of(LIVE), names_of("r1", is_live=True), names_of("r2", features_of("r1"))])

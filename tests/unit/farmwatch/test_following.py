@@ -23,10 +23,10 @@ from scoring.kept_method import method_of_text, text_of_method
 from scoring.method_choice import chosen_method
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
-from stream.schema.control import exclusive
 from stream.processing.metrics import Metrics
+from stream.schema.control import exclusive
 from stream.schema.roles import Role
-from stream.schema.runs import (Alias, RunNames)
+from stream.schema.runs import Alias, RunNames
 from tests.cutover_world import DETECTOR, OTHER, CutoverWorld, cutover_world, patiently
 
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from crawler.hits_file import make_hit
-from crawler.rows import SiteRow, pack, site_key
-from crawler.statuses import Status
+from crawler.frontier.rows import SiteRow, pack, site_key
+from crawler.frontier.statuses import Status
+from crawler.web.hits_file import make_hit
 from filters.epoch import feature_epoch
 from filters.settings import MeasureSettings
-from stream.processing.heartbeat import beat
-from stream.log.contract import (Change, Commit, Output, partition_of)
+from stream.log.contract import Change, Commit, Output, partition_of
 from stream.opening import open_log
-from stream.schema.records import (Decision, Hit, Record, encode)
-from stream.schema.topics import (DECISIONS, FRONTIER_STORE, HITS, all_topics)
+from stream.processing.heartbeat import beat
+from stream.schema.records import Decision, Hit, Record, encode
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 

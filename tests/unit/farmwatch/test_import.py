@@ -13,22 +13,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from crawler import appending
-from crawler.capture import Capture
-from crawler.jobs import Kind
+from crawler import hit_records as appending
+from crawler.fetch.capture import Capture
+from crawler.fetch.jobs import Kind
 from crawler.settings import CrawlSettings
 from crawler.sources.known_imports import KnownImports
-from crawler.warc_in import ArchivedPage, Skipped, pages_of
+from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from farmwatch.importing import import_pages
 from filters.epoch import feature_epoch
 from filters.settings import MeasureSettings
-from stream.processing import heartbeat
+from stream.log.contract import Log, Output, partition_of
 from stream.log.errors import LogUnavailable
-from stream.log.contract import (Log, Output, partition_of)
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from stream.schema.records import (Hit, Page, decode)
-from stream.schema.topics import (HITS, PAGES, all_topics)
+from stream.processing import heartbeat
+from stream.schema.records import Hit, Page, decode
+from stream.schema.topics import HITS, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 from tests.warc_check import write

@@ -23,11 +23,11 @@ from farmwatch.labelling.session import Session
 from filters.judging import judge
 from filters.ruleset import load_ruleset
 from scoring.interface import TextScore
-from stream.schema.control import exclusive
-from stream.log.contract import (Output, Topic, partition_of)
+from stream.log.contract import Output, Topic, partition_of
 from stream.opening import open_log
-from stream.schema.records import (Features, decode, encode)
-from stream.schema.runs import (Alias, Run, features_of)
+from stream.schema.control import exclusive
+from stream.schema.records import Features, decode, encode
+from stream.schema.runs import Alias, Run, features_of
 from stream.schema.topics import FEATURES
 from tests.front_door import PARTITIONS, SHORT_URL, SITE, URL, Ran, Runner
 from tests.label_sample import page, write

@@ -12,7 +12,7 @@ import zstandard
 
 from farmwatch.labelled import LabelledPages
 from filters.settings import MeasureSettings
-from stream.text.user_errors import (Exit, FarmwatchError, UsageError)
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from tests.front_door import article_html
 
 ONE_WORKER = MeasureSettings(workers=1, time_limit_s=60)

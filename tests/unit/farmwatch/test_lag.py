@@ -10,13 +10,13 @@ import pytest
 from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
 from farmwatch.runs.lag import MAX_LAG, lag_by_group, records_behind
 from scoring.score_stage import score_key
-from stream.schema.control import Control
 from stream.embedded.log import EmbeddedLog
-from stream.processing.heartbeat import (HEADER, KEY)
-from stream.log.contract import (Log, Output)
+from stream.log.contract import Log, Output
 from stream.memory.log import MemoryLog
+from stream.processing.heartbeat import HEADER, KEY
+from stream.schema.control import Control
 from stream.schema.records import ScoreRequest
-from stream.schema.topics import (FEATURES, HITS, SCORES)
+from stream.schema.topics import FEATURES, HITS, SCORES
 from tests.replay_world import (
     DETECTOR,
     OTHER_DETECTOR,

@@ -22,10 +22,10 @@ from farmwatch.site_table import read_sites
 from filters.ruleset import load_ruleset
 from scoring.errors import BadThresholds, NoSiteTest
 from scoring.tally_stage import TallyStage
+from stream.log.contract import Output, partition_of
 from stream.schema.control import exclusive
-from stream.log.contract import (Output, partition_of)
-from stream.schema.records import (Page, SiteState, decode, encode)
-from stream.schema.runs import (LIVE, Alias, State, names_of)
+from stream.schema.records import Page, SiteState, decode, encode
+from stream.schema.runs import LIVE, Alias, State, names_of
 from stream.schema.topics import PAGES
 from stream.text.user_errors import Exit
 from tests.cutover_world import DETECTOR, CutoverWorld, config_of, cutover_world

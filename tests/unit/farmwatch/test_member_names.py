@@ -15,7 +15,7 @@ import pytest
 from farmwatch.config import Config, load
 from farmwatch.member_names import claimed_name, names_folder
 from stream.schema.roles import Role
-from stream.text.user_errors import (Exit, FarmwatchError)
+from stream.text.user_errors import Exit, FarmwatchError
 
 _ROOT = Path(__file__).resolve().parents[3]
 _HOLDER = """

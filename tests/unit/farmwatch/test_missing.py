@@ -14,10 +14,10 @@ from farmwatch.runs.engine import Ending
 from farmwatch.runs.missing import lacking, merged, records_in
 from farmwatch.runs.run_topics import topics_of
 from farmwatch.runs.summary import lines_of, summary_of
-from stream.schema.control import Control
 from stream.memory.log import MemoryLog
+from stream.schema.control import Control
 from stream.schema.runs import Gap
-from stream.schema.topics import (FEATURES, PAGES)
+from stream.schema.topics import FEATURES, PAGES
 from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, pages_later, write_rules
 
 more_pages = partial(pages_later, sites=8, pages=10)

@@ -11,11 +11,11 @@ import pytest
 import structlog
 
 from farmwatch.member_names import claimed_name
-from stream.log.errors import LogUnavailable
 from stream.log.contract import Output
+from stream.log.errors import LogUnavailable
 from stream.opening import open_log
 from stream.schema.roles import Role
-from stream.schema.topics import (HITS, PAGES, SITES, VERDICTS, all_topics)
+from stream.schema.topics import HITS, PAGES, SITES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 

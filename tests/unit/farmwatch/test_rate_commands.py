@@ -14,7 +14,7 @@ from filters.ruleset import load_ruleset
 from scoring.canary import CanaryName
 from stream.log.contract import Output
 from stream.opening import open_log
-from stream.schema.records import (SiteState, encode)
+from stream.schema.records import SiteState, encode
 from stream.schema.topics import SITES
 from stream.text.user_errors import Exit
 from tests.front_door import DETECTOR, Runner

@@ -21,8 +21,8 @@ from scoring.rate_settings import RateSettings
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from stream.schema.records import (SiteState, encode)
-from stream.schema.topics import (RATES, all_topics)
+from stream.schema.records import SiteState, encode
+from stream.schema.topics import RATES, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import DETECTOR, Runner
 

@@ -16,7 +16,7 @@ import pytest
 import zstandard
 from prometheus_client import generate_latest
 
-from crawler.urls import page_id
+from crawler.web.urls import page_id
 from farmwatch.runs.beginning import begin, cancel
 from farmwatch.runs.counts import counts_of, rows_of
 from farmwatch.runs.engine import Ending, Standing
@@ -26,17 +26,17 @@ from farmwatch.runs.stages import stage_of
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.ruleset import Ruleset
-from stream.schema.control import (Control, exclusive)
 from stream.embedded.log import EmbeddedLog
+from stream.log.contract import Log, Member
 from stream.log.errors import LogUnavailable
-from stream.log.contract import (Log, Member)
-from stream.processing.loop import StageLoop
 from stream.memory.log import MemoryLog
+from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Hit, Page, SiteState, Verdict)
-from stream.schema.runs import (Alias, Run, State)
-from stream.schema.topics import (HITS, PAGES, REPLAY_REQUESTS)
-from stream.text.user_errors import (RunRefused, UsageError)
+from stream.schema.control import Control, exclusive
+from stream.schema.records import Hit, Page, SiteState, Verdict
+from stream.schema.runs import Alias, Run, State
+from stream.schema.topics import HITS, PAGES, REPLAY_REQUESTS
+from stream.text.user_errors import RunRefused, UsageError
 from tests.extraction_here import extract_here
 from tests.front_door import article_html
 from tests.replay_world import (

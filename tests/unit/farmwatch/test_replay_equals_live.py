@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import zstandard
 
-from crawler.urls import host_of, page_id
+from crawler.web.urls import host_of, page_id
 from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.labelled import LabelledPage
 from farmwatch.runs.engine import Ending
@@ -19,8 +19,8 @@ from filters.ruleset import load_ruleset
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log
 from stream.memory.log import MemoryLog
-from stream.schema.records import (Features, Hit, Page, SiteState, Verdict)
-from stream.schema.topics import (HITS, PAGES)
+from stream.schema.records import Features, Hit, Page, SiteState, Verdict
+from stream.schema.topics import HITS, PAGES
 from tests.extraction_here import extract_here
 from tests.replay_world import LiveWorld, config_of, measuring_otherwise, output
 from tests.stream.worlds import KafkaWorld

@@ -16,13 +16,13 @@ from farmwatch.runs.planning import Asked, OtherParameters, Plan, plan
 from farmwatch.runs.source import NothingToReplay
 from farmwatch.runs.window import OutsideRetention, before_the_first
 from filters.errors import BadRuleset
-from stream.schema.control import (Control, exclusive)
-from stream.log.contract import (Output, Topic)
+from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
+from stream.schema.control import Control, exclusive
 from stream.schema.records import Page
-from stream.schema.runs import (RUN_NAME, Alias, Run)
-from stream.schema.topics import (FEATURES, PAGES)
-from stream.text.user_errors import (NotFound, RunRefused, UsageError)
+from stream.schema.runs import RUN_NAME, Alias, Run
+from stream.schema.topics import FEATURES, PAGES
+from stream.text.user_errors import NotFound, RunRefused, UsageError
 from tests.replay_world import (
     DETECTOR,
     OTHER_DETECTOR,

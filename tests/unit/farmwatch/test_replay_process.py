@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from farmwatch.runs.beginning import cancel
-from stream.schema.control import Control
 from stream.embedded.log import EmbeddedLog
+from stream.schema.control import Control
 from stream.schema.runs import State
 from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
 

@@ -26,15 +26,15 @@ from farmwatch.runs.scored import requests_wait
 from farmwatch.runs.scorers import ScorersWatch, is_scored_now, tell_what_score_runs
 from farmwatch.runs.summary import lines_of, summary_of
 from filters.judge_stage import JudgeStage
-from stream.schema.control import Control
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import (Commit, Log, Output, partition_of)
+from stream.log.contract import Commit, Log, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Score, ScoreRequest)
+from stream.schema.control import Control
+from stream.schema.records import Score, ScoreRequest
 from stream.schema.roles import Role
-from stream.schema.runs import (State, names_of)
-from stream.schema.topics import (CONTROL, FEATURES, PAGES, SCORE_REQUESTS)
+from stream.schema.runs import State, names_of
+from stream.schema.topics import CONTROL, FEATURES, PAGES, SCORE_REQUESTS
 from tests import replay_world
 from tests.replay_world import (
     DETECTOR,

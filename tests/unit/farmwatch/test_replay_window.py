@@ -16,12 +16,12 @@ from farmwatch.runs.engine import Ending
 from farmwatch.runs.missing import lacking
 from farmwatch.runs.summary import lines_of, lost_text, summary_of
 from farmwatch.runs.window import Cut, OutsideRetention, Window, before_the_first, offsets_of, read_window
-from stream.schema.control import Control
 from stream.embedded.log import EmbeddedLog
-from stream.processing.heartbeat import HEADER
-from stream.log.contract import (Log, Output, Topic)
+from stream.log.contract import Log, Output, Topic
 from stream.memory.log import MemoryLog
-from stream.schema.runs import (Gap, Run)
+from stream.processing.heartbeat import HEADER
+from stream.schema.control import Control
+from stream.schema.runs import Gap, Run
 from stream.schema.topics import FEATURES
 from stream.text.user_errors import UsageError
 from tests.replay_world import OTHER_DETECTOR, LiveWorld, config_of, features_of_pages, write_rules

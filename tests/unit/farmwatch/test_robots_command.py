@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from crawler.rows import SiteRow, pack, robots_key, site_key, tdm_key
-from stream.log.contract import (Change, Commit, partition_of)
+from crawler.frontier.rows import SiteRow, pack, robots_key, site_key, tdm_key
+from stream.log.contract import Change, Commit, partition_of
 from stream.opening import open_log
-from stream.schema.topics import (FRONTIER_STORE, HITS, all_topics)
+from stream.schema.topics import FRONTIER_STORE, HITS, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, Ran, Runner
 from tests.loopback import Reply, Web, redirect

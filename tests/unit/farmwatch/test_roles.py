@@ -17,7 +17,7 @@ import pytest
 from farmwatch.config import load
 from farmwatch.opening import open_configured
 from stream.log.contract import Log
-from stream.schema.topics import (FEATURES, SCORE_REQUESTS)
+from stream.schema.topics import FEATURES, SCORE_REQUESTS
 from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, finished_log
 

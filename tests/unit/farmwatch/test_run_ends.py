@@ -14,10 +14,10 @@ from farmwatch.runs.beginning import finish, note_error
 from farmwatch.runs.configured import site_method_to_keep
 from farmwatch.runs.counts import rows_of
 from farmwatch.runs.engine import Ending
-from stream.schema.control import exclusive
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log
 from stream.memory.log import MemoryLog
+from stream.schema.control import exclusive
 from stream.schema.records import SiteState
 from stream.schema.runs import State
 from tests.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, write_rules

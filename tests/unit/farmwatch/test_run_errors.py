@@ -14,14 +14,14 @@ import pytest
 from farmwatch.replay_command import _conclude
 from farmwatch.runs.engine import Ending
 from farmwatch.runs.missing import buried
-from stream.schema.control import (Control, exclusive)
-from stream.processing.dead_letters import (DeadLetter, dead_letter)
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
+from stream.processing.dead_letters import DeadLetter, dead_letter
+from stream.schema.control import Control, exclusive
 from stream.schema.records import Page
-from stream.schema.runs import (Run, State)
-from stream.schema.topics import (DEAD_LETTERS, FEATURES, PAGES, all_topics)
+from stream.schema.runs import Run, State
+from stream.schema.topics import DEAD_LETTERS, FEATURES, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import Runner
 from tests.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, output, write_rules

@@ -15,8 +15,8 @@ from filters.judge_stage import JudgeStage
 from filters.ruleset import load_ruleset
 from stream.log.clock import wall_ms
 from stream.processing.metrics import Metrics
-from stream.schema.runs import (LIVE, Alias, Run, State, features_of)
-from stream.schema.topics import (FEATURES, HITS, VERDICTS)
+from stream.schema.runs import LIVE, Alias, Run, State, features_of
+from stream.schema.topics import FEATURES, HITS, VERDICTS
 from tests.cutover_world import CutoverWorld, cutover_world
 
 DAY_MS = 86_400_000

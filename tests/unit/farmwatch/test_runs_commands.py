@@ -18,12 +18,12 @@ from farmwatch.runs.phases import Advance, Progress
 from farmwatch.runs.removal import RunNeeded, remove, why_not
 from farmwatch.runs.telling import Teller, line_of
 from farmwatch.site_table import SiteTable
-from stream.schema.control import (Control, Scorers, exclusive, tell_scorers)
 from stream.embedded.log import EmbeddedLog
+from stream.log.contract import Output, Topic
 from stream.processing.heartbeat import beat
-from stream.log.contract import (Output, Topic)
-from stream.schema.records import (SiteState, encode)
-from stream.schema.runs import (Alias, Cutover, Run, State)
+from stream.schema.control import Control, Scorers, exclusive, tell_scorers
+from stream.schema.records import SiteState, encode
+from stream.schema.runs import Alias, Cutover, Run, State
 from stream.schema.topics import PAGES
 from tests.front_door import Ran, Runner
 from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules

@@ -20,13 +20,13 @@ from farmwatch.site_table import read_sites
 from scoring.rate_settings import RateSettings
 from scoring.tally_stage import TallyStage
 from scoring.testing import FakeDetector
-from stream.log.contract import (Output, partition_of)
-from stream.processing.loop import StageLoop
+from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
-from stream.processing.metrics import Metrics
 from stream.opening import open_log
-from stream.schema.records import (Hit, SiteState, decode)
-from stream.schema.topics import (HITS, all_topics)
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.schema.records import Hit, SiteState, decode
+from stream.schema.topics import HITS, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from crawler.sources.ledger import Ledger
-from stream.processing.metrics import SPECS
 from stream.opening import open_log
-from stream.schema.records import (Hit, decode)
+from stream.processing.metrics import SPECS
+from stream.schema.records import Hit, decode
 from stream.schema.topics import HITS
 from stream.text.user_errors import Exit
 from tests.front_door import PARTITIONS, Runner

@@ -14,8 +14,8 @@ from crawler.sources.settings import BraveSettings, MarginaliaSettings, SearchSe
 from crawler.sources.source import Query, Request
 from farmwatch.config import Config
 from farmwatch.searching import Desk, Wanted
-from stream.log.errors import LogUnavailable
 from stream.log.contract import Output
+from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.schema.topics import all_topics
 from stream.text.user_errors import Exit

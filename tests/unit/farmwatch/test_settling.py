@@ -14,7 +14,7 @@ from farmwatch.flow import READS
 from farmwatch.settling import settle
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
-from stream.schema.topics import (HITS, PAGES, all_topics)
+from stream.schema.topics import HITS, PAGES, all_topics
 
 CONFIG: Config = load(None, ["log.partitions=2"], {}).config
 

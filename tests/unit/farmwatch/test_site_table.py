@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from farmwatch.site_table import SiteTable
-from stream.log.contract import (At, Kept, Message, Output, Topic)
+from stream.log.contract import At, Kept, Message, Output, Topic
 from stream.memory.log import MemoryLog
-from stream.schema.records import (SiteState, encode)
+from stream.schema.records import SiteState, encode
 from stream.schema.topics import SITES
 
 

@@ -15,14 +15,14 @@ from farmwatch.runs.run_rules import RunRules
 from farmwatch.upkeep import Upkeep
 from filters.ruleset import load_ruleset
 from scoring.canary import CanaryName
+from stream.log.contract import NONE_NEEDED, Kept, Output, Topic
 from stream.log.errors import LogUnavailable
-from stream.processing.heartbeat import is_heartbeat
-from stream.log.contract import (NONE_NEEDED, Kept, Output, Topic)
 from stream.memory.log import MemoryLog
+from stream.processing.heartbeat import is_heartbeat
 from stream.processing.metrics import Metrics
-from stream.schema.records import (SiteState, encode)
+from stream.schema.records import SiteState, encode
 from stream.schema.runs import Run
-from stream.schema.topics import (HITS, SITES, all_topics)
+from stream.schema.topics import HITS, SITES, all_topics
 
 CONFIG: Config = load(None, ["log.partitions=2"], {}).config
 METHOD = ("sprt", "0123abcd")

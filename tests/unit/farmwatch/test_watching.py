@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from crawler.crawl_stage import FrontierCounts
-from crawler.urls import page_id
+from crawler.web.urls import page_id
 from filters.ruleset import load_ruleset
 from stream.log.contract import Output
 from stream.opening import open_log
-from stream.schema.records import (Hit, Page, SiteState, encode)
-from stream.schema.topics import (HITS, PAGES, SITES, all_topics)
+from stream.schema.records import Hit, Page, SiteState, encode
+from stream.schema.topics import HITS, PAGES, SITES, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import DETECTOR, URL, Runner, StandInDetector
 

@@ -12,7 +12,7 @@ from filters.ruleset import load_ruleset
 from scoring.interface import TextScore
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
-from stream.processing.metrics import (SPECS, Metrics)
+from stream.processing.metrics import SPECS, Metrics
 from stream.processing.stage import Stage
 
 

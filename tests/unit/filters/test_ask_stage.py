@@ -12,16 +12,16 @@ from filters.judging import judge
 from filters.known_scores import KnownScores
 from filters.ruleset import parse_ruleset
 from filters.unasked import Article, Unasked
-from stream.processing import heartbeat
+from stream.log.contract import Commit, Output
 from stream.log.errors import LogUnavailable
-from stream.log.contract import (Commit, Output)
-from stream.processing.loop import StageLoop
 from stream.memory.log import MemoryLog
 from stream.memory.member import MemoryMember
+from stream.processing import heartbeat
+from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Features, ScoreRequest, decode, encode)
+from stream.schema.records import Features, ScoreRequest, decode, encode
 from stream.schema.runs import names_of
-from stream.schema.topics import (FEATURES, REPLAY_REQUESTS, all_topics)
+from stream.schema.topics import FEATURES, REPLAY_REQUESTS, all_topics
 from tests.numbered_pages import numbered_page as page
 
 RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")

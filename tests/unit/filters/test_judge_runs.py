@@ -15,14 +15,14 @@ from filters.measure_stage import MeasureStage
 from filters.ruleset import parse_ruleset
 from filters.settings import MeasureSettings
 from filters.workers import ExtractionPool
-from stream.processing import heartbeat
-from stream.log.contract import (Message, Output, Topic)
-from stream.processing.loop import StageLoop
+from stream.log.contract import Message, Output, Topic
 from stream.memory.log import MemoryLog
+from stream.processing import heartbeat
+from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Record, ScoreRequest, Verdict, decode, encode)
-from stream.schema.runs import (features_of, names_of)
-from stream.schema.topics import (FEATURES, all_topics)
+from stream.schema.records import Record, ScoreRequest, Verdict, decode, encode
+from stream.schema.runs import features_of, names_of
+from stream.schema.topics import FEATURES, all_topics
 from tests.numbered_pages import numbered_page as features
 
 RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")

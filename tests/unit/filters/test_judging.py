@@ -13,8 +13,8 @@ from filters.ruleset import parse_ruleset
 from scoring.lite_ngram import LiteNgram
 from scoring.score_stage import ScoreStage
 from stream.processing.metrics import Meter
-from stream.schema.records import (Features, Score, ScoreRequest, Verdict, decode)
 from stream.processing.stage import Context
+from stream.schema.records import Features, Score, ScoreRequest, Verdict, decode
 
 RULES = '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n'
 MAIN, C4 = parse_ruleset(RULES, "main"), parse_ruleset('scores = "c4"\n' + RULES, "c4")

@@ -18,7 +18,7 @@ from filters.quality_rules import QUALITY_RULES
 from filters.rule_kinds import MOST, PASSES
 from filters.rules import RULES
 from filters.ruleset import Ruleset, load_ruleset, parse_ruleset
-from stream.schema.records import (Features, Verdict, decode, encode)
+from stream.schema.records import Features, Verdict, decode, encode
 
 NOTES = load_ruleset("notes")
 RUNS = replace(NOTES, name="runs", blocks=Definition.RUN)

@@ -17,10 +17,10 @@ from filters.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory import Likeness
 from filters.workers import ExtractionPool
-from stream.processing.metrics import (Meter, Metrics)
-from stream.schema.records import (Features, Page, ScoreRequest, Verdict, decode)
+from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
+from stream.schema.records import Features, Page, ScoreRequest, Verdict, decode
 
 NewState = Callable[[], KeyedState]
 SITE = "a.example"

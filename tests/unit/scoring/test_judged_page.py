@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.judged_page import JudgedPage
-from stream.schema.records import (RuleOutcome, Verdict, decode, encode)
+from stream.schema.records import RuleOutcome, Verdict, decode, encode
 
 TEXT = st.text(max_size=3)
 OUTCOMES = st.builds(RuleOutcome, TEXT, st.none() | st.floats(allow_nan=False) | TEXT, TEXT, st.none(), TEXT)

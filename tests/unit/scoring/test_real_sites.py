@@ -12,7 +12,7 @@ from scoring.gaussian_test import GaussianParams, GaussianTest
 from scoring.interface import SiteMethod
 from scoring.site_training import LabelledSite, train_sites
 from scoring.site_verdict import LOW_FPR_PARAMS, SiteTest, SprtParams, of_flags
-from stream.schema.vocabulary import (HUMAN, LLM)
+from stream.schema.vocabulary import HUMAN, LLM
 from tests.bench.bench_sites import (
     ACCURACY,
     ARTICLE_WORDS,

@@ -17,9 +17,9 @@ from scoring.pair_scores import PairReading
 from scoring.score_stage import Scored, ScoreStage
 from scoring.testing import FakeDetector
 from scoring.threshold_set import Curve, ThresholdSet
-from stream.processing.metrics import (Meter, Metrics)
-from stream.schema.records import (Score, ScoreRequest, decode)
+from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
+from stream.schema.records import Score, ScoreRequest, decode
 from tests.stream.worlds import patiently
 
 

@@ -14,14 +14,14 @@ from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage
 from scoring.testing import FakeDetector
-from stream.processing import heartbeat
 from stream.log.contract import Output
-from stream.processing.loop import StageLoop
 from stream.memory.log import MemoryLog
+from stream.processing import heartbeat
+from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import (Record, Score, ScoreRequest, SiteState, Verdict, decode, encode)
 from stream.processing.stage import Stage
-from stream.schema.topics import (HITS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics)
+from stream.schema.records import Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
+from stream.schema.topics import HITS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 
 NOW_MS = 10**9
 DETECTOR = FakeDetector().identity

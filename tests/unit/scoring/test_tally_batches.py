@@ -18,16 +18,16 @@ from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally
 from scoring.tally_stage import TallyStage
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import (Change, Commit, Log, Output, Topic)
-from stream.processing.loop import (LoopSettings, StageLoop)
+from stream.log.contract import Change, Commit, Log, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.memory.state import MemoryState
-from stream.processing.metrics import (Meter, Metrics)
-from stream.schema.records import (Decision, Hit, Record, Score, SiteState, Verdict, decode, encode)
-from stream.schema.runs import names_of
+from stream.processing.loop import LoopSettings, StageLoop
+from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
-from stream.schema.topics import (DECISIONS, HITS, SCORES, SITES, VERDICTS, all_topics)
+from stream.schema.records import Decision, Hit, Record, Score, SiteState, Verdict, decode, encode
+from stream.schema.runs import names_of
+from stream.schema.topics import DECISIONS, HITS, SCORES, SITES, VERDICTS, all_topics
 from tests.tally_desk import DETECTOR, SPRT, hit, page, score
 
 SETTINGS = TallySettings(sprt=SPRT)

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream.schema.records import (Record, Score)
+from stream.schema.records import Record, Score
 from tests.tally_desk import DAY_MS, SITE, SPRT, Desk, hit, page, score
 
 FLAG = st.none() | st.booleans()

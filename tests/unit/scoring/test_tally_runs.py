@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream.processing.metrics import (Meter, Metrics)
+from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from tests.tally_desk import Desk, score

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stream.embedded import retention as embedded_retention
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import (Kept, Output, Topic)
+from stream.log.contract import Kept, Output, Topic
 
 DAY_MS = 86_400_000
 writes = st.lists(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stream.schema.control import (Control, exclusive)
-from stream.log.errors import (Fenced, LogUnavailable, SchemaTooNew, StreamError)
-from stream.log.contract import (Commit, Kept, Output, Topic)
+from stream.log.contract import Commit, Kept, Output, Topic
+from stream.log.errors import Fenced, LogUnavailable, SchemaTooNew, StreamError
 from stream.memory.log import MemoryLog
 from stream.memory.member import MemoryMember
-from stream.schema.runs import (Alias, Cutover, Run)
+from stream.schema.control import Control, exclusive
+from stream.schema.runs import Alias, Cutover, Run
 from stream.schema.topics import CONTROL
 
 RUN = Run(name="a", ruleset="r", digest="d", detector="x", epoch="e")

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import pytest
 
+from stream.log.contract import Output, Topic
 from stream.log.idle_groups import renew_offsets
-from stream.log.contract import (Output, Topic)
 from stream.memory.log import MemoryLog
 
 

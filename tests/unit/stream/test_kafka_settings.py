@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.kafka.settings import (instance_name, name_of)
+from stream.kafka.settings import instance_name, name_of
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream.log.errors import (Fenced, LogUnavailable)
 from stream.kafka.buffer import FetchBuffer
-from stream.kafka.state import (LocalState, decode_change, encode_change)
-from stream.log.contract import (NO_HEADERS, Change, Message)
+from stream.kafka.state import LocalState, decode_change, encode_change
+from stream.log.contract import NO_HEADERS, Change, Message
+from stream.log.errors import Fenced, LogUnavailable
 
 KEYS = st.binary(min_size=1, max_size=3) | st.sampled_from([b"\xff", b"\xff\xff", b"a\xff"])
 CHANGES = st.builds(Change, KEYS, st.none() | st.binary(max_size=4), st.none() | st.integers(0, 9))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stream.log.errors import StreamError
 from stream.log.contract import Topic
+from stream.log.errors import StreamError
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from tests.stream.worlds import record, values

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from stream.text.packed_files import (DamagedFile, bounded_lines, open_packed, unpacked_name)
+from stream.text.packed_files import DamagedFile, bounded_lines, open_packed, unpacked_name
 
 LINES = [b"one\n", b"two\n", b"three"]
 

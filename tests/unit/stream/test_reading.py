@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from stream.processing import heartbeat
-from stream.log.errors import BadRecord
 from stream.log.contract import Message
-from stream.processing.topic_reader import (Unreadable, records_of, reporting_to, rows_of)
-from stream.schema.records import (Decision, encode)
+from stream.log.errors import BadRecord
+from stream.processing import heartbeat
+from stream.processing.topic_reader import Unreadable, records_of, reporting_to, rows_of
+from stream.schema.records import Decision, encode
 
 GOOD = encode(Decision(id="a", site="a.example", stop=True, reason="decided"))
 NO_UTF8 = GOOD.replace(b"decided", b"dec\xff\xfeed")

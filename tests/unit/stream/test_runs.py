@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.schema.runs import (LIVE, RESERVED, RUN_NAME, Run, features_of, memory_store, names_of)
-from stream.schema.topics import (DEFAULT_PARTITIONS, all_topics, site_memory)
+from stream.schema.runs import LIVE, RESERVED, RUN_NAME, Run, features_of, memory_store, names_of
+from stream.schema.topics import DEFAULT_PARTITIONS, all_topics, site_memory
 
 _KAFKA_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 names = st.from_regex(RUN_NAME, fullmatch=True).filter(lambda name: name not in RESERVED)

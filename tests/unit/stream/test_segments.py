@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stream.embedded.segments import Place, Segment, SegmentReader, remove_if_unused
 from stream.log.errors import LogUnavailable
-from stream.embedded.segments import (Place, Segment, SegmentReader, remove_if_unused)
 
 
 def _segment(folder: Path) -> Segment:

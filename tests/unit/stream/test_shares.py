@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream.log.shares import (fair_counts, fair_part, next_step)
+from stream.log.shares import fair_counts, fair_part, next_step
 
 members = st.sets(st.sampled_from(["a", "b", "c", "d", "e"]), min_size=1)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.text.times import (AHEAD_MS, EARLIEST_MS, is_day, read_day, read_time)
+from stream.text.times import AHEAD_MS, EARLIEST_MS, is_day, read_day, read_time
 
 NOW = datetime(2026, 11, 22, 10, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp()) * 1000

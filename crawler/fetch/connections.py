@@ -1,0 +1,272 @@
+"""The HTTP client's connections: where they may lead, which addresses they are made to, and to which one they were.
+
+aiohttp connects to the addresses that a request was let through for and to no others: at most one of each family,
+between which it chooses by racing them (RFC 8305). The guard sits below, where the socket is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import math
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import cast
+
+import aiohttp
+import yarl
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ClientRequest, ConnectionKey
+
+from crawler.fetch.address_guard import FixedResolver, guarded_sockets
+from crawler.fetch.context import Trip
+from crawler.fetch.dns_cache import DnsCache
+from crawler.fetch.open_files import room_for
+from crawler.settings import CrawlSettings
+from crawler.web.content_encoding import ACCEPTED
+
+_DEAD_S = 600.0  # an address that took no connection comes last for this time
+_DEAD_HELD = 4096  # such addresses remembered
+_LINE_BYTES = 8190  # of a status line, and of a header with its name; as aiohttp has it
+_HEADERS = 256  # of a response; more end it
+_HEAD_BYTES = 1024 * 1024  # of all heads of a response; more end it
+_KEPT = 512  # connections kept open for later requests
+_WATCH_S = 0.25  # longest time between two looks at what is under way
+
+
+class Connections:
+    """Makes requests, and knows what came of connections. Lives on one event loop; `open` and `close` it."""
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        resolver: AbstractResolver | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`resolver` stands in for DNS and for the cache of it. Raises BadCrawlSettings for a bad nameserver."""
+        self._settings = settings
+        self._clock = clock
+        self.fixed = FixedResolver(settings.resolve_to) if settings.resolve_to else None
+        self._resolver: AbstractResolver = (
+            self.fixed
+            or resolver
+            or DnsCache(
+                nameservers=settings.nameservers,
+                least_s=settings.dns_least_s,
+                most_s=settings.dns_most_s,
+                timeout_s=settings.connect_timeout_s,
+                failure_s=settings.retry_s / 2,
+                clock=clock,
+            )
+        )
+        self._pins = _Pins(self._resolver)
+        self._dead: OrderedDict[str, float] = OrderedDict()
+        self._connector: _Connector | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._headers = (
+            ("User-Agent", settings.user_agent),
+            ("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"),
+            ("Accept-Encoding", ACCEPTED),
+        )
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, connect=settings.total_timeout_s, sock_connect=settings.connect_timeout_s
+        )
+        self._under_way: set[_Wire] = set()
+        self._watch: asyncio.TimerHandle | None = None
+        self._watch_s = min(_WATCH_S, settings.idle_timeout_s / 4, settings.total_timeout_s / 4)
+
+    async def open(self) -> None:
+        """Begin to take requests."""
+        settings = self._settings
+        if self.fixed is not None:
+            # These addresses and nothing else: IP literals in URLs are kept in, too
+            allowed: frozenset[str] | None = self.fixed.addresses
+        else:
+            allowed = None if settings.allow_private else frozenset()
+        room_for(2 * settings.max_in_flight + _KEPT)  # a connection to each family may be tried
+        self._loop = asyncio.get_running_loop()
+        self._connector = _Connector(
+            limit=0,  # the gate bounds them: a request that has begun waits for no other
+            use_dns_cache=False,
+            socket_factory=guarded_sockets(allowed),
+            resolver=self._pins,
+            keepalive_timeout=max(15.0, 2 * settings.delay_s),
+        )
+
+    async def close(self) -> None:
+        """Close every connection, and end what asks DNS."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._connector is not None:
+            await self._connector.close()
+        await self._resolver.close()
+
+    async def request(
+        self,
+        trip: Trip,
+        url: yarl.URL,
+        conditions: dict[str, str] | None,
+        cap: int,
+        sent: Callable[[], Awaitable[None]],
+    ) -> aiohttp.ClientResponse:
+        """Send a GET and wait for the head of its response, whose body is of no more than `cap` bytes of interest.
+
+        `sent` is awaited between a new connection and the request. These are the steps of aiohttp's own session, but
+        for its retries, its cookies, and its timers: one timer watches all responses. Raises what aiohttp raises,
+        TimeoutError among it.
+        """
+        assert self._connector is not None, "use `async with`"
+        headers = [*self._headers, *conditions.items()] if conditions else self._headers
+        request = ClientRequest("GET", url, headers=headers, loop=self._loop)
+        began = self._loop.time()
+        connection = await self._connector.connect(request, [], self._timeout)
+        try:
+            wire = connection.protocol
+            assert isinstance(wire, _Wire)
+            now = self._loop.time()
+            trip.kept = wire.address is not None
+            trip.address = wire.address = wire.address or _peer(wire)
+            if not trip.kept:
+                ends = self._settings.total_timeout_s + began - now
+                await sent()
+                now = self._loop.time()
+                wire.ends = now + ends
+            else:
+                wire.ends = now + self._settings.total_timeout_s
+            wire.heard, wire.received, wire.most = now, 0, 2 * cap + _HEAD_BYTES
+            self._under_way.add(wire)
+            connection.add_callback(partial(self._under_way.discard, wire))
+            if self._watch is None:
+                self._watch = self._loop.call_later(self._watch_s, self._look)
+            wire.set_response_params(
+                auto_decompress=False,
+                read_until_eof=True,
+                max_line_size=_LINE_BYTES,
+                max_field_size=_LINE_BYTES,
+                max_headers=_HEADERS,
+            )
+            response = await request.send(connection)
+            try:
+                return await response.start(connection)
+            except BaseException:
+                response.close()
+                raise
+        except BaseException:
+            connection.close()
+            raise
+
+    def _look(self) -> None:
+        """End the responses that take too long."""
+        now, idle_s = self._loop.time(), self._settings.idle_timeout_s
+        for wire in [wire for wire in self._under_way if now >= wire.ends or now - wire.heard >= idle_s]:
+            wire.fail(TimeoutError("the response takes too long"))
+        self._watch = self._loop.call_later(self._watch_s, self._look) if self._under_way else None
+
+    async def find(self, host: str, port: int) -> list[ResolveResult]:
+        """The addresses that a request to the host may be sent to: at most one of each family. Raises OSError."""
+        literal = host.strip("[]")
+        if literal[-1:].isdigit() or ":" in literal:
+            try:
+                ipaddress.ip_address(literal)
+            except ValueError:
+                pass
+            else:
+                kind = socket.AF_INET6 if ":" in literal else socket.AF_INET
+                return [ResolveResult(hostname=host, host=literal, port=port, family=kind, proto=0, flags=0)]
+        results = await self._resolver.resolve(host, port, socket.AF_UNSPEC)
+        if len(results) == 1:
+            return results
+        if self._dead:
+            results = sorted(results, key=lambda result: self._is_dead(result["host"]))
+        chosen: dict[int, ResolveResult] = {}
+        for result in results:
+            chosen.setdefault(result["family"], result)
+        return list(chosen.values())
+
+    def pin(self, host: str, addresses: list[ResolveResult]) -> None:
+        """The next connection to the host goes to one of these."""
+        self._pins.table[host] = addresses
+
+    def unpin(self, host: str) -> None:
+        """The request to the host is over."""
+        self._pins.table.pop(host, None)
+
+    def failed(self, addresses: Sequence[str]) -> None:
+        """None of these took a connection: where a host has others, they come first for a while."""
+        until = self._clock() + _DEAD_S
+        for address in addresses:
+            self._dead[address] = until
+            self._dead.move_to_end(address)
+        while len(self._dead) > _DEAD_HELD:
+            self._dead.popitem(last=False)
+
+    def _is_dead(self, address: str) -> bool:
+        return self._dead.get(address, 0.0) > self._clock()
+
+
+class _Pins(AbstractResolver):
+    """What aiohttp is told of a host: the addresses that its request was let through for."""
+
+    def __init__(self, resolver: AbstractResolver) -> None:
+        self.table: dict[str, list[ResolveResult]] = {}
+        self._resolver = resolver
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """The pinned addresses."""
+        return self.table.get(host) or await self._resolver.resolve(host, port, family)
+
+    async def close(self) -> None:
+        """Nothing: whoever made the resolver closes it."""
+
+
+class _Wire(ResponseHandler):
+    """aiohttp's side of a connection. Notes what comes in, by which a response is timed and bounded.
+
+    A body has a cap of its own. That of everything also ends what is no body: interim answers (1xx) without end, chunks
+    of one byte with long extensions.
+    """
+
+    address: str | None = None  # of the peer, once a request went there
+    ends = math.inf  # when the response has to be whole, by the loop's clock
+    heard = 0.0  # when bytes came last
+    received = 0  # bytes of the response
+    most = _HEAD_BYTES  # that it may have
+
+    def data_received(self, data: bytes) -> None:
+        """As aiohttp's, with the bytes counted."""
+        self.heard = self._loop.time()
+        self.received += len(data)
+        if self.received > self.most:
+            self.fail(ValueError("more bytes than a response has"))
+        else:
+            super().data_received(data)
+
+    def fail(self, error: Exception) -> None:
+        """End the response; whoever waits for it gets the error."""
+        payload = self._payload
+        self.set_exception(error)
+        if payload is not None:
+            payload.set_exception(error)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """aiohttp's, with our side of connections, and with a bound on those that are kept open for later."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
+        self._factory = cast("partial[ResponseHandler]", partial(_Wire, loop=self._loop))
+
+    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        """As aiohttp's. A host keeps one connection, so the hosts that have one are counted."""
+        super()._release(key, protocol, should_close=should_close or len(self._conns) >= _KEPT)
+
+
+def _peer(wire: _Wire) -> str:
+    peer = wire.transport.get_extra_info("peername") if wire.transport is not None else None
+    return str(peer[0]) if peer else ""

@@ -1,0 +1,161 @@
+"""Addresses of hosts from DNS, kept as long as the answers say, within bounds.
+
+c-ares does the asking (both families at once, /etc/hosts first, no search domains). An answer is kept for the shortest
+time to live among its records, CNAMEs included, but no shorter than `least_s`, so that a name that changes with every
+question costs no question per request, and no longer than `most_s`, so that a site that moves is found again. A failure
+is kept for FAILURE_S at most. One look-up of a host is under way at a time, however many ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pycares
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from crawler.errors import BadCrawlSettings, UnresolvedHost
+from crawler.fetch.dns_lookup import Nameservers
+
+FAILURE_S = 15.0  # most seconds that a failed look-up is kept
+HOSTS = 20_000  # answers held, about 10 MB; the one used longest ago goes first
+ADDRESSES = 8  # kept of one answer
+_NO_NAME = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_EBADNAME, pycares.errno.ARES_ENONAME})
+
+
+class _Known(NamedTuple):
+    """What is known of a host: addresses, or why there are none."""
+
+    until: float
+    addresses: tuple[str, ...]
+    failure: str = ""
+    reason: str = ""
+
+
+class DnsCache(AbstractResolver):
+    """A resolver for aiohttp. Lives on one event loop, which must run when it is first asked."""
+
+    def __init__(
+        self,
+        *,
+        nameservers: Sequence[str] = (),
+        least_s: float = 60.0,
+        most_s: float = 3600.0,
+        timeout_s: float = 10.0,
+        failure_s: float = FAILURE_S,
+        clock: Callable[[], float] = time.monotonic,
+        hosts: int = HOSTS,
+    ) -> None:
+        """Ask `nameservers` (address or address:port; empty: the system's). Raises BadCrawlSettings for a bad one.
+
+        `least_s` and `most_s` bound how long an answer is kept, `timeout_s` a look-up with all its tries, `hosts` the
+        answers that are held. A failure is kept for `failure_s`: shorter than what asks again waits.
+        """
+        self._nameservers = Nameservers([_nameserver(text) for text in nameservers])
+        self._least_s, self._most_s, self._timeout_s = least_s, max(least_s, most_s), timeout_s
+        self._failure_s = min(failure_s, FAILURE_S)
+        self._clock = clock
+        self._room = hosts
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._under_way: dict[str, asyncio.Task[_Known]] = {}
+
+    async def addresses(self, host: str) -> tuple[str, ...]:
+        """Addresses of a host in the order in which they should be tried. Raises UnresolvedHost."""
+        known = self._known.get(host)
+        if known is None or known.until <= self._clock():
+            task = self._under_way.get(host)
+            if task is None:
+                task = self._under_way[host] = asyncio.get_running_loop().create_task(self._look_up(host))
+            known = await asyncio.shield(task)  # others may wait for it, too
+        else:
+            self._known.move_to_end(host)
+        if not known.addresses:
+            raise UnresolvedHost(known.failure, reason=known.reason)
+        return known.addresses
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """As aiohttp asks. Raises UnresolvedHost, an OSError."""
+        found = []
+        for address in await self.addresses(host):
+            kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+            if family in (socket.AF_UNSPEC, kind):
+                found.append(_result(host, address, port, kind))
+        if not found:
+            raise UnresolvedHost(f"{host} has no address of that family", reason="dns_no_address")
+        return found
+
+    async def close(self) -> None:
+        """Break off what is under way."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_up(self, host: str) -> _Known:
+        """Ask for a host and hold what came."""
+        try:
+            known = await self._ask(host)
+            self._known[host] = known
+            self._known.move_to_end(host)
+            if len(self._known) > self._room:
+                self._known.popitem(last=False)
+            return known
+        finally:
+            del self._under_way[host]
+
+    async def _ask(self, host: str) -> _Known:
+        try:
+            found = await self._nameservers.look_up(host, self._timeout_s)
+        except TimeoutError:
+            return self._failed(f"no nameserver answered for {host} within {self._timeout_s} s", "dns")
+        except (pycares.AresError, UnicodeError) as error:
+            return self._failed(*_failure(host, error))
+        ttl_s = min([node.ttl for node in found.nodes] + [alias.ttl for alias in found.cnames], default=0)
+        kept_s = min(max(ttl_s, self._least_s), self._most_s)
+        addresses = tuple(dict.fromkeys(node.addr[0].decode("ascii") for node in found.nodes))[:ADDRESSES]
+        if not addresses:
+            return self._failed(f"{host} has no address", "dns_no_address")
+        return _Known(self._clock() + kept_s, addresses)
+
+    def _failed(self, failure: str, reason: str) -> _Known:
+        return _Known(self._clock() + self._failure_s, (), failure, reason)
+
+
+def _failure(host: str, error: Exception) -> tuple[str, str]:
+    """What to say of an error of c-ares, and the reason of the outcome."""
+    code = error.args[0] if isinstance(error, pycares.AresError) and error.args else None
+    if code in _NO_NAME or isinstance(error, UnicodeError):
+        return f"there is no host {host}", "dns_no_name"
+    if code == pycares.errno.ARES_ENODATA:
+        return f"{host} has no address", "dns_no_address"
+    what = str(error.args[-1]) if error.args else type(error).__name__
+    return f"no answer for {host}: {what}", "dns"
+
+
+def _result(host: str, address: str, port: int, kind: socket.AddressFamily) -> ResolveResult:
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=flags)
+
+
+def _nameserver(text: str) -> str:
+    """A nameserver as c-ares takes it."""
+    address, digits = text.strip(), "53"
+    if address.count(":") == 1 or "]:" in address:
+        address, _, digits = address.rpartition(":")
+    try:
+        parsed = ipaddress.ip_address(address.strip("[]"))
+        port = int(digits)
+    except ValueError:
+        port = 0
+    if not 0 < port < 65536:
+        raise BadCrawlSettings(
+            f"crawl.nameservers has {text!r}: write an address or address:port, as in 9.9.9.9 or [2620:fe::fe]:53"
+        )
+    return f"[{parsed}]:{port}" if parsed.version == 6 else f"{parsed}:{port}"

@@ -1,0 +1,238 @@
+"""One request and its response: what may go wrong on the wire, how much of a body is read, and what is kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ssl
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+import structlog
+import yarl
+
+from crawler.fetch.address_guard import is_guard_error
+from crawler.fetch.capture import Capture
+from crawler.fetch.connections import Connections
+from crawler.fetch.context import Ends, StaleConnection, Starved, Trip
+from crawler.fetch.jobs import Job, Kind, Outcome, Request
+from crawler.fetch.stored_headers import kept_headers
+from crawler.robots.rules import ROBOTS_CAP_BYTES
+from crawler.settings import CrawlSettings
+from crawler.web import content_type as content
+from crawler.web.content_encoding import BadEncoding, Inflater
+from crawler.web.wire_text import clean
+
+log = structlog.get_logger(__name__)
+
+Tap = Callable[[Capture], None]
+Sent = Callable[[], Awaitable[None]]
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+TDMREP_CAP_BYTES = 64 * 1024
+ERROR_CAP_BYTES = 64 * 1024  # read of the body of an error or a redirect, for a tap only
+_TAPE_S = 2.0  # seconds that such a body may take
+_SENT_SLACK = 64 * 1024  # a body takes no more bytes on the wire than inflated, but for its headers and framing
+
+# What the machine lacks, not the host: file descriptors, buffers, memory, ports
+STARVED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
+# OpenSSL's X509_V_ERR_ numbers (x509_vfy.h) in our words
+_TLS_REASONS = {9: "tls_expired", 10: "tls_expired", 62: "tls_name", 64: "tls_name"}
+_TLS_UNTRUSTED = frozenset({2, 18, 19, 20, 21, 24, 26, 27, 28})
+_TRUNCATED = {"timeout": "time", "connection": "disconnect", "bad_encoding": "length"}  # WARC 1.1 section 5.13
+
+
+class Exchange:
+    """Sends requests and reads what is wanted of their responses."""
+
+    def __init__(self, settings: CrawlSettings, connections: Connections, tap: Tap | None) -> None:
+        """A `tap` is told every response; without one nothing is kept for it."""
+        self._settings = settings
+        self._connections = connections
+        self._tap = tap
+        self._caps = {
+            Kind.ROBOTS: ROBOTS_CAP_BYTES,
+            Kind.TDMREP: TDMREP_CAP_BYTES,
+            Kind.SITEMAP: settings.sitemap_bytes,
+            Kind.PAGE: settings.body_bytes,
+        }
+
+    def wire_url(self, url: str) -> yarl.URL:
+        """The URL as it is sent; under `resolve_to` all is plain HTTP, because test servers have no certificate."""
+        if self._connections.fixed is not None and url.startswith("https://"):
+            url = "http://" + url.removeprefix("https://")
+        return yarl.URL(url, encoded=True)
+
+    async def make(self, job: Job, trip: Trip, request: Request, url: yarl.URL, sent: Sent) -> None:
+        """Send a request and read what is wanted of its answer. Raises Ends, StaleConnection, Starved.
+
+        `sent` is awaited between a new connection and the request.
+        """
+        if self._tap is None:
+            await self._send(job, trip, request, url, sent, None)
+            return
+        tape = _Tape()
+        try:
+            await self._send(job, trip, request, url, sent, tape)
+        except Ends as end:
+            tape.broke_off(end)
+            raise
+        finally:
+            if tape.response is not None:
+                self._tell(tape.capture(job, trip))
+
+    async def _send(
+        self, job: Job, trip: Trip, request: Request, url: yarl.URL, sent: Sent, tape: _Tape | None
+    ) -> None:
+        cap = self._caps[job.kind]
+        try:
+            response = await self._connections.request(trip, url, _conditions(job, trip), cap, sent)
+            try:
+                status = trip.status = response.status
+                trip.headers = kept_headers(response.headers.items())
+                if "x-robots-tag" in trip.headers:  # the header that is kept may be cut, its meaning must not
+                    trip.robots_tags = response.headers.getall("x-robots-tag")
+                if tape is not None:
+                    tape.response = response
+                if 200 <= status < 300:
+                    await self._read(job, trip, response, cap, tape)
+                    request.body_bytes = len(trip.body)
+                elif tape is not None:
+                    await tape.read(response, ERROR_CAP_BYTES)
+                elif status not in REDIRECTS and status != 304:
+                    response.close()  # the body of an error is of no use
+            finally:
+                response.release()
+        except TimeoutError:
+            raise Ends(Outcome.FAILED, "timeout", transient=True, unreachable=trip.status == 0) from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise Ends(Outcome.FAILED, _tls_reason(error.certificate_error), unreachable=True) from None
+        except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch):
+            raise Ends(Outcome.FAILED, "tls", unreachable=True) from None
+        except aiohttp.InvalidURL:
+            raise Ends(Outcome.FAILED, "bad_url") from None
+        except aiohttp.ClientResponseError:  # no HTTP, or headers beyond the limits
+            raise Ends(Outcome.FAILED, "bad_response") from None
+        except (aiohttp.ClientError, OSError) as error:
+            if isinstance(error, OSError) and error.errno in STARVED:
+                raise Starved from None
+            if is_guard_error(error):
+                raise Ends(Outcome.REFUSED, "private_address") from None
+            if trip.status == 0 and trip.kept:
+                raise StaleConnection from None
+            raise Ends(Outcome.FAILED, "connection", transient=True, unreachable=trip.status == 0) from None
+        except BadEncoding:
+            raise Ends(Outcome.FAILED, "bad_encoding") from None
+        except ValueError:  # from aiohttp's own parsing of headers and URLs
+            raise Ends(Outcome.FAILED, "bad_response") from None
+
+    async def _read(self, job: Job, trip: Trip, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None) -> None:
+        """Read and inflate the body up to the cap of its kind; what is not wanted is left unread."""
+        if job.kind is Kind.PAGE and not content.may_be_html(trip.headers.get("content-type", "")):
+            if tape is not None:
+                tape.truncated = "length"
+            response.close()
+            raise Ends(Outcome.REFUSED, "content_type")
+        encoding, stream = trip.headers.get("content-encoding", ""), response.content
+        if not encoding and stream.is_eof():  # all of it is here, as of most pages, and as it is
+            body = stream.read_nowait()
+            cut = len(body) > cap
+            if tape is not None:
+                tape.pieces.append(body)
+                tape.truncated = "length" if cut else ""
+            trip.body, trip.truncated = body[:cap] if cut else body, cut
+            return
+        inflater = Inflater(trip.headers.get("content-encoding", ""), cap)
+        left = cap + _SENT_SLACK  # of what is sent: a stream may go on for ever without yielding anything
+        async for piece in response.content.iter_any():
+            if tape is not None:
+                tape.pieces.append(piece)
+            inflater.feed(piece)
+            left -= len(piece)
+            if inflater.full or left <= 0:
+                if tape is not None:
+                    tape.truncated = "length"
+                response.close()
+                break
+        trip.body, trip.truncated = inflater.body(), inflater.cut_short or left <= 0
+
+    def _tell(self, capture: Capture) -> None:
+        assert self._tap is not None
+        try:
+            self._tap(capture)
+        except Exception:  # an archive that fails must not lose the page
+            log.exception("capture_lost", kind=capture.kind.value)
+
+
+class _Tape:
+    """What a tap gets of one response."""
+
+    def __init__(self) -> None:
+        self.response: aiohttp.ClientResponse | None = None
+        self.pieces: list[bytes] = []
+        self.truncated = ""
+
+    async def read(self, response: aiohttp.ClientResponse, cap: int) -> None:
+        """Read a body that nobody else wants. However it ends, the answer is what it is without a tap."""
+        try:
+            async with asyncio.timeout(_TAPE_S):
+                async for piece in response.content.iter_any():
+                    self.pieces.append(piece[:cap])
+                    cap -= len(piece)
+                    if cap < 0:
+                        self.truncated = "length"
+                        break
+                else:
+                    return
+        except TimeoutError:
+            self.truncated = "time"
+        except (aiohttp.ClientError, OSError):
+            self.truncated = "disconnect"
+        response.close()
+
+    def broke_off(self, end: Ends) -> None:
+        """The exchange ended before its time."""
+        self.truncated = self.truncated or _TRUNCATED.get(end.reason, "")
+
+    def capture(self, job: Job, trip: Trip) -> Capture:
+        """All of it."""
+        response = self.response
+        assert response is not None
+        version = response.version
+        sent = response.request_info.headers
+        return Capture(
+            kind=job.kind,
+            url=trip.url,
+            via="" if trip.url == job.url else job.url,
+            started_ms=trip.sent_ms,
+            address=trip.address,
+            request_headers=[(name.encode(), value.encode("utf-8", "replace")) for name, value in sent.items()],
+            version=f"HTTP/{version.major}.{version.minor}" if version is not None else "HTTP/1.1",
+            status=response.status,
+            reason=clean(response.reason or "", 200),
+            headers=list(response.raw_headers),
+            body=b"".join(self.pieces),
+            truncated=self.truncated,
+        )
+
+
+def _conditions(job: Job, trip: Trip) -> dict[str, str] | None:
+    """Headers that make a request conditional: that of the URL itself, not of a page that it leads to.
+
+    What was last seen is known by the job's URL. At the end of a redirect that changed, the same date, or an ETag such
+    as `"1"`, would tell that a page is unchanged which we never had.
+    """
+    if trip.url != job.url or not (job.etag or job.last_modified):
+        return None
+    conditions = {}
+    if job.etag:
+        conditions["If-None-Match"] = job.etag
+    if job.last_modified:
+        conditions["If-Modified-Since"] = job.last_modified
+    return conditions
+
+
+def _tls_reason(error: Exception) -> str:
+    """Why a certificate was not taken, where OpenSSL tells."""
+    code = error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else 0
+    return _TLS_REASONS.get(code) or ("tls_untrusted" if code in _TLS_UNTRUSTED else "tls")

@@ -1,0 +1,91 @@
+"""What the frontier asks of the fetcher, one request of a site at a time, and what comes back."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from crawler.robots.rules import RobotsRules
+from crawler.web.sitemaps import SitemapFile
+
+
+class Kind(enum.Enum):
+    """What a request is for; the value is the `kind` label of metrics."""
+
+    ROBOTS = "robots"
+    TDMREP = "tdmrep"  # /.well-known/tdmrep.json
+    SITEMAP = "sitemap"
+    PAGE = "page"
+
+
+class Outcome(enum.Enum):
+    """How a job ended; the values are those of `Page.outcome`, but for DEFERRED: no request, come back later."""
+
+    FETCHED = "fetched"
+    UNCHANGED = "unchanged"  # 304 to a conditional request
+    REFUSED = "refused"
+    FAILED = "failed"
+    DEFERRED = "deferred"
+
+
+REDIRECTED = "redirected"  # outcome of a request whose answer led elsewhere
+ABSENT = "absent"  # in metrics, that of one for a robots.txt, tdmrep.json or sitemap that the site does not have
+
+
+class Request(msgspec.Struct):
+    """One HTTP request that was made for a job, also if it got no answer. `outcome` is "" until it is known.
+
+    `reason` says why it failed or was of no use, on the last one why the job ended so.
+    """
+
+    kind: Kind
+    outcome: str = ""  # a value of Outcome, or REDIRECTED
+    duration_s: float = 0.0
+    body_bytes: int = 0  # inflated
+    status: int = 0  # HTTP; 0 = no answer
+    reason: str = ""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One request to one site. `rules` are those of the site's robots.txt, None for robots.txt itself.
+
+    `etag` and `last_modified` are those of the last visit; a request with either is conditional (RFC 9110 section 13).
+    """
+
+    kind: Kind
+    site: str
+    url: str
+    delay_s: float
+    rules: RobotsRules | None = None
+    etag: str = ""
+    last_modified: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job ended. Times are milliseconds UTC.
+
+    `started_ms` is when the last request to the site itself began, which the next one is spaced from.
+    """
+
+    job: Job
+    outcome: Outcome
+    started_ms: int
+    reason: str = ""
+    status: int = 0  # HTTP; 0 = no answer
+    final_url: str = ""
+    headers: dict[str, str] = {}
+    content_type: str = ""
+    encoding: str = ""
+    body: bytes = b""  # inflated
+    packed: bytes = b""  # zstd of body, for pages
+    truncated: bool = False
+    duration_ms: int = 0  # of the job's own requests together, without the waits between them
+    requests: list[Request] = []  # in order; those for robots.txt of a `www.` twin among them
+    transient: bool = False  # a later attempt may succeed
+    unreachable: bool = False  # no HTTP answer came: counts as a connection failure
+    retry_after_s: float | None = None
+    opt_out: list[str] = []
+    sitemap: SitemapFile = SitemapFile()
+    not_before_ms: int = 0  # of a deferred job: when its domain and its address have a place for it
+    address: str = ""  # IP address that the last response came from

@@ -1,0 +1,126 @@
+"""Whether it is our own network that fails: told from the answers of all sites, in the order in which they come.
+
+One site that does not answer is put down to that site. Many sites in a row, and no answer from any other in between,
+are put down to our side: no resolver, no route, a cable. Then no site is given up until one answers, or until the wait
+is over: sites that are really gone look the same, and a crawl has to end.
+
+- The streak of requests without an answer is _FAILURES long and over _SITES different sites. With fewer sites nobody
+  can tell, and each is given up as if alone.
+- One site of the streak has answered at some time, or no site has since this process began. So what is left at the
+  end of a crawl, the dead sites of a live web, is given up as usual.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import structlog
+
+from crawler.fetch.jobs import REDIRECTED, Answer, Kind, Outcome
+from crawler.settings import CrawlSettings
+
+log = structlog.get_logger(__name__)
+
+_FAILURES, _SITES = 10, 5  # ten: before any of five sites that fail in turn has failed for the third time
+# A router without its line may well say that no name exists
+_NO_ANSWER = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "timeout"})
+_OURS = frozenset({"private_address", "internal_error"})  # answers that tell nothing of the network
+_SUMMARY_MS = 60_000
+
+
+class NetworkWatch:
+    """The streak of failures, and a summary of them in the log at most once a minute. In memory only."""
+
+    def __init__(self, settings: CrawlSettings) -> None:
+        """Nothing has been seen yet."""
+        self._settings = settings
+        self._quiet_ms = int(settings.retry_s * 250)  # a quarter of it: well before a site is tried again
+        self._wait_ms = int(settings.network_wait_s * 1000)
+        self._failures = 0  # in a row
+        self._sites: set[str] = set()  # the first _SITES of them
+        self._since_ms = 0  # first failure of the streak
+        self._last_ms = 0  # its last one
+        self._any_answered = False  # since this process began
+        self._one_had_answered = False  # of the streak, before it
+        self._is_down = False
+        self._reasons: Counter[str] = Counter()
+        self._summary_since_ms = 0
+
+    def note(self, answer: Answer, now_ms: int, *, has_answered: bool) -> None:
+        """Take in an answer; `has_answered` says whether its site had answered before."""
+        if answer.outcome is Outcome.FAILED and not is_absent(answer.job.kind, answer.status):
+            self._summary_since_ms = self._summary_since_ms or now_ms
+            self._reasons[answer.reason] += 1
+        if was_not_answered(answer):
+            if self._failures and now_ms - self._last_ms > self._rest_ms():
+                self._begin_anew()  # what failed before a rest belongs to another story
+            self._since_ms = self._since_ms or now_ms
+            self._last_ms = now_ms
+            self._failures += 1
+            self._one_had_answered |= has_answered
+            if len(self._sites) < _SITES:
+                self._sites.add(answer.job.site)
+        elif answer.outcome is not Outcome.DEFERRED and answer.reason not in _OURS:
+            self._any_answered = True
+            self._begin_anew()
+
+    def excused_wait_s(self, now_ms: int) -> float:
+        """How long a site waits that is not to blame: a quarter of the outage so far, so that retries thin out.
+
+        What looks like our outage may be a server of many sites that has shut us out; it must not be hammered.
+        """
+        grown_s = (now_ms - self._since_ms) / 4000
+        return min(max(self._settings.retry_s, grown_s), self._settings.park_cap_s)
+
+    def _rest_ms(self) -> float:
+        """A silence longer than the retries of a streak can leave."""
+        return max(10_000 * self._settings.retry_s, (self._last_ms - self._since_ms) / 2)
+
+    def _begin_anew(self) -> None:
+        self._failures, self._since_ms, self._one_had_answered = 0, 0, False
+        self._sites.clear()
+
+    def is_down(self, now_ms: int) -> bool:
+        """Whether the failures are to be put down to our side; a change is logged."""
+        for_ms = now_ms - self._since_ms
+        is_down = (
+            self._failures >= _FAILURES
+            and len(self._sites) >= _SITES
+            and (self._one_had_answered or not self._any_answered)
+            and self._quiet_ms <= for_ms < self._wait_ms
+        )
+        if is_down and not self._is_down:
+            log.warning(
+                "no_network",
+                failures=self._failures,
+                for_s=for_ms // 1000,
+                mend="no site answers: check DNS, routes and the firewall of this machine; no site is given up"
+                f" for {self._wait_ms // 1000} s (crawl.network_wait_s), and the crawl goes on by itself",
+            )
+        elif self._is_down and not is_down and self._failures:
+            log.warning(
+                "no_network_for_too_long", for_s=for_ms // 1000, mend="sites without an answer are given up now"
+            )
+        elif self._is_down and not is_down:
+            log.info("network_is_back")
+        self._is_down = is_down
+        return is_down
+
+    def summarise(self, now_ms: int, *, last: bool = False) -> None:
+        """Log how many requests failed and why, once a minute, or at once when it is the `last` time."""
+        if self._reasons and (last or now_ms - self._summary_since_ms >= _SUMMARY_MS):
+            reasons = ", ".join(f"{reason} {count}" for reason, count in self._reasons.most_common())
+            log.info("fetches_failed", total=self._reasons.total(), reasons=reasons)
+            self._reasons.clear()
+            self._summary_since_ms = 0
+
+
+def was_not_answered(answer: Answer) -> bool:
+    """Whether nobody answered: no address, no connection, or silence. A site that sent us elsewhere has answered."""
+    redirected = any(request.outcome == REDIRECTED for request in answer.requests)
+    return answer.unreachable and answer.reason in _NO_ANSWER and not redirected
+
+
+def is_absent(kind: Kind, status: int) -> bool:
+    """Whether a site answered that it has no robots.txt, tdmrep.json or sitemap: most have not, and nothing failed."""
+    return kind is not Kind.PAGE and status in (404, 410)

@@ -1,0 +1,53 @@
+"""The labels of a request in metrics. A server chooses its status, and so the labels are of fixed sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from crawler.fetch.jobs import ABSENT, REDIRECTED, Kind, Outcome
+from crawler.reasons import REASONS
+
+_NO_STATUS, _NO_CLASS = "none", "other"
+_EXACT = (403, 404, 429, 503)  # what an operator acts upon; others by their class
+STATUSES = (_NO_STATUS, *(f"{first}xx" for first in range(1, 6)), *map(str, _EXACT), _NO_CLASS)
+
+_BY_STATUS, _OTHER = "status", "other"  # the status is the reason; a word of nobody's
+WORDS = ("", *(word for word in REASONS if not word.startswith("http_")), _BY_STATUS, _OTHER)
+
+_FAILURES = (
+    *("timeout", "dns", "dns_no_name", "dns_no_address", "connection", "tls", "tls_expired", "tls_name"),
+    *("tls_untrusted", "bad_response"),
+)
+
+
+def status_label(status: int) -> str:
+    """403, 404, 429, 503, else the class (2xx); none without an answer, other for a number that HTTP has not."""
+    if status in _EXACT:
+        return str(status)
+    if 100 <= status < 600:
+        return f"{status // 100}xx"
+    return _NO_CLASS if status else _NO_STATUS
+
+
+def reason_label(reason: str) -> str:
+    """The reason word, of docs/crawling.md; status where the status says it; empty where nothing was wrong."""
+    if reason.startswith("http_"):
+        return _BY_STATUS
+    return reason if reason in WORDS else _OTHER
+
+
+def expected(kind: Kind) -> Iterator[tuple[str, str, str]]:
+    """Outcome, status and reason of requests that are to be expected, so that their series begin at 0."""
+    yield Outcome.FETCHED.value, "2xx", ""
+    yield REDIRECTED, "3xx", ""
+    yield Outcome.REFUSED.value, _NO_STATUS, "private_address"
+    for status in ("403", "429", "4xx", "503", "5xx"):
+        yield Outcome.FAILED.value, status, _BY_STATUS
+    for reason in _FAILURES:
+        yield Outcome.FAILED.value, _NO_STATUS, reason
+    if kind is Kind.PAGE:
+        yield Outcome.UNCHANGED.value, "3xx", ""
+        yield Outcome.FAILED.value, "404", _BY_STATUS
+        yield Outcome.REFUSED.value, "2xx", "content_type"
+    else:
+        yield ABSENT, "404", ""

@@ -1,0 +1,70 @@
+"""Ask one site what it asks of crawlers, outside of a crawl: as politely as the crawl, and under the same guard."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.robots.rules import RobotsAnswer, RobotsRules, meaning_of
+from crawler.robots.tdmrep import TDM_PATH
+from crawler.settings import CrawlSettings
+from crawler.web.urls import host_of, origin_of
+
+NOTHING_ALLOWED = b"User-agent: *\nDisallow: /\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteAnswers:
+    """What a site answered. `tdm` is None where it was not asked: not wanted, or forbidden by robots.txt."""
+
+    robots: Answer
+    meaning: RobotsAnswer
+    tdm: Answer | None = None
+
+    @property
+    def rules(self) -> bytes:
+        """The text that binds us: that of robots.txt, none where there is none, or one that forbids all."""
+        if self.meaning is RobotsAnswer.RULES:
+            return self.robots.body
+        return b"" if self.meaning is RobotsAnswer.UNAVAILABLE else NOTHING_ALLOWED
+
+
+def ask_site(settings: CrawlSettings, url: str) -> SiteAnswers:
+    """Fetch robots.txt, and tdmrep.json where it is wanted, of the site of a normalised URL.
+
+    Raises NoContact and BadCrawlSettings; failures of the site are answers.
+    """
+    return asyncio.run(_ask(settings, url))
+
+
+async def _ask(settings: CrawlSettings, url: str) -> SiteAnswers:
+    site, origin = host_of(url), origin_of(url)
+    async with Fetcher(settings) as fetcher:
+        robots = await _fetched(fetcher, Job(Kind.ROBOTS, site, f"{origin}/robots.txt", settings.delay_s))
+        meaning = meaning_of(robots.status, complete=robots.outcome is Outcome.FETCHED)
+        found = SiteAnswers(robots, meaning)
+        rules = RobotsRules(found.rules, settings.name)
+        slow = rules.crawl_delay_s > settings.crawl_delay_cap_s
+        if not settings.ask_tdmrep or slow or not rules.allows(origin + TDM_PATH):
+            return found
+        delay_s = max(settings.delay_s, rules.crawl_delay_s)
+        job = Job(Kind.TDMREP, site, origin + TDM_PATH, delay_s, rules)
+        return SiteAnswers(robots, meaning, await _fetched(fetcher, job))
+
+
+async def _fetched(
+    fetcher: Fetcher,
+    job: Job,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Answer:
+    """The answer to a job; one that was told to come back comes back."""
+    while True:
+        answer = await fetcher.fetch(job)
+        if answer.outcome is not Outcome.DEFERRED:
+            return answer
+        await sleep(max(0.1, answer.not_before_ms / 1000 - clock()))

@@ -1,0 +1,117 @@
+"""The asyncio side of CRAWL: a thread with an event loop that does jobs, and a queue of answers for the stage.
+
+The stage stays synchronous: it submits, collects, and cancels; nothing of asyncio leaves this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import structlog
+
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.jobs import Answer, Job
+
+log = structlog.get_logger(__name__)
+
+_CLOSE_S = 5.0  # how long close() waits for the thread
+
+
+class Done(NamedTuple):
+    """An answer, and the claim under which its job was submitted."""
+
+    claim: int
+    answer: Answer
+
+
+class FetchThread:
+    """Runs a fetcher's jobs side by side. Methods are for one thread, the stage's."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        """Start the thread."""
+        self._fetcher = fetcher
+        self._done: queue.SimpleQueue[Done] = queue.SimpleQueue()
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._opened = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fetch", daemon=True)
+        self._thread.start()
+        self._opened.wait()
+
+    @property
+    def alive(self) -> bool:
+        """Whether jobs are still being done."""
+        return self._thread.is_alive()
+
+    @property
+    def waiting(self) -> int:
+        """How many of the jobs wait between two requests, and have none under way."""
+        return self._fetcher.waiting
+
+    def submit(self, jobs: Mapping[int, Job]) -> None:
+        """Begin jobs; the numbers name them in `collect` and `cancel`."""
+        if jobs:
+            self._loop.call_soon_threadsafe(self._begin, jobs)
+
+    def share(self, fraction: float) -> None:
+        """This process crawls a `fraction` (above 0, at most 1) of all sites; see `Fetcher.share`."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._fetcher.share, fraction)
+
+    def collect(self) -> list[Done]:
+        """The answers that came since the last call."""
+        found = []
+        try:
+            while True:
+                found.append(self._done.get_nowait())
+        except queue.Empty:
+            return found
+
+    def cancel(self, claims: Collection[int]) -> None:
+        """Break off jobs whose answers nobody waits for any more."""
+        if claims and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._break_off, claims)
+
+    def close(self) -> None:
+        """Break off everything and end the thread, within seconds."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(_CLOSE_S)
+
+    def _begin(self, jobs: Mapping[int, Job]) -> None:
+        for claim, job in jobs.items():
+            self._tasks[claim] = self._loop.create_task(self._do(claim, job))
+
+    def _break_off(self, claims: Collection[int]) -> None:
+        for claim in claims:
+            if claim in self._tasks:
+                self._tasks[claim].cancel()
+
+    async def _do(self, claim: int, job: Job) -> None:
+        try:
+            self._done.put(Done(claim, await self._fetcher.fetch(job, wait=False)))
+        finally:
+            self._tasks.pop(claim, None)
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._serve())
+        except Exception:
+            log.exception("fetch_thread_ended")
+        finally:
+            self._opened.set()
+
+    async def _serve(self) -> None:
+        async with self._fetcher:
+            self._opened.set()
+            await self._stop.wait()
+            tasks = list(self._tasks.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,160 @@
+"""What an answer changes in the rows of its site."""
+
+from __future__ import annotations
+
+import msgspec
+
+from crawler.fetch.jobs import Answer, Kind, Outcome
+from crawler.frontier.discovery import Discovery
+from crawler.frontier.page_log import PageLog
+from crawler.frontier.parking import forgive, hold, park
+from crawler.frontier.rows import CUT_OFF, Priority, SiteRow, Stop, UrlRow
+from crawler.frontier.site_rules import SiteRules
+from crawler.frontier.site_store import SiteStore
+from crawler.frontier.sitemap_walk import SitemapReading
+from crawler.frontier.statuses import Status
+from crawler.frontier.stopping import Stopping
+from crawler.robots.rules import RobotsAnswer, meaning_of
+from crawler.web.urls import page_bytes
+
+
+class Answers:
+    """Applies answers. A `row` that is passed in is changed in place."""
+
+    def __init__(
+        self,
+        store: SiteStore,
+        pages: PageLog,
+        rules: SiteRules,
+        discovery: Discovery,
+        sitemaps: SitemapReading,
+        stopping: Stopping,
+    ) -> None:
+        """Work on the rows of `store`."""
+        self._store = store
+        self._settings = store.settings
+        self._pages = pages
+        self._rules = rules
+        self._discovery = discovery
+        self._sitemaps = sitemaps
+        self._stopping = stopping
+
+    def apply(self, answer: Answer, excused_s: float | None) -> int:
+        """Take over an answer; says when the site's next request may start (ms)."""
+        row = self._store.site(answer.job.site)
+        if row is None:
+            return 0
+        if answer.outcome is Outcome.DEFERRED:  # no request was made: nothing is counted, and nobody is to blame
+            row.next_start = max(row.next_start, answer.not_before_ms)
+        else:
+            self._space(row, answer)
+            if excused_s is None:
+                self._take(row, answer)
+            else:
+                hold(row, answer, excused_s)
+        self._store.save(row)
+        return row.next_start
+
+    def _space(self, row: SiteRow, answer: Answer) -> None:
+        """The next request starts a delay after this one did, and later where the site is slow, or parked."""
+        slow_s = min(self._settings.delay_per_second * answer.duration_ms / 1000, self._settings.delay_slow_cap_s)
+        row.next_start = max(answer.started_ms + int(1000 * max(row.delay_s, slow_s)), row.parked_until)
+
+    def _take(self, row: SiteRow, answer: Answer) -> None:
+        if row.stopped and answer.job.kind is not Kind.PAGE:  # it was under way when the stop came
+            if answer.transient:  # what it asks for holds should the stop be taken back
+                park(row, answer, self._settings)
+            return
+        if answer.unreachable:
+            row.failures += 1
+        elif answer.status:
+            row.failures = 0
+            if not answer.transient:
+                forgive(row)
+        match answer.job.kind:
+            case Kind.ROBOTS:
+                self._take_robots(row, answer)
+            case Kind.TDMREP:
+                self._take_tdmrep(row, answer)
+            case Kind.SITEMAP:
+                self._sitemaps.apply(row, answer)
+            case Kind.PAGE:
+                self._take_page(row, answer)
+        if row.failures >= self._settings.tries:
+            self._stopping.stop(row, _word(answer))
+            if answer.job.kind is Kind.PAGE:
+                self._blame_site(row, answer.job.url)
+
+    def _blame_site(self, row: SiteRow, url: str) -> None:
+        """The failure that stops a site ends its URL, too: a later hit tries that again like the rest of the site."""
+        page = page_bytes(url)
+        found = self._store.url(row.site, page)
+        if found is not None and found.status is Status.ERROR:
+            found.site_failed = True
+            self._store.put_url(row, page, found)
+
+    def _take_robots(self, row: SiteRow, answer: Answer) -> None:
+        if answer.reason == "private_address":
+            self._stopping.stop(row, Stop.PRIVATE)
+            return
+        meaning = meaning_of(answer.status, complete=answer.outcome is Outcome.FETCHED)
+        if meaning is RobotsAnswer.UNREACHABLE:
+            row.robots_tries += 1
+            # where nobody is there to be bothered, the spacing of failed connections is enough
+            park(row, answer, self._settings, 0.0 if answer.unreachable else self._settings.robots_retry_s)
+            lasts = answer.unreachable and not answer.transient  # a certificate is no better in a minute
+            if lasts or row.robots_tries >= self._settings.robots_tries:
+                self._stopping.stop(row, _word(answer) if answer.unreachable else Stop.ROBOTS_UNAVAILABLE)
+            return
+        row.robots_tries = 0
+        self._rules.keep_robots(row, answer, has_rules=meaning is RobotsAnswer.RULES)
+        asked_s = self._rules.rules(row).crawl_delay_s
+        row.delay_s = max(self._settings.delay_s, asked_s)
+        if asked_s > self._settings.crawl_delay_cap_s:
+            self._stopping.stop(row, Stop.CRAWL_DELAY)
+        else:
+            row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))
+
+    def _take_tdmrep(self, row: SiteRow, answer: Answer) -> None:
+        if answer.transient:
+            park(row, answer, self._settings)
+        self._rules.keep_tdm(row, answer)
+
+    def _take_page(self, row: SiteRow, answer: Answer) -> None:
+        page = page_bytes(answer.job.url)
+        found = self._store.url(row.site, page)
+        if answer.transient:
+            park(row, answer, self._settings)
+        if found is None or not found.is_queued:
+            return
+        is_first = found.place is not Priority.AGAIN
+        row.page_requests += is_first
+        found.attempts += 1
+        if answer.transient and found.attempts < self._settings.tries:
+            if is_first:
+                found.status = Status.FETCH_ERROR
+            self._store.put_url(row, page, found)
+        else:
+            self._end(row, page, found, answer)
+        if row.fetched >= self._settings.page_budget:
+            self._stopping.stop(row, Stop.BUDGET)
+        elif row.page_requests >= self._settings.page_budget * self._settings.requests_per_page:
+            self._stopping.stop(row, Stop.REQUESTS)
+
+    def _end(self, row: SiteRow, page: bytes, found: UrlRow, answer: Answer) -> None:
+        had_page = found.has_page
+        signals = self._rules.signals(row, answer.job.url, answer.final_url)
+        if answer.outcome is Outcome.FETCHED and not had_page and self._discovery.is_known_page(row, answer):
+            same = msgspec.structs.replace(answer, outcome=Outcome.REFUSED, body=b"", packed=b"", encoding="")
+            self._pages.end(row, page, found, Outcome.REFUSED, "same_page", same, signals=signals)
+            return
+        self._pages.end(row, page, found, answer.outcome, answer.reason, answer, signals=signals)
+        if answer.outcome is Outcome.FETCHED:
+            row.fetched += not had_page
+            self._discovery.note_redirect(row, answer, self._pages)
+            self._discovery.add_links(row, found, answer)
+
+
+def _word(answer: Answer) -> str:
+    """Why a site is not reached, in the word of its last failure."""
+    return answer.reason if answer.reason in CUT_OFF else Stop.UNREACHABLE

@@ -1,0 +1,97 @@
+"""What comes into the frontier: hits, and decisions on sites."""
+
+from __future__ import annotations
+
+from crawler.errors import UnusableUrl
+from crawler.fetch.jobs import Outcome
+from crawler.frontier.page_log import PageLog
+from crawler.frontier.rows import CUT_OFF, MAY_PASS, Priority, SiteRow, Stop, UrlRow
+from crawler.frontier.site_store import SiteStore
+from crawler.frontier.statuses import Status
+from crawler.frontier.stopping import Stopping
+from crawler.web.urls import hit_url, host_of, origin_of, page_bytes, port_of
+from stream.schema.records import Decision, Hit
+
+_HITS_CAP = 100  # hit ids kept per URL
+
+
+class Arrivals:
+    """Takes in what others say of sites."""
+
+    def __init__(self, store: SiteStore, pages: PageLog, stopping: Stopping) -> None:
+        """Work on the rows of `store`."""
+        self._store = store
+        self._pages = pages
+        self._stopping = stopping
+
+    def add_hit(self, hit: Hit) -> str:
+        """Queue a hit's URL; says what became of it: queued, known, refused, or imported. Raises UnusableUrl."""
+        url = hit_url(hit.url)
+        if host_of(url) != hit.site:
+            raise UnusableUrl(f"hit {hit.id} names the site {hit.site!r}, its URL is of {host_of(url)!r}")
+        if hit.imported:  # its page came with it, and the site is not asked for anything
+            return "imported"
+        row = self._store.site(hit.site) or self._store.new_site(hit.site)
+        row.origin = row.origin or origin_of(url)
+        if row.stopped in MAY_PASS and self._store.now_ms - row.stopped_at >= self._store.settings.reopen_s * 1000:
+            row.reopen()
+        outcome = self._take(row, url, hit.id)
+        self._store.save(row)
+        return outcome
+
+    def decide(self, decision: Decision) -> None:
+        """Stop a site that is decided, or take the stop back."""
+        if not self._store.settings.stop_when_decided:
+            return
+        row = self._store.site(decision.site) or self._store.new_site(decision.site)
+        if decision.stop and not row.stopped:
+            self._stopping.stop(row, Stop.DECIDED)
+        elif not decision.stop and row.stopped == Stop.DECIDED:
+            row.reopen()
+        else:
+            return
+        self._store.save(row)
+
+    def _take(self, row: SiteRow, url: str, hit: str) -> str:
+        page = page_bytes(url)
+        found = self._store.url(row.site, page)
+        if found is not None and found.is_queued:
+            self._attach(row, page, found, hit)
+            return "known"
+        if found is None:
+            found = UrlRow(url)
+        elif found.status is not Status.REDIRECTION and (row.stopped or not _may_pass(found)):
+            return "known"
+        led_to = found.status is Status.REDIRECTION  # its page is that of the URL that led there
+        found.status = Status.DISCOVERED
+        found.priority, found.depth, found.attempts = Priority.HIT, 0, 0
+        found.hits = list(dict.fromkeys([*found.hits, hit]))[-_HITS_CAP:]
+        reason = row.stopped or ("other_port" if port_of(url) != port_of(row.origin) else "")
+        reason = reason or ("same_page" if led_to else "")
+        if reason:
+            self._pages.end(row, page, found, Outcome.REFUSED, reason)
+            return "refused"
+        self._store.queue(row, page, found)
+        return "queued"
+
+    def _attach(self, row: SiteRow, page: bytes, found: UrlRow, hit: str) -> None:
+        """A hit for a URL that waits already: it is remembered, and a discovered URL becomes a hit's."""
+        if hit not in found.hits and len(found.hits) < _HITS_CAP:
+            found.hits.append(hit)
+        if found.place is Priority.HIT or (found.place is Priority.AGAIN and found.visit > 0):
+            self._store.put_url(row, page, found)
+            return
+        self._store.unqueue(row, found)
+        found.priority, found.depth = Priority.HIT, 0
+        self._store.queue(row, page, found)
+
+
+def _may_pass(found: UrlRow) -> bool:
+    """Whether a URL that has ended is tried again for a later hit: it was not to blame, and its site was opened again.
+
+    One that failed by itself is not: the words of those failures stop sites as well.
+    """
+    if found.site_failed:
+        return True
+    by_itself = found.status is Status.ERROR and found.reason in CUT_OFF
+    return not by_itself and (found.reason in MAY_PASS or found.reason == Stop.DECIDED)

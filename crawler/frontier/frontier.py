@@ -1,0 +1,178 @@
+"""Which request is next, and what an answer changes: the frontier of one partition, pure over its keyed state.
+
+The life of a site, one request at a time:
+
+| is there | then |
+|---|---|
+| a reason to stop | no request; what is left of its hits is recorded as refused with that reason |
+| no robots.txt that is still believed | robots.txt |
+| no tdmrep.json that is still believed, nor its absence | tdmrep.json, unless robots.txt forbids it |
+| a hit URL | that page, in the order of the hits |
+| no sitemap read, and room in the budget | the next sitemap file |
+| a URL of the sitemaps' sample, or else a link | that page |
+| a URL that is to be asked for again by now | that page, with a conditional request |
+| nothing | rest until the next hit, or until something is to be asked for again |
+
+Every step is a function of the state and the answer, so the pages of a site come in the same order after a crash.
+The life of a URL is told in `crawler.frontier.statuses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.frontier.answers import Answers
+from crawler.frontier.arrivals import Arrivals
+from crawler.frontier.discovery import Discovery
+from crawler.frontier.page_log import PageLog
+from crawler.frontier.parking import release
+from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow, pack
+from crawler.frontier.site_rules import SiteRules
+from crawler.frontier.site_store import STEP, SiteStore
+from crawler.frontier.sitemap_walk import SitemapReading
+from crawler.frontier.statuses import Status
+from crawler.frontier.stopping import Stopping
+from crawler.robots.rules import RobotsRules, RobotsShelf
+from crawler.robots.tdmrep import TDM_PATH
+from crawler.settings import CrawlSettings
+from stream.processing.metrics import Meter
+from stream.processing.state import KeyedState
+from stream.schema.records import Decision, Hit, Page
+
+
+class Claim(NamedTuple):
+    """A job that may start now, and since when it was due (ms)."""
+
+    job: Job
+    due_at: int
+
+
+class Frontier:
+    """The sites of one partition during one batch."""
+
+    def __init__(
+        self,
+        state: KeyedState,
+        settings: CrawlSettings,
+        robots: RobotsShelf,
+        meter: Meter,
+        emit: Callable[[Page], None],
+        now_ms: int,
+    ) -> None:
+        """Work on `state` at `now_ms`; page records go to `emit`."""
+        self._settings = settings
+        self._meter = meter
+        self._now = now_ms
+        self._store = SiteStore(state, settings, now_ms)
+        self._pages = PageLog(self._store, emit)
+        self._rules = SiteRules(self._store, robots)
+        self._stopping = Stopping(self._store, self._pages, self._rules)
+        self._arrivals = Arrivals(self._store, self._pages, self._stopping)
+        discovery = Discovery(self._store)
+        self._sitemaps = SitemapReading(self._store, discovery)
+        self._answers = Answers(self._store, self._pages, self._rules, discovery, self._sitemaps, self._stopping)
+
+    def add_hit(self, hit: Hit) -> str:
+        """Queue a hit's URL; says what became of it: queued, known, refused, or imported. Raises UnusableUrl."""
+        return self._arrivals.add_hit(hit)
+
+    def decide(self, decision: Decision) -> None:
+        """Stop a site that is decided, or take the stop back."""
+        self._arrivals.decide(decision)
+
+    def has_answered(self, site: str) -> bool:
+        """Whether this site has ever answered a request."""
+        row = self._store.site(site)
+        return row is not None and (row.robots_until > 0 or row.fetched > 0)
+
+    def apply(self, answer: Answer, *, excused_s: float | None = None) -> int:
+        """Take over the answer to a job of this partition; says when the site's next request may start (ms).
+
+        A failure that is excused, because it is ours, is no attempt: the site waits so long, and the job comes again.
+        """
+        return self._answers.apply(answer, excused_s)
+
+    def give_up(self, value: bytes) -> bool:
+        """Stop a site at which this program failed, so that its hits are accounted for; False if that was done."""
+        row = self._store.read(value)
+        if row.stopped:
+            return False
+        self._stopping.stop(row, Stop.INTERNAL)
+        self._store.save(row)
+        return True
+
+    def claim(self, value: bytes, due_at: int, since_ms: int, not_before_ms: int = 0) -> Claim | None:
+        """The job that a site, due by its row `value`, may start now; None if there is none.
+
+        What was due before `since_ms`, when this partition came to this process, may have been started by another one
+        that was killed: such a site waits one delay from then. It waits until `not_before_ms` in any case: an answer
+        may have asked for that, and its batch have been rolled back.
+        """
+        row = self._store.read(value)
+        if not row.stopped:
+            if due_at < since_ms:
+                not_before_ms = max(not_before_ms, since_ms + int(row.delay_s * 1000))
+            if not_before_ms > self._now:
+                row.next_start = not_before_ms
+                self._store.save(row)
+                return None
+        job = self._next(row)
+        if job is None or pack(row) != value:
+            self._store.save(row)
+        return None if job is None else Claim(job, due_at)
+
+    def _next(self, row: SiteRow) -> Job | None:
+        """The next request of a site; what needs none is dealt with on the way."""
+        if row.stopped:
+            self._stopping.wind_up(row)
+            return None
+        release(row, self._now)
+        self._wake(row)
+        if row.robots_until <= self._now:
+            return Job(Kind.ROBOTS, row.site, f"{row.origin}/robots.txt", row.delay_s)
+        rules = self._rules.rules(row)
+        if self._rules.wants_tdm(row, rules):
+            return Job(Kind.TDMREP, row.site, row.origin + TDM_PATH, row.delay_s, rules)
+        for _ in range(STEP):
+            head = self._store.head(row)
+            if self._store.wants_sitemap(row) and (head is None or head[0] is not Priority.HIT):
+                job = self._sitemaps.next_job(row, rules)
+            elif head is not None:
+                job = self._page_job(row, head[1], rules)
+            else:
+                return None
+            if job is not None:
+                return job
+        return None
+
+    def _wake(self, row: SiteRow) -> None:
+        """Queue what is to be asked for again by now."""
+        self._sitemaps.wake(row)
+        for page in self._store.revisits(row, STEP) if 0 < row.revisit_at <= self._now else ():
+            found = self._store.url(row.site, page)
+            assert found is not None, "a URL that is to be asked for again has a row"
+            self._store.queue(row, page, found, Priority.AGAIN)
+
+    def _page_job(self, row: SiteRow, page: bytes, rules: RobotsRules) -> Job | None:
+        """The request for a page of the queue; None where it may not be made, which is recorded."""
+        found = self._store.queued_url(row.site, page)
+        allowed = rules.allows(found.url)
+        self._meter.count("robots_lookups", result="allowed" if allowed else "disallowed")
+        if not allowed:
+            self._refuse(row, page, found, "robots")
+            return None
+        signals = self._rules.signals(row, found.url) if self._settings.obey_opt_out else []
+        if signals:
+            self._refuse(row, page, found, "opt_out", signals)
+            return None
+        return Job(Kind.PAGE, row.site, found.url, row.delay_s, rules, found.etag, found.last_modified)
+
+    def _refuse(self, row: SiteRow, page: bytes, found: UrlRow, reason: str, signals: list[str] | None = None) -> None:
+        """Refuse a URL without a request. One that was refused so before has a record that says it."""
+        if found.place is Priority.AGAIN and found.status is Status.REFUSED and found.reason == reason:
+            self._store.unqueue(row, found)
+            self._store.schedule(row, page, found, self._now)
+        else:
+            self._pages.end(row, page, found, Outcome.REFUSED, reason, signals=signals)

@@ -1,0 +1,99 @@
+"""How a visit to a URL ends: one page record, and what the URL's row keeps of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from crawler.fetch.jobs import Answer, Outcome
+from crawler.frontier.rows import FOUND_BY, SiteRow, UrlRow
+from crawler.frontier.site_store import SiteStore
+from crawler.frontier.statuses import Status
+from crawler.web.urls import fetch_id, page_id_of_normal
+from stream.schema.records import Page
+
+_STATUS_OF = {
+    Outcome.FETCHED: Status.FETCHED,
+    Outcome.UNCHANGED: Status.FETCHED,
+    Outcome.REFUSED: Status.REFUSED,
+    Outcome.FAILED: Status.ERROR,
+}
+# What may be sent back to a server in a condition: RFC 9110 section 8.8.3, without obs-text; and what a date is made of
+_ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
+_DATE = re.compile(r"[A-Za-z0-9,:+ -]{10,40}")
+
+
+class PageLog:
+    """Ends visits: emits their page records and stores their URLs."""
+
+    def __init__(self, store: SiteStore, emit: Callable[[Page], None]) -> None:
+        """Page records go to `emit`."""
+        self._store = store
+        self._emit = emit
+
+    def end(
+        self,
+        row: SiteRow,
+        page: bytes,
+        found: UrlRow,
+        outcome: Outcome,
+        reason: str,
+        answer: Answer | None = None,
+        *,
+        signals: Sequence[str] | None = None,
+    ) -> None:
+        """A visit is over: record it, take the URL out of the queue, and note when it is asked for again.
+
+        `signals` are opt-outs beyond those of the answer.
+        """
+        if found.is_queued:
+            self._store.unqueue(row, found)
+        found.visit += 1
+        found.status, found.reason, found.attempts = _STATUS_OF[outcome], reason, 0
+        found.site_failed = False
+        if answer is not None:
+            _keep_conditions(found, answer)
+        opt_out = [*(answer.opt_out if answer else ()), *(signals or ())]
+        self._emit(_page(row.site, found, outcome, answer, opt_out, self._store.now_ms))
+        self._store.schedule(row, page, found, answer.started_ms if answer else self._store.now_ms)
+
+
+def _page(site: str, found: UrlRow, outcome: Outcome, answer: Answer | None, opt_out: list[str], now_ms: int) -> Page:
+    """The record of a visit; `answer` is None where no request was made."""
+    return Page(
+        id=fetch_id(found.url, found.visit),
+        site=site,
+        page_id=page_id_of_normal(found.url),
+        url=found.url,
+        visit=found.visit,
+        outcome=outcome.value,
+        reason=found.reason,
+        final_url=answer.final_url if answer else "",
+        status=answer.status if answer else 0,
+        headers=answer.headers if answer else {},
+        content_type=answer.content_type if answer else "",
+        encoding=answer.encoding if answer else "",
+        body=answer.packed if answer else b"",
+        body_bytes=len(answer.body) if answer else 0,
+        truncated=answer.truncated if answer else False,
+        fetched_at=answer.started_ms if answer else now_ms,
+        duration_ms=answer.duration_ms if answer else 0,
+        found_by=FOUND_BY[found.priority],
+        opt_out=opt_out,
+        hits=found.hits,
+        address=answer.address if answer else "",
+    )
+
+
+def _keep_conditions(found: UrlRow, answer: Answer) -> None:
+    """What the next visit may send along, cleaned: a server's word goes back onto the wire only where it is harmless.
+
+    An answer that says "unchanged" renews what it names (RFC 9111 section 3.2), and leaves the rest.
+    """
+    if answer.outcome not in (Outcome.FETCHED, Outcome.UNCHANGED):
+        return
+    etag, modified = answer.headers.get("etag", ""), answer.headers.get("last-modified", "")
+    renewed = answer.outcome is Outcome.UNCHANGED
+    found.etag = etag if _ETAG.fullmatch(etag) else found.etag if renewed else ""
+    found.last_modified = modified if _DATE.fullmatch(modified) else found.last_modified if renewed else ""
+    found.has_page = True

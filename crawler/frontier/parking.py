@@ -1,0 +1,61 @@
+"""Leaving a site alone after a failure: how long, and what its row remembers of it.
+
+- `Retry-After` (RFC 9110 section 10.2.3) is obeyed first and capped after, at `park_cap_s`.
+- Failures in a row wait `retry_s`, twice that, and so on, up to the same cap; a `Retry-After` of 0 does not cut that.
+- What was sent before the last failure was known belongs to that failure: a burst of N 429s counts once.
+"""
+
+from __future__ import annotations
+
+from crawler.fetch.jobs import Answer, Kind
+from crawler.frontier.rows import SiteRow
+from crawler.settings import CrawlSettings
+
+_DOUBLINGS = 20
+_FILES = {Kind.ROBOTS: "robots.txt", Kind.TDMREP: "tdmrep.json", Kind.SITEMAP: "sitemap"}
+
+
+def asked_until(answer: Answer, settings: CrawlSettings) -> int:
+    """Until when (ms) a failed answer asks to be left alone; 0 where it does not."""
+    if answer.retry_after_s is None:
+        return 0
+    return _ended(answer) + int(1000 * min(answer.retry_after_s, settings.park_cap_s))
+
+
+def park(row: SiteRow, answer: Answer, settings: CrawlSettings, least_s: float = 0.0) -> None:
+    """Leave a site alone after a failure, for `least_s` seconds from the request at least."""
+    if answer.started_ms >= row.parked_at:
+        row.park_level += 1
+        row.parked_at = _ended(answer)
+    wait_s = min(settings.retry_s * 2 ** min(row.park_level - 1, _DOUBLINGS), settings.park_cap_s)
+    hold(row, answer, max(wait_s, least_s))
+    row.parked_until = max(row.parked_until, asked_until(answer, settings))
+    row.next_start = max(row.next_start, row.parked_until)
+
+
+def hold(row: SiteRow, answer: Answer, wait_s: float) -> None:
+    """Leave a site alone for `wait_s` seconds from the request, without holding the failure against it."""
+    row.parked_until = max(row.parked_until, answer.started_ms + int(1000 * wait_s))
+    row.parked_why = _why(answer)
+    row.next_start = max(row.next_start, row.parked_until)
+
+
+def forgive(row: SiteRow) -> None:
+    """A site has answered as it should: the next failure is the first of a row."""
+    row.park_level = 0
+
+
+def release(row: SiteRow, now_ms: int) -> None:
+    """End a park whose time is over."""
+    if row.parked_until <= now_ms:
+        row.parked_until, row.parked_why = 0, ""
+
+
+def _why(answer: Answer) -> str:
+    """The reason of a failure; where a server answered, and to no page, as `where:what`: robots.txt:http_503."""
+    where = "" if answer.unreachable else _FILES.get(answer.job.kind, "")
+    return f"{where}:{answer.reason}" if where else answer.reason
+
+
+def _ended(answer: Answer) -> int:
+    return answer.started_ms + answer.duration_ms

@@ -1,0 +1,236 @@
+"""What a frontier says of itself: sums, what waits, what is parked or stopped and why.
+
+Pure over the committed state, which is read once and page by page: memory is for the lines that are shown and for
+`domains_kept` names, whatever the size of the frontier.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from crawler.errors import OldFrontier
+from crawler.frontier.rows import (
+    FORMAT,
+    TOTALS_KEY,
+    Priority,
+    SiteRow,
+    Totals,
+    beyond_site,
+    is_site_key,
+    queue_prefix,
+    unpack,
+)
+from crawler.frontier.site_store import SiteStore
+from crawler.frontier.statuses import Status
+from crawler.settings import CrawlSettings
+from stream.log.contract import StateReader
+from stream.processing.state import KeyedState
+
+_PAGE = 1000  # rows read at a time
+_STATES = ("active", "parked", "resting", "stopped")
+QUEUES = {Priority.HIT: "hits", Priority.SITEMAP: "sitemaps", Priority.LINK: "links", Priority.AGAIN: "again"}
+
+
+class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A site in a list. Times are milliseconds UTC, 0 = none."""
+
+    site: str
+    state: str  # active | parked | resting | stopped
+    due_at: int = 0  # when it is to be looked at next
+    parked_until: int = 0
+    parked_why: str = ""
+    stopped_why: str = ""
+    stopped_at: int = 0
+    revisit_at: int = 0
+    queued: int = 0  # URLs
+    fetched: int = 0  # pages
+    urls: dict[str, int] = {}  # status -> URLs
+
+
+class DomainLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the sites of a registrable domain come to. With `at_least` they may be a few more."""
+
+    domain: str
+    sites: int
+    at_least: bool = False
+
+
+@dataclass(slots=True)
+class FrontierReport:
+    """A whole frontier."""
+
+    sites: dict[str, int] = field(default_factory=dict)  # state -> sites
+    due: int = 0  # sites, of the active ones, that are due now; those under way are among them
+    urls: dict[str, int] = field(default_factory=dict)  # status -> URLs
+    queued: int = 0  # URLs
+    queued_in: dict[str, int] = field(default_factory=dict)  # hits | sitemaps | links | again -> URLs
+    fetched: int = 0  # pages
+    parked_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
+    stopped_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
+    oldest_due: list[SiteLine] = field(default_factory=list)  # those that wait longest
+    parked_sites: list[SiteLine] = field(default_factory=list)  # the first to be asked again first
+    stopped_sites: list[SiteLine] = field(default_factory=list)  # the last one first
+    revisits: list[SiteLine] = field(default_factory=list)  # of resting sites, the next first
+    domains: list[DomainLine] = field(default_factory=list)  # the largest first
+
+
+class SiteLines:
+    """Reads site rows of one partition as lines, at `now_ms`."""
+
+    def __init__(self, state: StateReader, settings: CrawlSettings, now_ms: int) -> None:
+        """Read `state`; whether a site has something left to do depends on the `settings`."""
+        self._store = SiteStore(KeyedState(state), settings, now_ms)
+        self._now = now_ms
+
+    def line(self, row: SiteRow) -> SiteLine:
+        """A row as a line."""
+        if row.stopped:
+            state = "stopped"
+        elif not self._store.has_work(row):
+            state = "resting"
+        else:
+            state = "parked" if row.parked_until > self._now else "active"
+        return SiteLine(
+            site=row.site,
+            state=state,
+            due_at=self._store.due(row) or 0,
+            parked_until=row.parked_until if state == "parked" else 0,
+            parked_why=row.parked_why if state == "parked" else "",
+            stopped_why=row.stopped,
+            stopped_at=row.stopped_at,
+            revisit_at=0 if row.stopped else row.revisit_at,
+            queued=row.queued,
+            fetched=row.fetched,
+            urls={status.label: row.urls[status] for status in Status} if row.urls else {},
+        )
+
+
+class FrontierReader:
+    """Gathers a report, partition by partition."""
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        now_ms: int,
+        limit: int | None,
+        domain_of: Callable[[str], str],
+        domains_kept: int = 20_000,
+    ) -> None:
+        """Lists hold `limit` lines at most (None: all); `domain_of` gives a host's registrable domain."""
+        self._settings = settings
+        self._now = now_ms
+        self._domain_of = domain_of
+        self._domains_kept = domains_kept
+        self._report = FrontierReport(
+            sites=dict.fromkeys(_STATES, 0),
+            urls={status.label: 0 for status in Status},
+            queued_in=dict.fromkeys(QUEUES.values(), 0),
+        )
+        self._oldest = _Shortlist(limit, lambda line: line.due_at)
+        self._parked = _Shortlist(limit, lambda line: line.parked_until)
+        self._stopped = _Shortlist(limit, lambda line: -line.stopped_at)
+        self._revisits = _Shortlist(limit, lambda line: line.revisit_at)
+        self._reasons: dict[str, Counter[str]] = {"parked": Counter(), "stopped": Counter()}
+        self._domains: Counter[str] = Counter()
+        self._dropped = 0
+        self._limit = limit
+
+    def add(self, state: StateReader) -> None:
+        """Read a partition. Raises OldFrontier."""
+        require_readable(state)
+        lines = SiteLines(state, self._settings, self._now)
+        for _, value in sites_of(state):
+            row = unpack(SiteRow, value)
+            self._count(lines.line(row))
+            for key, _ in rows_of(state, queue_prefix(row.site)) if row.queued else ():
+                self._report.queued += 1
+                self._report.queued_in[QUEUES[Priority(key[-9])]] += 1  # before the number
+
+    def report(self) -> FrontierReport:
+        """What was read so far."""
+        found = self._report
+        found.parked_reasons = dict(self._reasons["parked"].most_common())
+        found.stopped_reasons = dict(self._reasons["stopped"].most_common())
+        found.oldest_due, found.parked_sites = self._oldest.lines(), self._parked.lines()
+        found.stopped_sites, found.revisits = self._stopped.lines(), self._revisits.lines()
+        largest = heapq.nsmallest(
+            self._limit or len(self._domains), self._domains.items(), key=lambda item: (-item[1], item[0])
+        )
+        found.domains = [DomainLine(domain=name, sites=count, at_least=self._dropped > 0) for name, count in largest]
+        return found
+
+    def _count(self, line: SiteLine) -> None:
+        found = self._report
+        found.sites[line.state] += 1
+        found.fetched += line.fetched
+        for status, urls in line.urls.items():
+            found.urls[status] += urls
+        self._count_domain(self._domain_of(line.site))
+        if line.state == "parked":
+            self._reasons["parked"][line.parked_why] += 1
+            self._parked.add(line)
+        elif line.state == "stopped":
+            self._reasons["stopped"][line.stopped_why] += 1
+            self._stopped.add(line)
+        elif line.state == "resting" and line.revisit_at:
+            self._revisits.add(line)
+        if line.state == "active" and line.due_at <= self._now:
+            found.due += 1
+            self._oldest.add(line)
+
+    def _count_domain(self, domain: str) -> None:
+        """Exact below `domains_kept` names; above that a count is too small by `_dropped` at most (Misra and Gries)."""
+        self._domains[domain] += 1
+        if len(self._domains) > self._domains_kept:
+            self._dropped += 1
+            self._domains = Counter({name: count - 1 for name, count in self._domains.items() if count > 1})
+
+
+class _Shortlist:
+    """The first lines of a list in some order, ties by name, with little more in memory than they take."""
+
+    def __init__(self, limit: int | None, order: Callable[[SiteLine], int]) -> None:
+        self._limit = limit
+        self._order = order
+        self._found: list[SiteLine] = []
+
+    def add(self, line: SiteLine) -> None:
+        self._found.append(line)
+        if self._limit is not None and len(self._found) >= 2 * self._limit + _PAGE:
+            self._found = self.lines()
+
+    def lines(self) -> list[SiteLine]:
+        most = len(self._found) if self._limit is None else self._limit
+        return heapq.nsmallest(most, self._found, key=lambda line: (self._order(line), line.site))
+
+
+def require_readable(state: StateReader) -> None:
+    """Raises OldFrontier for rows that another version of this program has laid out."""
+    value = state.get(TOTALS_KEY)
+    if value is not None and unpack(Totals, value).format != FORMAT:
+        raise OldFrontier(
+            "the frontier in this log was written by another version of farmwatch: look at it with that version"
+        )
+
+
+def sites_of(state: StateReader) -> Iterator[tuple[bytes, bytes]]:
+    """The keys and the packed rows of all sites, one look-up each: what else is known of a site is passed over."""
+    after = TOTALS_KEY
+    while found := state.scan(b"", 1, after):
+        key = found[0][0]
+        if is_site_key(key):
+            yield found[0]
+        after = beyond_site(key)
+
+
+def rows_of(state: StateReader, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """All rows whose key begins with `prefix`, read page by page."""
+    after: bytes | None = None
+    while page := state.scan(prefix, _PAGE, after):
+        yield from page
+        after = page[-1][0]

@@ -1,0 +1,275 @@
+"""The frontier's rows as they stand in the keyed state, and their keys. Fields are appended with defaults only.
+
+| key | row | due index |
+|---|---|---|
+| `\\0totals` | Totals of the partition | |
+| site `\\0` | SiteRow: one per site | when it is to be looked at next |
+| site `\\0m` | SitemapRow: while sitemaps are read | |
+| site `\\0q` priority number | the page: the queue of those to fetch, in the order of the keys | |
+| site `\\0r` | text of robots.txt | |
+| site `\\0t` | text of tdmrep.json | |
+| site `\\0u` page | UrlRow: one per known URL | |
+| site `\\0v` time page | nothing: those to ask for again, in the order of time | |
+
+The site comes first, so that all a claim reads, and all an answer changes, are neighbours on the disk. A page stands in
+keys as the 16 bytes of its page id: there are millions of them.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TypeVar
+
+import msgspec
+
+from crawler.errors import OldFrontier
+from crawler.frontier.statuses import Status
+
+FORMAT = 3  # of rows and keys; 2 had the kind of a row before its site, 1 page ids in hexadecimal
+TOTALS_KEY = b"\0totals"  # sorts before all others, so that it is the first row of a scan
+
+
+class Priority(enum.IntEnum):
+    """Which URLs of a site go first."""
+
+    HIT = 0
+    SITEMAP = 1
+    LINK = 2
+    AGAIN = 3  # a place in the queue only: what has been visited keeps the priority that it was found by
+
+
+class Stop(enum.StrEnum):
+    """Why a site is stopped."""
+
+    DECIDED = "site_decided"
+    BUDGET = "budget"
+    REQUESTS = "too_many_requests"
+    UNREACHABLE = "unreachable"
+    ROBOTS_UNAVAILABLE = "robots_unavailable"
+    CRAWL_DELAY = "crawl_delay"
+    PRIVATE = "private_address"
+    INTERNAL = "internal_error"
+
+
+# Why no answer came, in the word of the last failure: what stops a site that is not reached
+CUT_OFF = frozenset(
+    {"timeout", "connection", "dns", "dns_no_name", "dns_no_address", "tls", "tls_expired", "tls_name", "tls_untrusted"}
+)
+# A later hit tries such a site again, and its URLs that were refused for it
+MAY_PASS = CUT_OFF | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
+FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
+
+
+class Row(msgspec.Struct, array_like=True):
+    """What the rows share."""
+
+
+class Totals(Row):
+    """Sums over the rows of a partition."""
+
+    sites: int = 0
+    active: int = 0  # sites with something left to do, those that are parked among them
+    stopped: int = 0
+    queued: int = 0  # URLs
+    fetched: int = 0  # pages
+    format: int = 1
+    parked: int = 0  # sites
+    resting: int = 0  # sites that are neither active nor stopped
+    urls: list[int] = []  # by status
+
+
+Place = tuple[int, int, bytes]
+"""A place in the queue: priority, number, and the page that waits there."""
+
+
+class SiteRow(Row):
+    """All that is known of a site; times in milliseconds UTC. Politeness lives here, so a restart forgets nothing."""
+
+    site: str
+    origin: str = ""  # scheme://host[:port] of its first hit; robots.txt and sitemap.xml are asked there
+    next_start: int = 0  # no request starts before
+    delay_s: float = 0.0  # between starts; robots Crawl-delay included
+    robots_until: int = 0  # the robots.txt at hand is believed until then; 0 = none
+    robots_tries: int = 0  # attempts since the last one that told something
+    failures: int = 0  # connection failures in a row
+    page_requests: int = 0  # re-visits left out, here and in `fetched`
+    fetched: int = 0
+    queued: int = 0
+    wanted: int = 0  # of the queued, those of hits and sitemaps
+    known: int = 0  # URLs known beyond those of hits
+    next_number: int = 0  # in the queue
+    sitemaps_done: bool = False
+    stopped: str = ""  # the reason; "" = not stopped
+    stopped_at: int = 0
+    parked_until: int = 0  # left alone until then, after a failure; 0 = not parked
+    parked_why: str = ""  # the reason of the failure
+    parked_at: int = 0  # what began before belongs to the failure that is known already
+    park_level: int = 0  # parks in a row: each waits twice as long as the one before
+    tdm_until: int = 0  # the tdmrep.json at hand, or its absence, is believed until then; 0 = not asked
+    again: int = 0  # of the queued, those that have been visited
+    revisit_at: int = 0  # when the first URL of `v` is due; 0 = none
+    sitemaps_at: int = 0  # when the sitemaps are read anew; 0 = never
+    urls: list[int] = []  # by status
+    schemes: int = 0  # of its URLs: 1 http, 2 https, 3 both
+    heads: list[Place] = []  # the first of its queue, in order; so that not every claim has to look for them
+
+    def reopen(self) -> None:
+        """Take a stop back."""
+        self.stopped, self.stopped_at = "", 0
+        self.sitemaps_done = False  # what they listed was dropped with the stop
+        self.failures = self.robots_tries = 0
+
+    def count(self, status: Status, change: int) -> None:
+        """Keep the number of its URLs of a status."""
+        if not self.urls:
+            self.urls = [0] * len(Status)
+        self.urls[status] += change
+
+
+def scheme_bit(url: str) -> int:
+    """The scheme of a URL as it stands in `SiteRow.schemes`."""
+    return 2 if url.startswith("https:") else 1
+
+
+class UrlRow(Row):
+    """One URL of a site. What a request needs to be conditional is that of the last visit that had a page."""
+
+    url: str
+    status: Status = Status.DISCOVERED
+    visit: int = 0  # visits that have a page record
+    priority: Priority = Priority.HIT  # how it was found
+    place: Priority | None = None  # where it waits in the queue; None = it does not
+    number: int = 0  # its place there
+    depth: int = 0  # links followed to find it
+    attempts: int = 0  # requests of the visit under way
+    hits: list[str] = []
+    reason: str = ""  # why it was not fetched; "" = fetched, or not known
+    due: int = 0  # when it is asked for again (ms); 0 = never, or in the queue
+    has_page: bool = False  # some visit fetched it
+    etag: str = ""
+    last_modified: str = ""
+    site_failed: bool = False  # the failure with which it ended stopped the site: a later hit tries it again
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it is to be fetched as soon as it is its turn."""
+        return self.place is not None
+
+
+class SitemapRow(Row):
+    """How far the reading of a site's sitemaps is: files to read with their depth, and the sample of URLs so far."""
+
+    pending: list[tuple[str, int]] = []
+    read: int = 0
+    sample: list[str] = []
+    retried: str = ""  # the last file that was asked for once more
+
+
+Sums = tuple[tuple[int, ...], tuple[int, ...]]
+"""What a site adds to the totals: to all fields but the last, in their order, and to `urls`."""
+NO_SUMS: Sums = ((0,) * (len(Totals.__struct_fields__) - 1), (0,) * len(Status))
+
+_encoder = msgspec.msgpack.Encoder()
+_lists = msgspec.msgpack.Decoder(list)
+_decoders = {kind: msgspec.msgpack.Decoder(kind) for kind in (Totals, SiteRow, UrlRow, SitemapRow)}
+R = TypeVar("R", bound=Row)
+
+
+def pack(row: Row) -> bytes:
+    """A row as it is stored."""
+    return _encoder.encode(row)
+
+
+def unpack(kind: type[R], value: bytes) -> R:
+    """Read a stored row."""
+    return _decoders[kind].decode(value)  # type: ignore[return-value,index]  # the decoder was built for kind
+
+
+def summed(totals: bytes | None, new: Sums, old: Sums) -> bytes:
+    """Packed totals with `new` in place of `old`; without a Struct, since every answer changes them."""
+    if totals is None:
+        totals = pack(Totals(format=FORMAT, urls=[0] * len(Status)))
+    *fields, urls = _lists.decode(totals)
+    fields = [total + plus - minus for total, plus, minus in zip(fields, new[0], old[0], strict=True)]
+    urls = [total + plus - minus for total, plus, minus in zip(urls, new[1], old[1], strict=True)]
+    return _encoder.encode([*fields, urls])
+
+
+def refuse_other_format(totals: bytes | None, where: str) -> None:
+    """Raise OldFrontier where the stored Totals say that the rows `where` are laid out differently."""
+    if totals is not None and unpack(Totals, totals).format != FORMAT:
+        raise OldFrontier(
+            f"{where} holds a frontier that another version of farmwatch has written: let that version crawl it to its"
+            " end, or begin with a new log"
+        )
+
+
+def site_key(site: str) -> bytes:
+    """Key of a SiteRow: the first of a site's keys."""
+    return site.encode() + b"\0"
+
+
+def site_of_key(key: bytes) -> str:
+    """The site of any key but that of the totals."""
+    return key[: key.index(0)].decode()
+
+
+def is_site_key(key: bytes) -> bool:
+    """Whether it is the key of a SiteRow."""
+    return 0 < key.index(0) == len(key) - 1
+
+
+def is_queue_key(key: bytes) -> bool:
+    """Whether it is the key of a place in a queue."""
+    return key[key.index(0) + 1 :].startswith(b"q")
+
+
+def beyond_site(key: bytes) -> bytes:
+    """What sorts behind all keys of the site that a key belongs to, and before those of the next."""
+    return key[: key.index(0) + 1] + b"\xff"
+
+
+def url_key(site: str, page: bytes) -> bytes:
+    """Key of a UrlRow."""
+    return b"%s\0u%s" % (site.encode(), page)
+
+
+def queue_prefix(site: str) -> bytes:
+    """What the keys of a site's queue begin with."""
+    return b"%s\0q" % site.encode()
+
+
+def queue_key(site: str, priority: int, number: int) -> bytes:
+    """Key of a place in the queue: ordered by priority, then by number."""
+    return queue_prefix(site) + bytes([priority]) + number.to_bytes(8, "big")
+
+
+def revisit_prefix(site: str) -> bytes:
+    """What the keys of a site's URLs to ask for again begin with."""
+    return b"%s\0v" % site.encode()
+
+
+def revisit_key(site: str, due: int, page: bytes) -> bytes:
+    """Key of a URL to ask for again: ordered by time (ms)."""
+    return revisit_prefix(site) + due.to_bytes(8, "big") + page
+
+
+def revisit_of_key(site: str, key: bytes) -> tuple[int, bytes]:
+    """When a URL is asked for again, and its page."""
+    rest = key[len(revisit_prefix(site)) :]
+    return int.from_bytes(rest[:8], "big"), rest[8:]
+
+
+def robots_key(site: str) -> bytes:
+    """Key of the text of a robots.txt."""
+    return b"%s\0r" % site.encode()
+
+
+def tdm_key(site: str) -> bytes:
+    """Key of the text of a tdmrep.json."""
+    return b"%s\0t" % site.encode()
+
+
+def sitemap_key(site: str) -> bytes:
+    """Key of a SitemapRow."""
+    return b"%s\0m" % site.encode()

@@ -1,0 +1,99 @@
+"""How the owner of a page opts out of having it mined: X-Robots-Tag, robots metas, and TDMRep's header and metas.
+
+| signal | where | obeyed when `crawl.obey_opt_out` is set |
+|---|---|---|
+| `noindex`, `none`, `noai`, `noimageai` | X-Robots-Tag, meta `robots` or of our name | yes |
+| `nofollow` | the same | no: the links of such a page are never followed, whatever the setting |
+| `tdm-reservation` | header, meta, /.well-known/tdmrep.json (`crawler.robots.tdmrep`) | yes |
+
+A reservation in any of TDMRep's three places counts, though its section 6.4 lets a page take back what the site's file
+says. `unavailable_after` and what rules the look of search results (`max-snippet`) are no opt-outs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+FIELD_END = ";"  # what the values of several X-Robots-Tag fields are joined with: a robot's name binds within one only
+
+_ROBOT_WORDS = frozenset({"noindex", "nofollow", "none", "noai", "noimageai"})
+_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+_ROBOT = re.compile(r"\*|[a-z][a-z0-9_/.-]*")
+# Comments, scripts and styles go by whole, closed or not, so that each byte is looked at once
+_HEAD = re.compile(
+    rb"<(?:!--.*?(?:-->|\Z)|script\b.*?(?:</script|\Z)|style\b.*?(?:</style|\Z)|meta[\s/]([^<>]{1,1000})>|(body\b))",
+    re.IGNORECASE | re.DOTALL,
+)
+_ATTRIBUTE = re.compile(rb"""(?<![\w-])(name|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_METAS = 2000  # that are looked into
+_NOT_OBEYED = ":nofollow"
+
+
+def opt_outs(
+    headers: Mapping[str, str], body: bytes, agent: str, tags: Sequence[str] = (), encoding: str = ""
+) -> list[str]:
+    """The signals on a page, as `where:what`, each once. Never raises, in time of the length of the page's head.
+
+    `headers` has lower-case names; `agent` is our product token, rules for other robots are passed over. `tags`: the
+    X-Robots-Tag fields in full, where that of `headers` may have been cut. `encoding`: the page's, where it is known.
+    """
+    agent = agent.lower()
+    joined = FIELD_END.join(tags) if tags else headers.get("x-robots-tag")
+    found: list[str] = []
+    if joined is not None:
+        fields = joined.lower().split(FIELD_END)
+        found = [f"header:{word}" for field in fields for word in _robot_words(field, agent)]
+    if _reserves(headers.get("tdm-reservation", "")):
+        found.append("header:tdm-reservation")
+    for name, content in _metas(body, agent.encode(), encoding):
+        if name in ("robots", agent):
+            found.extend(f"meta:{word}" for word in _robot_words(content, agent))
+        elif name == "tdm-reservation" and _reserves(content):
+            found.append("meta:tdm-reservation")
+    return list(dict.fromkeys(found))
+
+
+def forbids_mining(signals: Iterable[str]) -> bool:
+    """Whether a page with these signals is left alone by a crawler that obeys opt-outs."""
+    return any(not signal.endswith(_NOT_OBEYED) for signal in signals)
+
+
+def _metas(body: bytes, agent: bytes, encoding: str) -> Iterator[tuple[str, str]]:
+    """Name and content of the metas of a head that may be signals, lower case."""
+    if encoding.startswith(("utf-16", "utf-32")) or body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        body = body.replace(b"\0", b"")  # markup is ASCII between zeros
+    left = _METAS
+    for match in _HEAD.finditer(body):
+        if match[2] is not None or not left:
+            return
+        if match[1] is None:
+            continue
+        text = match[1].lower()
+        if b"robots" not in text and b"tdm" not in text and agent not in text:
+            continue
+        left -= 1
+        attributes: dict[bytes, bytes] = {}
+        for attribute in _ATTRIBUTE.finditer(text):
+            attributes.setdefault(attribute[1], attribute[2] or attribute[3] or attribute[4] or b"")
+        name = attributes.get(b"name", b"").strip()
+        if name:
+            yield name.decode("ascii", "replace"), attributes.get(b"content", b"").decode("ascii", "replace")
+
+
+def _robot_words(field: str, agent: str) -> Iterator[str]:
+    """The signals in `noindex, otherbot: noai`; a name before a colon binds the words after it to that robot."""
+    meant = True
+    for part in field.split(","):
+        name, colon, rest = (piece.strip() for piece in part.partition(":"))
+        if colon and name not in _WITH_VALUE:
+            if not _ROBOT.fullmatch(name):
+                continue  # the time of a date
+            meant = name in ("*", "robots") or name.partition("/")[0] == agent
+            part = rest
+        if meant:
+            yield from (word for word in part.split() if word in _ROBOT_WORDS)
+
+
+def _reserves(value: str) -> bool:
+    return any(part.strip() == "1" for part in value.split(","))

@@ -1,0 +1,99 @@
+"""What `/.well-known/tdmrep.json` reserves (TDM Reservation Protocol, W3C community group report of 10 May 2024, 6.1).
+
+The file is a list of rules; of those whose `location` matches a URL the first counts. `location` is a path pattern as
+in robots.txt. Where the file is not quite as the protocol wants it, what its owner plainly meant counts: one rule
+without the list, `"1"` and `true` for 1, a location that is a whole URL or lacks the slash, whole rules in a file that
+is cut off or has a comma too many.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from crawler.robots.path_patterns import PathPattern, target_of
+
+RULES_CAP = 1000
+PATTERNS_CAP = 65_536  # characters of all locations together: what bounds the time of a match
+POLICY_CAP = 500  # characters kept of the URL of a policy
+_KEPT = 32  # files that are kept as they were read; of 64 KiB, the fetcher's cap, the worst one takes a MiB so
+
+_OBJECT = re.compile(r"\{[^{}]*\}")
+
+
+@dataclass(frozen=True, slots=True)
+class TdmRule:
+    """One rule of the file, `location` as it stands there."""
+
+    location: str
+    reserved: bool
+    policy: str = ""  # URL of the owner's conditions
+
+
+class TdmRep:
+    """The rules of one site. It does not change."""
+
+    def __init__(self, rules: list[TdmRule]) -> None:
+        """Take rules in their order."""
+        self.rules = tuple(rules)
+        self._patterns = tuple((_pattern(rule.location), rule) for rule in rules)
+
+    @classmethod
+    @lru_cache(_KEPT)  # a crawl asks for each page of a site anew
+    def parse(cls, body: bytes) -> TdmRep:
+        """Read a file. Never raises: what is no such file has no rules; what lies beyond the caps is not read."""
+        try:
+            listed: Any = json.loads(body)  # of any size: the fetcher caps it
+        except (ValueError, RecursionError):
+            listed = _salvaged(body)
+        rules: list[TdmRule] = []
+        room = PATTERNS_CAP
+        for item in (listed if isinstance(listed, list) else [listed])[:RULES_CAP]:
+            location = item.get("location") if isinstance(item, dict) else None
+            if not isinstance(location, str) or not location.strip():
+                continue
+            room -= len(location)
+            if room < 0:
+                break
+            value, policy = item.get("tdm-reservation"), item.get("tdm-policy")
+            reserved = (
+                value == 1 if isinstance(value, (int, float)) else isinstance(value, str) and value.strip() == "1"
+            )
+            rules.append(
+                TdmRule(location.strip(), reserved, policy.strip()[:POLICY_CAP] if isinstance(policy, str) else "")
+            )
+        return cls(rules)
+
+    def rule_for(self, url: str) -> TdmRule | None:
+        """The rule that counts for a normalised URL, if any."""
+        target = target_of(url)
+        return next((rule for pattern, rule in self._patterns if pattern.matches(target)), None)
+
+    def reserves(self, url: str) -> bool:
+        """Whether the owner reserves text and data mining of a normalised URL."""
+        rule = self.rule_for(url)
+        return rule is not None and rule.reserved
+
+
+def _salvaged(body: bytes) -> list[Any]:
+    """The rules that can be read of what is no JSON as a whole."""
+    found: list[Any] = []
+    for match in _OBJECT.finditer(body.decode("utf-8", "replace")):
+        with suppress(ValueError):
+            found.append(json.loads(match[0]))
+        if len(found) >= RULES_CAP:
+            break
+    return found
+
+
+def _pattern(location: str) -> PathPattern:
+    if location.lower().startswith(("http://", "https://")):
+        location = "/" + location.split("://", 1)[1].partition("/")[2]
+    return PathPattern(location if location.startswith(("/", "*")) else "/" + location)
+
+
+TDM_PATH = "/.well-known/tdmrep.json"  # TDM Reservation Protocol (W3C community group), section 6

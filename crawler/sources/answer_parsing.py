@@ -1,0 +1,102 @@
+"""Reading answers that may be anything: statuses in words, JSON of any shape, dotted paths into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from crawler.fetch.retry_after import retry_after_s
+from crawler.sources.source import Answer, BadAnswer, Found, QueryRefused, SourceBusy, SourceRefused
+
+ITEMS_CAP = 1000  # results of one answer; no engine gives as many
+_TEXT_CAP = 2000  # characters of a title or snippet
+_REASONS_CAP = 20  # that are kept of bad items
+
+_WORDS = {
+    400: "does not understand the request",
+    401: "does not know the key",
+    402: "wants to be paid",
+    403: "forbids it",
+    404: "has nothing at this URL",
+    414: "finds the query too long",
+    422: "does not accept the query",
+}
+_OF_THE_QUERY = frozenset({400, 414, 422})
+
+
+def refuse_status(name: str, answer: Answer, means: Mapping[int, str]) -> None:
+    """Raise what an answer other than 200 is: SourceBusy, QueryRefused or SourceRefused, with what it `means` here."""
+    status = answer.status
+    if status == 200:
+        return
+    wait_s = retry_after_s(answer.headers.get("retry-after", ""), answer.at_s)
+    hint = means.get(status, "")
+    if status in (408, 425, 429) or status >= 500:
+        said = hint or ("too many requests" if status == 429 else "it has a failure of its own, or is overloaded")
+        raise SourceBusy(f"{name} answers {status}: {said}", wait_s)
+    said = f"{name} answers {status}: it {_WORDS.get(status, 'gives no results')}{f'; {hint}' if hint else ''}"
+    raise QueryRefused(said) if status in _OF_THE_QUERY and not hint else SourceRefused(said)
+
+
+def read_json(name: str, body: bytes) -> Any:
+    """The JSON of an answer. Raises BadAnswer for what is none, or is nested without end."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        kind = "an HTML page" if body.lstrip()[:1] == b"<" else "something else"
+        raise BadAnswer(f"{name} answers with {kind} in place of JSON: check search.{name}.url") from None
+
+
+def at_path(value: Any, path: str) -> Any:
+    """What a dotted path leads to, names in objects and positions in lists; None where it leads nowhere."""
+    for part in path.split(".") if path else ():
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isascii() and part.isdigit() and int(part[:9]) < len(value):
+            value = value[int(part[:9])]
+        else:
+            return None
+    return value
+
+
+def list_at(name: str, value: Any, path: str) -> list[Any]:
+    """The list of results at `path`; empty where there is none. Raises BadAnswer where it is no list."""
+    found = at_path(value, path)
+    if not isinstance(value, dict | list):
+        raise BadAnswer(f"{name} answers with JSON that is no object")
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise BadAnswer(f"{name} answers with {path} that is no list: its format is another one than is known here")
+    return found[:ITEMS_CAP]
+
+
+def text_of(value: Any) -> str:
+    """A title or snippet as text, white space folded, without control characters, and cut; "" for what is none."""
+    if not isinstance(value, str):
+        return ""
+    folded = " ".join(value[: 4 * _TEXT_CAP].split())[:_TEXT_CAP]
+    return folded if folded.isprintable() else "".join(filter(str.isprintable, folded))
+
+
+def read_items(items: Iterable[Any], read: Callable[[dict[str, Any], int], Found]) -> tuple[list[Found], list[str]]:
+    """What `read` makes of each item and its place (from 1), and why others (`ValueError`) were passed over."""
+    found: list[Found] = []
+    bad: list[str] = []
+    for place, item in enumerate(items, 1):
+        try:
+            if not isinstance(item, dict):
+                raise ValueError("is no object")
+            found.append(read(item, place))
+        except ValueError as error:
+            bad.append(f"result {place} {error}" if len(bad) < _REASONS_CAP else "")
+    return found, bad
+
+
+def url_of(value: Any) -> str:
+    """The address of a result. Raises ValueError where there is none."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("has no url")
+    return value.strip()

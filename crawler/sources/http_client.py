@@ -1,0 +1,120 @@
+"""The HTTP client of the sources: GET, bounded, no cookies, and no secret to another host.
+
+Sources are named by the operator, so private addresses are allowed: a SearXNG on this machine is normal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from urllib.parse import urlencode, urljoin, urlsplit
+
+import aiohttp
+from yarl import URL
+
+from crawler.sources.source import Answer, BadAnswer, Request, SourceBusy, SourceRefused
+from crawler.web.content_encoding import ACCEPTED, BadEncoding, Inflater
+
+ANSWER_CAP = 4 * 1024 * 1024  # inflated bytes
+_HOPS = 3
+_PIECE = 64 * 1024
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+class Asker:
+    """Asks sources. Use as an asynchronous context manager, in one event loop."""
+
+    def __init__(self, user_agent: str, clock: Callable[[], float] = time.time) -> None:
+        """Say who asks; `clock` is Unix time in seconds."""
+        self._user_agent = user_agent
+        self._clock = clock
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Asker:
+        """Open the session."""
+        self._session = aiohttp.ClientSession(
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            headers={"User-Agent": self._user_agent, "Accept-Encoding": ACCEPTED},
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def ask(self, request: Request, timeout_s: float, cap: int = ANSWER_CAP) -> Answer:
+        """The answer, whatever its status, redirects on the same host followed.
+
+        Raises SourceBusy where there is none, BadAnswer for one beyond `cap` bytes or not what its encoding says,
+        SourceRefused for a redirect to another host: the key goes nowhere else.
+        """
+        assert self._session is not None, "use `async with`"
+        url = request.url
+        limits = aiohttp.ClientTimeout(total=timeout_s)
+        for _ in range(_HOPS + 1):
+            try:
+                async with self._session.get(
+                    URL(_with(url, request.secret_params)),
+                    headers={**request.headers, **request.secret_headers},
+                    allow_redirects=False,
+                    timeout=limits,
+                ) as response:
+                    if response.status in _REDIRECTS and "Location" in response.headers:
+                        url = _next(request, url, response.headers["Location"])
+                        continue
+                    return await self._read(request, response, cap)
+            except TimeoutError:
+                raise SourceBusy(f"{request.shown} did not answer within {timeout_s:g} s") from None
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                # never the error's own text: aiohttp puts the URL into it, and the key may be a part of that
+                raise SourceBusy(f"{request.shown} cannot be reached: {_reason(error)}") from None
+        raise SourceRefused(f"{request.shown} redirects more than {_HOPS} times: check its url in the settings")
+
+    async def _read(self, request: Request, response: aiohttp.ClientResponse, cap: int) -> Answer:
+        try:
+            inflater = Inflater(response.headers.get("Content-Encoding", ""), cap)
+            async for piece in response.content.iter_chunked(_PIECE):
+                inflater.feed(piece)
+                if inflater.full:
+                    raise BadAnswer(f"{request.shown} answers with more than {cap} bytes")
+        except BadEncoding as error:
+            raise BadAnswer(f"{request.shown} answers with what is not its encoding: {error}") from None
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(response.status, headers, inflater.body(), self._clock())
+
+
+def _with(url: str, params: Mapping[str, str]) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(params)}" if params else url
+
+
+def _next(request: Request, url: str, location: str) -> str:
+    """Where a redirect leads. Raises SourceRefused for another host, port or scheme."""
+    try:
+        target = urljoin(url, location)
+        before, after = urlsplit(url), urlsplit(target)
+        same = (before.scheme, before.netloc.lower()) == (after.scheme, after.netloc.lower())
+        host = f"{after.scheme}://{after.hostname}"
+    except ValueError:
+        same, host = False, "a place that is no URL"
+    if not same:
+        shown = "".join(character for character in host[:200] if character.isprintable())
+        raise SourceRefused(
+            f"{request.shown} redirects to {shown}, and nothing was sent there: set the source's url to it if you"
+            " trust it"
+        )
+    return target
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name is not in DNS"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+        return "its certificate is not trusted, or TLS fails"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:100]
+    return type(error).__name__

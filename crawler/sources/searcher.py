@@ -1,0 +1,234 @@
+"""A round of queries of one source: from queries to hits and pages on the log, and how far it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import structlog
+
+from crawler.errors import UnusableUrl
+from crawler.sources import usage as using
+from crawler.sources.known_imports import KnownImports
+from crawler.sources.ledger import Ledger, Round
+from crawler.sources.result_records import listed_page, result_output
+from crawler.sources.settings import SourceSettings
+from crawler.sources.source import Archive, BadAnswer, Found, Place, Query, Results, Source, SourceError, SourceRefused
+from crawler.sources.turns import Ended, Turns
+from stream.log.contract import Output
+from stream.processing.metrics import Metrics
+
+_log = structlog.get_logger()
+_FLUSH_BYTES = 4 * 1024 * 1024  # of records that wait to be appended
+_FLUSH_RECORDS = 2000
+_RECORD_BYTES = 500  # that a record takes beside its key and value, about
+_NAMED = 5  # bad results of a page that are told with their reason
+OUTCOMES = ("found", "empty", "refused", "failed")
+UNUSABLE, KNOWN, LOST = "unusable", "known", "lost"  # why results are skipped; archives name further reasons
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a round came to. `ended` says why it was broken off; "" = every query was dealt with."""
+
+    source: str
+    queries: int = 0
+    hits: int = 0
+    pages: int = 0  # imported
+    skipped: int = 0  # results that gave no hit, and why:
+    skipped_reasons: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    unresponsive: dict[str, str] = field(default_factory=dict)
+    left: int | None = None
+    ended: str = ""
+    refused: bool = False  # the source refuses everything: waiting does not mend it
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A result as it goes onto the log, or why it does not."""
+
+    outputs: Sequence[Output] = ()
+    imported: str = ""  # id of the hit of a page from an archive
+    skipped: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes while it waits, about."""
+        return _RECORD_BYTES + sum(len(output.key) + len(output.value or b"") for output in self.outputs)
+
+
+class Searcher:
+    """Asks one source. One round at a time."""
+
+    def __init__(
+        self,
+        source: Source,
+        settings: SourceSettings,
+        turns: Turns,
+        partitions: int,
+        metrics: Metrics,
+        imports: KnownImports,
+    ) -> None:
+        """`turns` are those of the source; `imports` is asked only where the source is an archive."""
+        self.source = source
+        self._archive = source if isinstance(source, Archive) else None
+        self._settings = settings
+        self._turns = turns
+        self._partitions = partitions
+        self._metrics = metrics
+        self._imports = imports
+        self._flushing = asyncio.Lock()
+        self._waiting: list[_Taken] = []
+        self._waiting_bytes = 0
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is kept of the source."""
+        return self._turns.ledger
+
+    async def round(
+        self,
+        queries: Sequence[Query],
+        round_: Round,
+        *,
+        kept: bool,
+        told: Callable[[int], None] = lambda _: None,
+    ) -> Summary:
+        """Ask the queries from `round_.done` on; `kept` writes into the log how far it is.
+
+        `told` hears how many queries were dealt with since. What a query found before the round was broken off is
+        kept; it is asked again as a whole, and what it finds again has the same ids.
+
+        Raises StreamError as `Turns.with_log`.
+        """
+        summary = Summary(self.source.name)
+        done = round_.done
+        while done < len(queries) and not summary.ended:
+            if self._turns.stopped():
+                summary.ended = "stopped"
+                break
+            window = queries[done : done + self.source.at_once]
+            asked = await asyncio.gather(
+                *(self._query(query, round_.started_ms, summary) for query in window), return_exceptions=True
+            )
+            outcomes: list[str] = []
+            for one in asked:
+                if isinstance(one, Ended):
+                    summary.ended, summary.refused = str(one), one.refused
+                    break
+                if isinstance(one, BaseException):
+                    raise one
+                outcomes.append(one)
+            done += len(outcomes)
+            await self._flush(summary, msgspec.structs.replace(round_, done=done) if kept else None)
+            summary.queries += len(outcomes)
+            for outcome in outcomes:
+                summary.outcomes[outcome] += 1
+                self._metrics.count("search_queries", source=self.source.name, outcome=outcome)
+            told(len(outcomes))
+        summary.left = using.left(self.ledger.usage, self._settings, self._turns.clock())
+        return summary
+
+    async def _query(self, query: Query, started_ms: int, summary: Summary) -> str:
+        """Ask all result pages of a query; returns its outcome. Raises Ended where it was not finished."""
+        found = lost = places = 0
+        try:
+            for page in range(1, self._settings.pages + 1):
+                results = await self._results(query, page)
+                summary.unresponsive.update(results.unresponsive)
+                self._hold([_Taken(skipped=UNUSABLE)] * len(results.bad))
+                for result in results.found:
+                    taken = await self._take(query, page, places, result, started_ms)
+                    found += bool(taken.outputs)
+                    lost += taken.skipped == LOST
+                    self._hold([taken])
+                    if self._waiting_bytes >= _FLUSH_BYTES or len(self._waiting) >= _FLUSH_RECORDS:
+                        await self._flush(summary)
+                places += results.places
+                if not results.more:
+                    break
+        except SourceRefused as error:
+            raise Ended(str(error), refused=True) from error
+        except SourceError as error:
+            _log.warning("query_given_up", source=self.source.name, query_id=query.id[:200], error=str(error))
+            return "failed" if error.retriable else "refused"
+        return "failed" if lost else "found" if found else "empty"
+
+    async def _results(self, query: Query, page: int) -> Results:
+        results = await self._turns.ask(
+            self.source.request(query, page), lambda answer: self.source.results(answer, page)
+        )
+        await self._turns.change(
+            lambda usage: using.answered(
+                usage, results.left, results.reset_s, dict(results.unresponsive), self._turns.clock()
+            )
+        )
+        if results.bad:
+            why = "; ".join(results.bad[:_NAMED])[:300]
+            _log.info("results_skipped", source=self.source.name, query_id=query.id[:200], page=page, why=why)
+        return results
+
+    async def _take(self, query: Query, page: int, places: int, found: Found, started_ms: int) -> _Taken:
+        """The record of a result."""
+        if found.place is not None and self._archive is not None:
+            return await self._read(self._archive, query, found.place)
+        rank, now_ms = places + found.rank, int(self._turns.clock() * 1000)
+        try:
+            hit = result_output(self.source.name, query, found, page, rank, started_ms, now_ms, self._partitions)
+        except (UnusableUrl, ValueError) as error:
+            _log.info(
+                "result_skipped", source=self.source.name, query_id=query.id[:200], rank=rank, why=str(error)[:200]
+            )
+            return _Taken(skipped=UNUSABLE)
+        return _Taken([hit])
+
+    async def _read(self, archive: Archive, query: Query, place: Place) -> _Taken:
+        """The page and the hit of a record of an archive. Raises SourceError where it is no use to ask for others."""
+        try:
+            page = await self._turns.ask(archive.record_request(place), lambda answer: archive.record(answer, place))
+        except BadAnswer as error:  # of this record; the archive itself answers
+            _log.warning("record_lost", source=archive.name, why=str(error)[:300])
+            return _Taken(skipped=LOST)
+        if isinstance(page, str):
+            _log.info("record_skipped", source=archive.name, why=page)
+            return _Taken(skipped=page)
+        return _Taken(listed_page(query, page, self._partitions), imported=page.hit.id)
+
+    def _hold(self, taken: Sequence[_Taken]) -> None:
+        self._waiting += taken
+        self._waiting_bytes += sum(one.size_bytes for one in taken)
+
+    async def _flush(self, summary: Summary, round_: Round | None = None) -> None:
+        """Append what waits, and how far the round is then; count what was appended."""
+        async with self._flushing:
+            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            dealt_with = await self._turns.with_log(lambda: self._append(waiting, round_))
+        appended = [one for one in dealt_with if one.outputs]
+        reasons = Counter(one.skipped for one in dealt_with if one.skipped)
+        summary.hits += len(appended)
+        summary.pages += sum(bool(one.imported) for one in appended)
+        summary.skipped += reasons.total()
+        summary.skipped_reasons += reasons
+        self._metrics.count("search_hits", len(appended), source=self.source.name, outcome="appended")
+        self._metrics.count("search_hits", reasons.total(), source=self.source.name, outcome="skipped")
+
+    def _append(self, waiting: Sequence[_Taken], round_: Round | None) -> list[_Taken]:
+        """Append it without the pages that are there already; returns what was made of it."""
+        if not any(one.imported for one in waiting):
+            self.ledger.keep(round_, [output for one in waiting for output in one.outputs])
+            return list(waiting)
+        with self._imports.hold():
+            seen: set[str] = set()
+            dealt_with = []
+            for one in waiting:
+                is_known = one.imported in self._imports.ids or one.imported in seen
+                dealt_with.append(_Taken(skipped=KNOWN) if is_known else one)
+                if one.imported:
+                    seen.add(one.imported)
+            self.ledger.keep(round_, [output for one in dealt_with for output in one.outputs])
+            self._imports.ids |= seen
+        return dealt_with

@@ -1,0 +1,294 @@
+"""Pages out of WARC files, by the rules of the live crawl: the same page gives the same record, but for how it came.
+
+What the crawl would have refused or failed is passed over with its reason, in the same words. A response to which
+redirects led stands under the URL that was asked for where the crawler's own metadata says so (`crawler.warc.writer`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import msgspec
+import xxhash
+import zstandard
+
+from crawler.errors import UnusableUrl
+from crawler.fetch.address_guard import is_public
+from crawler.fetch.jobs import Kind
+from crawler.fetch.stored_headers import kept_headers
+from crawler.robots.opt_outs import forbids_mining, opt_outs
+from crawler.settings import CrawlSettings
+from crawler.warc.reader import BadRecord, WarcRecord, records_of
+from crawler.web import content_type as content
+from crawler.web.content_encoding import BadEncoding, Inflater
+from crawler.web.hits_file import make_hit
+from crawler.web.urls import host_of, normalise, page_id_of_normal, twin_of
+from stream.schema.records import Hit, Page
+from stream.text.times import read_time
+
+_WANTED = ("response", "metadata")
+_HEAD_CAP_BYTES = 256 * 1024  # header lines of a response
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_FOLD = re.compile(rb"\r?\n[ \t]+")
+_STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t]|$)", re.IGNORECASE)
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\n]{0,1000})?\r?\n")
+_METADATA_KEPT = 64  # records whose response has not come yet
+_ZSTD_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedPage:
+    """A page of an archive, and the hit that stands for how it was found; append them together."""
+
+    offset: int  # of the record in its file, bytes
+    hit: Hit
+    page: Page
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A response that gives no page. `is_fault`: the archive is broken there, and somebody should look."""
+
+    offset: int
+    url: str
+    reason: str
+    is_fault: bool = False
+
+
+class _NoPage(Exception):
+    """Not an error: why a record gives no page."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What our own metadata says of a response."""
+
+    via: str
+    kind: str
+
+
+def pages_of(
+    stream: BinaryIO,
+    settings: CrawlSettings,
+    *,
+    now_ms: int,
+    source: str = "warc",
+    sites: Collection[str] = (),
+    known: Collection[str] = (),
+    offset: int = 0,
+) -> Iterator[ArchivedPage | Skipped]:
+    """The pages of a WARC file or of any range of whole records, compressed a record at a time or not at all.
+
+    `sites` are the only ones wanted, if any are named; `known` are ids of hits whose pages are there already; `offset`
+    is where the stream begins in its file. Memory stays within a few times the caps, whatever the file says; a broken
+    record is a Skipped with `is_fault`, and reading goes on behind it. Raises OSError from the stream.
+    """
+    reader = _Reader(settings, now_ms, source, frozenset(sites), known)
+    for record in records_of(stream, _WANTED, offset=offset):
+        found = reader.read(record)
+        if found is not None:
+            yield found
+
+
+class _Reader:
+    """Makes pages of records."""
+
+    def __init__(
+        self, settings: CrawlSettings, now_ms: int, source: str, sites: frozenset[str], known: Collection[str]
+    ) -> None:
+        self._settings = settings
+        self._now_ms = now_ms
+        self._source = source
+        self._sites = sites
+        self._known = known
+        self._told: OrderedDict[str, _Told] = OrderedDict()  # by the id of the response
+        self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
+
+    def read(self, record: WarcRecord | BadRecord) -> ArchivedPage | Skipped | None:
+        """What a record gives; None for one that is no response."""
+        if isinstance(record, BadRecord):
+            return Skipped(record.offset, "", record.reason, is_fault=True)
+        if record.kind == "metadata":
+            self._remember(record)
+            return None
+        if record.kind not in ("response", "revisit"):
+            return None
+        try:
+            return self._page(record)
+        except _NoPage as why:
+            return Skipped(record.offset, record.url, str(why))
+        except UnusableUrl:
+            return Skipped(record.offset, record.url, "unusable_url")
+        except ValueError as error:
+            return Skipped(record.offset, record.url, str(error), is_fault=True)
+
+    def _remember(self, record: WarcRecord) -> None:
+        """Keep what a metadata record says of the response behind it.
+
+        Heritrix writes `via`, too, for the page with the link; only ours has `kind`.
+        """
+        fields = {}
+        for line in record.block[:_HEAD_CAP_BYTES].decode("utf-8", "replace").splitlines():
+            name, _, value = line.partition(":")
+            fields[name.strip().lower()] = value.strip()
+        meant = record.headers.get("warc-concurrent-to", "")
+        if meant and "kind" in fields:
+            self._told[meant] = _Told(fields.get("via", ""), fields["kind"])
+            if len(self._told) > _METADATA_KEPT:
+                self._told.popitem(last=False)
+
+    def _page(self, record: WarcRecord) -> ArchivedPage:
+        """The page of a response. Raises _NoPage, UnusableUrl, or ValueError for a record that is broken."""
+        told = self._told.pop(record.headers.get("warc-record-id", ""), _Told("", Kind.PAGE.value))
+        if record.kind == "revisit":
+            raise _NoPage("revisit")
+        if told.kind != Kind.PAGE.value:
+            raise _NoPage(told.kind)
+        if not record.headers.get("content-type", "").lower().startswith("application/http"):
+            raise _NoPage("not_http")
+        final_url = normalise(record.url)
+        url = _asked_for(told.via, final_url)
+        hit = make_hit({"url": url}, self._source, self._now_ms)
+        if self._sites and hit.site not in self._sites:
+            raise _NoPage("other_site")
+        fetched_at = self._time_of(record)
+        # The record's id, in the place of the query, tells apart the visits of an archive to one URL
+        mark = record.headers.get("warc-record-id") or record.headers["warc-date"]
+        ident = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("archive", mark, url)))
+        if ident in self._known:
+            raise _NoPage("known")
+        address = self._address_of(record, final_url)
+        hit = msgspec.structs.replace(hit, id=ident, fetched_at=fetched_at, imported=True)
+        page = Page(
+            id=xxhash.xxh3_128_hexdigest(f"0\n{url}\n{mark}".encode()),
+            site=hit.site,
+            page_id=page_id_of_normal(url),
+            url=url,
+            visit=0,
+            outcome="fetched",
+            final_url=final_url,
+            fetched_at=fetched_at,
+            found_by="import",
+            hits=[ident],
+            address=address,
+        )
+        return ArchivedPage(record.offset, hit, self._filled(page, record))
+
+    def _filled(self, page: Page, record: WarcRecord) -> Page:
+        """The page with what the response holds. Raises _NoPage and ValueError as `_page`."""
+        why_cut = record.headers.get("warc-truncated", "").lower()
+        if why_cut in ("time", "disconnect"):
+            raise _NoPage({"time": "timeout", "disconnect": "connection"}[why_cut])
+        status, pairs, wire = _response(record.block)
+        if not 200 <= status < 300:
+            raise _NoPage(f"http_{status}")
+        headers = kept_headers(pairs)
+        kind = headers.get("content-type", "")
+        if not content.may_be_html(kind):
+            raise _NoPage("content_type")
+        body, is_cut = _body(pairs, wire, headers.get("content-encoding", ""), self._settings.body_bytes)
+        if body and not content.is_html(kind, body):
+            raise _NoPage("content_type")
+        opt_out = opt_outs(headers, body, self._settings.name)
+        if self._settings.obey_opt_out and forbids_mining(opt_out):
+            raise _NoPage("opt_out")
+        is_cut = is_cut or record.cut or bool(why_cut)
+        return msgspec.structs.replace(
+            page,
+            status=status,
+            headers=headers,
+            content_type=content.media_type(kind),
+            encoding=content.charset_of(kind, body, truncated=is_cut),
+            body=self._packer.compress(body),
+            body_bytes=len(body),
+            truncated=is_cut,
+            opt_out=opt_out,
+        )
+
+    def _time_of(self, record: WarcRecord) -> int:
+        """WARC-Date in milliseconds. Raises ValueError."""
+        text = record.headers.get("warc-date", "")
+        try:
+            return read_time(text, self._now_ms)
+        except ValueError as error:
+            raise ValueError(f"WARC-Date {error}") from None
+
+    def _address_of(self, record: WarcRecord, url: str) -> str:
+        """The address that answered, "" where the archive does not say. Raises _NoPage for one that is not public."""
+        said = record.headers.get("warc-ip-address", "")
+        for literal in (said, host_of(url).strip("[]")):
+            try:
+                ipaddress.ip_address(literal)
+            except ValueError:
+                continue
+            if not self._settings.allow_private and not is_public(literal):
+                raise _NoPage("private_address")
+        try:
+            return str(ipaddress.ip_address(said))
+        except ValueError:
+            return ""
+
+
+def _asked_for(via: str, final_url: str) -> str:
+    """The URL that a response stands under; `via` is believed only where the crawl would have followed it."""
+    if not via:
+        return final_url
+    url = normalise(via)
+    site, end = host_of(url), host_of(final_url)
+    return url if end in (site, twin_of(site)) else final_url
+
+
+def _response(block: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    """Status, headers and body as it stands in the archive. Raises ValueError."""
+    end = _HEAD_END.search(block, 0, _HEAD_CAP_BYTES)
+    if end is None:
+        raise ValueError("the block is no HTTP response: its headers have no end")
+    lines = _FOLD.sub(b" ", block[: end.start()]).split(b"\n")
+    status = _STATUS.match(lines[0].strip())
+    if status is None:
+        raise ValueError("the block is no HTTP response: it does not begin with a status")
+    pairs = []
+    for line in lines[1:]:
+        name, colon, value = line.decode("utf-8", "surrogateescape").partition(":")
+        if colon:
+            pairs.append((name.strip(), value.strip()))
+    return int(status[1]), pairs, block[end.end() :]
+
+
+def _body(pairs: list[tuple[str, str]], wire: bytes, encoding: str, cap: int) -> tuple[bytes, bool]:
+    """The body without its transfer and content encodings, up to the cap, and whether it is cut. Raises _NoPage."""
+    is_cut = False
+    if any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in pairs):
+        wire, is_cut = _unchunked(wire)
+    try:
+        inflater = Inflater(encoding, cap)
+        inflater.feed(wire)
+    except BadEncoding:
+        raise _NoPage("bad_encoding") from None
+    return inflater.body(), inflater.cut_short or is_cut
+
+
+def _unchunked(wire: bytes) -> tuple[bytes, bool]:
+    """The data of chunks (RFC 9112 section 7.1), and whether they end before their end.
+
+    Some archives keep the header and not the chunks: what does not begin with a chunk is a body as it is.
+    """
+    pieces: list[bytes] = []
+    at = 0
+    while (size := _CHUNK.match(wire, at)) is not None:
+        count = int(size[1], 16)
+        if count == 0:
+            return b"".join(pieces), False
+        pieces.append(wire[size.end() : size.end() + count])
+        at = size.end() + count
+        if wire[at : at + 1] == b"\r":
+            at += 1
+        if wire[at : at + 1] != b"\n":
+            break
+        at += 1
+    return (b"".join(pieces), True) if at else (wire, False)

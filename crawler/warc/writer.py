@@ -1,0 +1,233 @@
+"""Everything fetched, in WARC 1.1 files beside the log: a tap for the fetcher, and a thread that writes.
+
+The archive is as whole as the log: CRAWL asks `settle` before it applies answers, so that no page is committed whose
+exchange is not written. Where the archive cannot be written the crawl therefore rests: `settle` raises, the batch is
+rolled back, its URLs stay queued, and nothing new is asked for until a file can be written again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+
+from crawler.errors import ArchiveUnwritable
+from crawler.fetch.capture import Capture
+from crawler.settings import CrawlSettings
+from crawler.warc.exchange import Member, exchange, warcinfo
+from crawler.warc.file import NameTaken, WarcFile, close_leftovers
+from stream.processing.metrics import Metrics
+
+log = structlog.get_logger(__name__)
+
+_WAITING_BYTES = 128 * 1024 * 1024  # bodies that may wait to be written; a tap that would add to more waits itself
+_SETTLE_S = 60.0  # a disk that takes longer does not work
+_ROOM_BYTES = 64 * 1024 * 1024  # free on the disk before a failed archive is tried again
+_SERIALS = 100_000
+
+
+def open_warc(settings: CrawlSettings, metrics: Metrics | None = None) -> WarcOut | None:
+    """The archive that the settings ask for, or None. Raises NoContact, BadCrawlSettings, ArchiveUnwritable.
+
+    Files that dead processes left in the folder are closed first.
+    """
+    if not settings.warc_folder:
+        return None
+    settings.check()
+    return WarcOut(settings, metrics)
+
+
+class WarcOut:
+    """Call it with each capture, from any thread; `settle` to know them written; `close` it at the end."""
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        metrics: Metrics | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        writer: str = "",
+    ) -> None:
+        """Make the folder, close what was left in it, and start the thread. Raises ArchiveUnwritable.
+
+        `writer` stands in the names of files, in place of the process id.
+        """
+        self._settings = settings
+        self._metrics = metrics
+        self._clock, self._monotonic = clock, monotonic
+        self._folder = Path(settings.warc_folder)
+        self._writer = writer or str(os.getpid())
+        self._file: WarcFile | None = None
+        self._info = ""
+        self._began_s = 0.0
+        self._serial = 0
+        self._changed = threading.Condition()
+        self._queue: deque[Capture | None] = deque()  # None: see whether a file can be written
+        self._waiting_bytes = 0
+        self._put = self._done = 0  # entries ever
+        self._error: Exception | None = None
+        self._told = False
+        self._closing = False
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            close_leftovers(self._folder)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        if not os.access(self._folder, os.W_OK | os.X_OK):
+            raise ArchiveUnwritable(f"crawl.warc_folder is {self._folder}: it may not be written to")
+        self._thread = threading.Thread(target=self._run, name="warc", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of bodies that wait to be written."""
+        return self._waiting_bytes
+
+    def __call__(self, capture: Capture) -> None:
+        """Take a capture to be written. Waits only while very much waits already."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._waiting_bytes <= _WAITING_BYTES or self._error is not None or not self._thread.is_alive()
+            )
+            self._enqueue(capture)
+
+    def settle(self) -> None:
+        """Wait until all that was taken is written. Raises ArchiveUnwritable where it is not.
+
+        After that, the next call tries whether a file can be written again, and raises if not.
+        """
+        with self._changed:
+            if self._told:
+                self._error, self._told = None, False
+                self._enqueue(None)
+            goal = self._put
+            is_done = self._changed.wait_for(
+                lambda: self._done >= goal or self._error is not None or not self._thread.is_alive(), _SETTLE_S
+            )
+            if self._error is not None:
+                self._told = True
+                raise self._unwritable(self._error) from self._error
+            if not is_done or self._done < goal:
+                raise ArchiveUnwritable(
+                    f"{self._folder}: nothing was written for {_SETTLE_S:.0f} seconds: see its disk"
+                )
+
+    def close(self) -> None:
+        """Write what waits, close the file, and end the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _enqueue(self, capture: Capture | None) -> None:
+        self._queue.append(capture)
+        self._waiting_bytes += _size(capture)
+        self._put += 1
+        self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue or self._closing, self._until_old_s())
+                taken = list(self._queue)
+                self._queue.clear()
+                is_over = self._closing and not taken
+                is_broken = self._error is not None
+            try:
+                if is_over or self._is_old():
+                    self._close_file()
+                for entry in taken if not is_broken else ():
+                    self._write(entry)
+            except Exception as error:  # noqa: BLE001  # it is raised where somebody waits, by `settle`
+                self._fail(error)
+            with self._changed:
+                self._done += len(taken)
+                self._waiting_bytes -= sum(map(_size, taken))
+                self._changed.notify_all()
+            if is_over:
+                return
+
+    def _write(self, entry: Capture | None) -> None:
+        if self._is_old():
+            self._close_file()
+        members = []
+        if self._file is None:
+            if entry is None and shutil.disk_usage(self._folder).free < _ROOM_BYTES:
+                raise OSError(f"less than {_ROOM_BYTES // 2**20} MiB are free")
+            self._file, info = self._next_file()
+            members.append(info)
+        if entry is not None:
+            members += exchange(entry, self._info)
+        data = b"".join(member.data for member in members)
+        self._file.append(data)  # an exchange at a time: a process that is killed leaves no half of one
+        if self._metrics is not None:
+            self._metrics.count("warc_bytes", len(data))
+            for member in members:
+                self._metrics.count("warc_records", type=member.kind)
+        if self._file.size_bytes >= self._settings.warc_bytes:
+            self._close_file()
+
+    def _next_file(self) -> tuple[WarcFile, Member]:
+        """A new file, and the record that it begins with."""
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        for _ in range(_SERIALS):
+            self._serial = self._serial % _SERIALS + 1
+            stamp = f"{now:%Y%m%d%H%M%S}{now.microsecond // 1000:03d}"
+            try:
+                file = WarcFile(self._folder, f"farmwatch-{stamp}-{self._serial:05d}-{self._writer}")
+            except NameTaken:
+                continue
+            self._began_s = self._monotonic()
+            self._info, info = warcinfo(
+                file.path.name,
+                int(self._clock() * 1000),
+                user_agent=self._settings.user_agent,
+                contact=self._settings.contact,
+            )
+            return file, info
+        raise OSError("every file name of this millisecond is taken")
+
+    def _close_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def _is_old(self) -> bool:
+        return self._file is not None and self._monotonic() - self._began_s >= self._settings.warc_s
+
+    def _until_old_s(self) -> float | None:
+        """How long the thread may sleep."""
+        if self._file is None:
+            return None
+        return max(0.0, self._settings.warc_s - (self._monotonic() - self._began_s))
+
+    def _fail(self, error: Exception) -> None:
+        """Remember what is wrong, and close the file at its last whole exchange if that can be done."""
+        log.error("warc_not_written", folder=str(self._folder), error=str(error))
+        try:
+            self._close_file()
+        except OSError as second:  # the next start closes it
+            log.error("warc_not_closed", folder=str(self._folder), error=str(second))
+        with self._changed:
+            self._error = error
+
+    def _unwritable(self, error: Exception) -> ArchiveUnwritable:
+        what = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        return ArchiveUnwritable(
+            f"{self._folder}: the archive cannot be written: {what}. Nothing is crawled until it can be: make room, or"
+            " set crawl.warc_folder to a folder that can be written to (empty: no archive)"
+        )
+
+
+def _size(entry: Capture | None) -> int:
+    return 0 if entry is None else len(entry.body)

@@ -1,0 +1,61 @@
+"""Internal links of a page, in page order, found one by one so that the caller may stop early.
+
+A pattern over the bytes, not a parser: links need no tree, and a hostile page must not cost more than its length. All
+repetitions are bounded or stop at the next `<`.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+import re
+from collections.abc import Iterator
+
+import ada_url
+
+from crawler.web.urls import URL_CAP, is_skipped
+
+_SCAN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<script\b.*?(?:</script|\Z)|<style\b.*?(?:</style|\Z)|<(a|base)\s([^<>]{1,4000})>",
+    re.IGNORECASE | re.DOTALL,
+)
+_HREF = re.compile(r"""(?:^|\s)href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_REL = re.compile(r"""(?:^|\s)rel\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_TAGS_CAP = 10_000  # links looked at per page
+_NOT_HTTP = ("#", "mailto:", "javascript:", "tel:", "data:")
+
+
+def internal_links(body: bytes, encoding: str, url: str) -> Iterator[str]:
+    """Normalised URLs of the same host and port that the page at `url` (a normalised URL) links to, each once.
+
+    Links with rel=nofollow are left out, as are the URLs that `is_skipped` names. What joins to a URL of the page's own
+    host is normalised: ada-url writes hosts, ports and dots in one way, and credentials or a dotted host do not match.
+    """
+    authority = url.split("/", 3)[2]
+    inside = (f"http://{authority}/", f"https://{authority}/")
+    base = url
+    seen = {url}
+    tags = (match for match in _SCAN.finditer(body.decode(encoding, "replace")) if match[1] is not None)
+    for match in itertools.islice(tags, _TAGS_CAP):
+        href = _HREF.search(match[2])
+        if href is None:
+            continue
+        target = (href[1] or href[2] or href[3] or "").strip()
+        if not target or target.startswith(_NOT_HTTP):
+            continue
+        try:
+            found = ada_url.join_url(base, html.unescape(target) if "&" in target else target).partition("#")[0]
+        except (ValueError, UnicodeEncodeError):
+            continue
+        if match[1].lower() == "base":
+            if base is url:  # the first one counts (HTML Living Standard section 4.2.3)
+                base = found
+        elif found.startswith(inside) and found not in seen and len(found) <= URL_CAP:
+            seen.add(found)
+            if not is_skipped(found) and not _is_nofollow(match[2]):
+                yield found
+
+
+def _is_nofollow(attributes: str) -> bool:
+    rel = _REL.search(attributes)
+    return rel is not None and "nofollow" in (rel[1] or rel[2] or rel[3] or "").lower().split()

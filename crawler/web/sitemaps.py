@@ -1,0 +1,103 @@
+"""Sitemaps (sitemaps.org protocol): the URLs of a file, and a random sample of a site's URLs that no one can steer.
+
+Read by pattern: there is no XML parser, so no entity, no DTD and no depth that a hostile file could use. What counts:
+
+| a file lists, or robots.txt names | |
+|---|---|
+| a URL of the file's own host and port | yes |
+| the same host under http for https, or the other way | yes, though the protocol wants one scheme: owners mix them |
+| the same name with `www.`, or without it | no: another host, which speaks for itself |
+| any other host, port, or what is no http(s) URL | no |
+| an index that lists itself | no |
+| a relative URL | in robots.txt only; the protocol wants whole ones |
+"""
+
+from __future__ import annotations
+
+import heapq
+import html
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import xxhash
+
+from crawler.errors import UnusableUrl
+from crawler.web.content_encoding import BadEncoding, Inflater
+from crawler.web.urls import host_of, is_at, normalise, port_of
+
+URLS_CAP = 50_000  # the protocol's own limit per file
+_LOC = re.compile(
+    r"<(?!image:|video:|news:)(?:[\w.-]{1,20}:)?loc\s*>\s*(?:<!\[CDATA\[([^\]<]{0,4000}+)\]\]>|([^<]{0,4000}+))",
+    re.IGNORECASE,
+)
+_LINE = re.compile(r"[^\r\n]+")
+_INDEX = re.compile(r"<(?:[\w.-]{1,20}:)?sitemapindex\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapFile:
+    """What one file lists: pages, or further files where it is an index. Normalised, of the same host and port."""
+
+    pages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
+    """Read the file at `url` (XML, a plain list, or either in gzip of up to `cap` inflated bytes). Never raises.
+
+    Gzip is undone once: a file in a file in gzip is no sitemap.
+    """
+    if body.startswith(b"\x1f\x8b"):
+        inflater = Inflater("gzip", cap)
+        try:
+            inflater.feed(body)
+        except BadEncoding:
+            return SitemapFile()
+        body = inflater.body()
+    wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))  # the protocol wants UTF-8; some send UTF-16 with its mark
+    text = body.decode("utf-16" if wide else "utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if not text.startswith("<"):
+        return SitemapFile(pages=_same_host((line[0] for line in _LINE.finditer(text)), url))
+    found = _same_host((match[1] or match[2] or "" for match in _LOC.finditer(text)), url)
+    if not _INDEX.search(text, 0, 4096):
+        return SitemapFile(pages=found)
+    return SitemapFile(files=tuple(file for file in found if file != url))
+
+
+def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
+    """The `size` URLs whose hashes with the site's name are the smallest, in that order.
+
+    A uniform sample without replacement (bottom-k sampling, Cohen and Kaplan 2007) that is the same in whatever order
+    and in however many parts the URLs come: the sample of samples is the sample of all.
+    """
+    seed = xxhash.xxh3_64_intdigest(site.encode())
+    ranked = ((xxhash.xxh3_64_intdigest(url.encode(), seed), url) for url in dict.fromkeys(urls))
+    return [url for _, url in heapq.nsmallest(size, ranked)]
+
+
+def _same_host(urls: Iterable[str], url: str) -> tuple[str, ...]:
+    host, port = host_of(url), port_of(url)
+    found: dict[str, None] = {}
+    for text in itertools.islice(urls, URLS_CAP):  # of all, or a file of a million foreign URLs would take seconds
+        try:
+            normal = normalise(html.unescape(text.strip()))
+        except UnusableUrl:
+            continue
+        if host_of(normal) == host and port_of(normal) == port:
+            found[normal] = None
+    return tuple(found)
+
+
+def first_sitemaps(named: Sequence[str], origin: str, limit: int) -> list[str]:
+    """At most `limit` of those that robots.txt names on its own host and port, or else the usual place."""
+    found: dict[str, None] = {}
+    for text in named[: 10 * limit]:
+        try:
+            url = normalise(text, origin)
+        except UnusableUrl:
+            continue
+        if is_at(url, origin):
+            found[url] = None
+    return list(found)[:limit] or [f"{origin}/sitemap.xml"]
