@@ -132,7 +132,7 @@ def _lines(found: Comparison, log: str) -> str:
 
 def _as_argument(side: Side) -> str:
     """How a command names the ruleset of a run: one that is shipped by its name, any other by a file yet to be made."""
-    from filters.ruleset import load_ruleset, shipped_rulesets
+    from filters.rules.ruleset import load_ruleset, shipped_rulesets
 
     if side.ruleset in shipped_rulesets() and load_ruleset(side.ruleset).digest == side.digest:
         return side.ruleset

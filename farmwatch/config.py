@@ -26,8 +26,8 @@ from farmwatch.layers import (
     settings_of,
 )
 from farmwatch.settings import CanarySettings, LogSettings, MetricsSettings, UpSettings
+from filters.rules.toml_lines import BadToml, read_toml
 from filters.settings import JudgeSettings, MeasureSettings
-from filters.toml_lines import BadToml, read_toml
 from scoring.rate_settings import RateSettings
 from scoring.settings import ScoreSettings, TallySettings
 from stream.kafka.settings import KafkaSettings

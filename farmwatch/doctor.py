@@ -136,7 +136,7 @@ def _trafilatura(_config: Config) -> Finding:
 
 
 def _extractor(config: Config) -> Finding:
-    from filters.extraction import extract
+    from filters.extraction.extractor import extract
 
     name = config.measure.extractor
     found = extract(_PLAIN_PAGE, "", config.measure)
@@ -159,7 +159,7 @@ def _log(config: Config) -> Finding:
         return Finding("log", State.FAIL, f"{config.log.url}: {error}", _log_remedy(config))
     if not topics:
         return Finding("log", State.OK, f"{config.log.url}: no topics yet; `farmwatch up` makes them")
-    from filters.epoch import feature_epoch
+    from filters.measure.epoch import feature_epoch
     from stream.schema.topics import all_topics
 
     due = {topic.name: topic.partitions for topic in all_topics(config.log.partitions, feature_epoch(config.measure))}
@@ -187,7 +187,7 @@ def _broker(config: Config) -> list[Finding]:
     if not config.log.url.startswith("kafka:"):
         return []
     from farmwatch.opening import open_configured
-    from filters.epoch import feature_epoch
+    from filters.measure.epoch import feature_epoch
     from stream.schema.topics import all_topics
 
     try:

@@ -59,9 +59,9 @@ def evaluate_rulesets(
     from farmwatch.evaluation_tables import document, remarks, report, tables_of
     from farmwatch.generated import renewed, section
     from farmwatch.progress import counting
-    from filters.evaluation import Judged, evaluate
-    from filters.judging import judge
-    from filters.ruleset import load_ruleset, shipped_rulesets
+    from filters.rules.evaluation import Judged, evaluate
+    from filters.rules.judgement import judge
+    from filters.rules.ruleset import load_ruleset, shipped_rulesets
 
     if jobs < 0:
         raise UsageError("--jobs: 0 or more")

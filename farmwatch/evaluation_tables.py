@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from filters.evaluation import Evaluation, Kept, Pages, RuleWork
-from filters.judging import ARTICLE
-from filters.ruleset import Ruleset
+from filters.rules.evaluation import Evaluation, Kept, Pages, RuleWork
+from filters.rules.judgement import ARTICLE
+from filters.rules.ruleset import Ruleset
 from scoring.rate import estimate
 
 

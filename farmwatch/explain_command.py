@@ -42,7 +42,7 @@ def explain(
     from farmwatch.explaining import explain_file, explain_url
     from farmwatch.runs.configured import load_configured_ruleset, tally_identity
     from farmwatch.runs.live import in_force
-    from filters.ruleset import load_ruleset
+    from filters.rules.ruleset import load_ruleset
 
     config = common.load().config
     asked = load_ruleset(ruleset) if ruleset else None

@@ -8,7 +8,7 @@ from farmwatch.explain_rules import fields_of, url_match
 from farmwatch.explain_words import limits
 from farmwatch.explaining import Explanation
 from farmwatch.pipes import verdict_line
-from filters.quality_names import MEASURES
+from filters.quality.names import MEASURES
 from stream.schema.records import Features, RuleOutcome, Score
 
 _EXACT = 2**53  # whole numbers up to here are what they look like

@@ -15,7 +15,7 @@ from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.explaining import Explanation
-    from filters.repeats import Repeats
+    from filters.duplicates.repeats import Repeats
 
 _PASSAGES = 8  # repeated passages that are shown without --all
 _TEXT_CHARS = 100  # of a passage, where no terminal says how wide it is
@@ -119,7 +119,7 @@ def _shortened(text: str) -> str:
 
 def _put_measures(found: Explanation) -> None:
     from farmwatch.explain_json import quality_by_name
-    from filters import quality_names
+    from filters.quality import names as quality_names
 
     put_table(("measure", "value"), [(name, plain(value)) for name, value in found.features.measures.items()])
     put("")

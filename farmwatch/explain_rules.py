@@ -10,7 +10,7 @@ from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.explaining import Explanation
-    from filters.rule_kinds import Rule
+    from filters.rules.kinds import Rule
     from stream.schema.records import Features, RuleOutcome
 
 _SHOWN_CHARS = 120  # of a pattern, and of what it found
@@ -26,8 +26,8 @@ class UrlMatch(NamedTuple):
 
 def put_rules(found: Explanation) -> None:
     """Print the rules. What comes from the page or the log goes out as one line without control characters."""
-    from filters.quality_names import MEASURES
-    from filters.rules import RULES
+    from filters.quality.names import MEASURES
+    from filters.rules.catalogue import RULES
 
     features, verdict = found.features, found.verdict
     rows, styles = [], []
@@ -67,7 +67,7 @@ def url_match(features: Features, rule: Rule) -> UrlMatch | None:
 
 def fields_of(rule: Rule) -> dict[str, float]:
     """The fields beside the threshold that shape the rule's measure, without those that are 0: they change nothing."""
-    from filters.rules import RULES
+    from filters.rules.catalogue import RULES
 
     named = sorted(RULES[rule.name].fields - {"patterns"})
     return {name: value for name in named if (value := getattr(rule, name))}

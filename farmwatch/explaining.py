@@ -14,14 +14,14 @@ from crawler.errors import UnusableUrl
 from crawler.web.urls import site_of
 from farmwatch.config import Config
 from farmwatch.page_records import Found, earlier_pages, find_page, scores_of, verdicts_of
-from filters.epoch import feature_epoch
-from filters.judging import ARTICLE, judge, judge_and_text, scored_text
-from filters.measurer import Measurer
-from filters.repeats import Repeats
-from filters.rule_kinds import Rule
-from filters.ruleset import Ruleset
+from filters.duplicates.repeats import Repeats
+from filters.measure.epoch import feature_epoch
+from filters.measure.workers import ExtractionPool
+from filters.rules.judgement import ARTICLE, judge, judge_and_text, scored_text
+from filters.rules.kinds import Rule
+from filters.rules.ruleset import Ruleset
 from filters.settings import MeasureSettings
-from filters.workers import ExtractionPool
+from filters.site_memory.measurer import Measurer
 from scoring.interface import Detector
 from stream.log.contract import Log
 from stream.schema.records import Features, Score, Verdict
@@ -209,7 +209,7 @@ def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tupl
         return "main", features.text
     if not verdict.text_digest:  # dropped, by a ruleset that does not score main texts
         return "", ""
-    from filters.c4 import clean  # few verdicts need it
+    from filters.quality.c4 import clean  # few verdicts need it
 
     return "c4", clean(features.text).text
 

@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from filters.toml_lines import BadToml, read_toml
-from filters.toml_values import as_toml
+from filters.rules.toml_lines import BadToml, read_toml
+from filters.rules.toml_values import as_toml
 from stream.text.user_errors import ConfigError
 
 MOST_BYTES = 1024 * 1024

@@ -11,7 +11,7 @@ from farmwatch.brokers import broker_addresses
 from farmwatch.config import Config
 from farmwatch.errors import NoLog
 from farmwatch.messages import message
-from filters.epoch import feature_epoch
+from filters.measure.epoch import feature_epoch
 from stream.log.contract import Log
 from stream.opening import open_log
 from stream.schema.topics import all_topics

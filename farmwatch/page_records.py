@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from crawler.web.urls import normalise, page_id, site_of
-from filters.extraction_interface import UNFINISHED
+from filters.extraction.interface import UNFINISHED
 from stream.log.contract import Log, Message, partition_of
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features, Page, R, Record, Score, Verdict

@@ -13,19 +13,19 @@ import zstandard
 from crawler.errors import UnusableUrl
 from crawler.web.urls import page_id, site_of
 from farmwatch.jsonl import JsonLines, batches, write_line
-from filters.blocks import Block, pack, unpack
-from filters.epoch import feature_epoch
-from filters.extraction_interface import ExtractError
-from filters.judging import ARTICLE, judge_and_text
-from filters.measuring import Measured, RawPage
-from filters.quality import MEASURES, TEXTS
-from filters.rules import RULES
-from filters.ruleset import load_ruleset
+from filters.extraction.blocks import Block, pack, unpack
+from filters.extraction.interface import ExtractError
+from filters.measure.epoch import feature_epoch
+from filters.measure.page_measures import Measured, RawPage
+from filters.measure.workers import ExtractionPool
+from filters.quality.measures import MEASURES, TEXTS
+from filters.rules.catalogue import RULES
+from filters.rules.judgement import ARTICLE, judge_and_text
+from filters.rules.ruleset import load_ruleset
+from filters.rules.toml_values import as_toml
 from filters.settings import MeasureSettings
-from filters.site_memory import Likeness, SiteMemory
-from filters.site_rows import NoState
-from filters.toml_values import as_toml
-from filters.workers import ExtractionPool
+from filters.site_memory.memory import Likeness, SiteMemory
+from filters.site_memory.rows import NoState
 from stream.schema.records import Features, Verdict
 from stream.text.user_errors import Exit
 
@@ -49,7 +49,7 @@ class Extract(msgspec.Struct, kw_only=True):
 
 
 class FeaturesLine(msgspec.Struct, kw_only=True):
-    """Output of `measure`, input of `judge`. `quality`: text -> measure -> value, see `filters.quality`.
+    """Output of `measure`, input of `judge`. `quality`: text -> measure -> value, see `filters.quality.measures`.
 
     Rows of `blocks`: kind, characters, link characters, code characters.
     """

@@ -164,7 +164,7 @@ def chunk(
 ) -> int:
     """The content-defined cuts of a file's bytes: {lengths: [...]}."""
     from farmwatch.jsonl import binary_input
-    from filters.chunking import chunk as cut
+    from filters.duplicates.chunker import chunk as cut
 
     with binary_input(file) as stream:
         chunks = cut(stream.read(), mode)

@@ -35,7 +35,7 @@ from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from filters.ruleset import Ruleset
+    from filters.rules.ruleset import Ruleset
 
 NEVER_SAID_REMEDY = "raise tally.enough_articles, or calibrate at another --fpr"
 
@@ -49,7 +49,7 @@ def check_models(config: Config, roles: Sequence[Role]) -> None:
     Raises BadRuleset, MissingExtra, UnknownExtractor, BadCanaries, and as `check_detectors`.
     """
     if Role.MEASURE in roles:
-        from filters.extraction import extractor
+        from filters.extraction.extractor import extractor
 
         extractor(config.measure.extractor)
     if Role.JUDGE in roles or Role.TALLY in roles:

@@ -25,8 +25,8 @@ from farmwatch.config import Config
 from farmwatch.exposition import ROLE, Exposition
 from farmwatch.generated import renewed
 from farmwatch.layers import allowed_values, encode, settings_of, shown_value
-from filters.rule_kinds import MOST, RuleKind
-from filters.rules import RULES
+from filters.rules.catalogue import RULES
+from filters.rules.kinds import MOST, RuleKind
 from stream.processing.metrics import SPECS
 from stream.text import ranges
 from stream.text.user_errors import Exit

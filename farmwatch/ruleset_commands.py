@@ -12,15 +12,15 @@ from stream.text.user_errors import Exit
 from stream.text.wording import counted
 
 if TYPE_CHECKING:
-    from filters.ruleset import Ruleset
-    from filters.ruleset_diff import Difference
+    from filters.rules.diff import Difference
+    from filters.rules.ruleset import Ruleset
 
 Named = Annotated[str, Parameter(help="Name of a shipped ruleset, or a TOML file.")]
 
 
 def list_rulesets(*, json: AsJson = False) -> int:
     """The rulesets that ship with farmwatch: name, digest, how many rules are in force, what it is for."""
-    from filters.ruleset import load_ruleset, shipped_rulesets
+    from filters.rules.ruleset import load_ruleset, shipped_rulesets
 
     rulesets = [load_ruleset(name) for name in shipped_rulesets()]
     if json:
@@ -36,7 +36,7 @@ def show_ruleset(ruleset: Named, /, *, json: AsJson = False) -> int:
 
     JSON: every rule with its operator, threshold and fields, and what it measures.
     """
-    from filters.ruleset import load_ruleset
+    from filters.rules.ruleset import load_ruleset
 
     found = load_ruleset(ruleset)
     if json:
@@ -60,7 +60,7 @@ def check_rulesets(
     those without a threshold, and those whose threshold every page passes.
     """
     from filters.errors import BadRuleset
-    from filters.ruleset import load_ruleset
+    from filters.rules.ruleset import load_ruleset
 
     found: list[dict[str, Any]] = []
     for name in rulesets:
@@ -85,8 +85,8 @@ def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
 
     Exit code 0 where they are equal in meaning (one digest), 1 where they differ, as `diff` has it.
     """
-    from filters.ruleset import load_ruleset
-    from filters.ruleset_diff import differences
+    from filters.rules.diff import differences
+    from filters.rules.ruleset import load_ruleset
 
     one, other = load_ruleset(a), load_ruleset(b)
     found = differences(one, other)
@@ -105,8 +105,8 @@ def _summary(ruleset: Ruleset) -> dict[str, Any]:
 
 
 def _whole(ruleset: Ruleset) -> dict[str, Any]:
-    from filters.rules import RULES
-    from filters.ruleset import rule_fields
+    from filters.rules.catalogue import RULES
+    from filters.rules.ruleset import rule_fields
 
     rules = [
         {
@@ -123,7 +123,7 @@ def _whole(ruleset: Ruleset) -> dict[str, Any]:
 
 def _idle(ruleset: Ruleset) -> dict[str, list[str]]:
     """Rules that decide nothing, by the reason."""
-    from filters.rules import RULES
+    from filters.rules.catalogue import RULES
 
     disabled = [rule.name for rule in ruleset.rules if rule.threshold is None]
     passing = [
@@ -154,7 +154,7 @@ def _cell(difference: Difference, value: Any) -> str:
 
 
 def _condition(rule: str, threshold: Any) -> str:
-    from filters.rules import RULES
+    from filters.rules.catalogue import RULES
 
     return "disabled" if threshold is None else f"{RULES[rule].op} {_text(threshold)}"
 

@@ -49,7 +49,7 @@ def _of_role(stage: Stage, run: str) -> Iterator[Series]:
             yield "stage_records", {"run": run, "ruleset": "", "stage": "measure", "result": result}
     elif stage.name == "judge":
         from filters.judge_stage import JudgeStage
-        from filters.judging import ARTICLE, DROPPED
+        from filters.rules.judgement import ARTICLE, DROPPED
 
         assert isinstance(stage, JudgeStage)
         labels = {"run": run, "ruleset": stage.ruleset.name}

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import xxhash
 
-from filters.judging import ARTICLE, judge_and_text
 from filters.known_scores import KnownScores
-from filters.ruleset import Ruleset
+from filters.rules.judgement import ARTICLE, judge_and_text
+from filters.rules.ruleset import Ruleset
 from stream.processing.stage import BY_REPLAY, Context, Stage
 from stream.schema.records import Features, Record, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of

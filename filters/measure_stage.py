@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from filters.epoch import feature_epoch
-from filters.features import features_of
-from filters.measuring import Measured, RawPage
+from filters.measure.epoch import feature_epoch
+from filters.measure.page_measures import Measured, RawPage
+from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from filters.site_memory import SiteMemory
-from filters.workers import ExtractionPool
+from filters.site_memory.features import features_of
+from filters.site_memory.memory import SiteMemory
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
 from stream.schema import topics

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 import xxhash
 
-from filters.measuring import Measured, RawPage, measure_raw
+from filters.measure.page_measures import Measured, RawPage, measure_raw
+from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from filters.workers import ExtractionPool
 
 
 class ExtractionHere:

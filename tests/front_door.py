@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from crawler.web.urls import page_id
-from filters.judging import judge
-from filters.measurer import Measurer
-from filters.ruleset import load_ruleset
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
 from scoring.interface import TextScore
 from scoring.score_stage import score_key
 from stream.log.contract import Output, partition_of

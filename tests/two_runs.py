@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import xxhash
 
-from filters.judging import judge
-from filters.ruleset import Ruleset, parse_ruleset
+from filters.rules.judgement import judge
+from filters.rules.ruleset import Ruleset, parse_ruleset
 from stream.log.contract import Log, Output, Topic, partition_of
 from stream.schema.records import Features, Record, SiteState, encode
 from stream.schema.runs import LIVE, Alias, Run, State

@@ -23,7 +23,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from farmwatch.comparing.comparison import IN, OUT, PageTable
-from filters.judging import ARTICLE
+from filters.rules.judgement import ARTICLE
 from scoring.canary import is_canary
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of

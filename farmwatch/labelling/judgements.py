@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 
 from farmwatch.jsonl import JsonLines, binary_input
-from filters.judging import ARTICLE
+from filters.rules.judgement import ARTICLE
 from stream.text.user_errors import FarmwatchError
 
 OTHER = "other"  # page_type of what is no article

@@ -10,7 +10,7 @@ from farmwatch.runs.settings import ReplaySettings
 from stream.text.user_errors import ConfigError
 
 if TYPE_CHECKING:
-    from filters.ruleset import Ruleset
+    from filters.rules.ruleset import Ruleset
     from scoring.interface import SiteMethod
     from scoring.site_verdict import SprtParams
     from stream.schema.runs import Run
@@ -91,6 +91,6 @@ def site_method_to_keep(config: ReplaySettings, identity: str) -> str:
 
 def load_configured_ruleset(config: ReplaySettings) -> Ruleset:
     """The ruleset of [judge]. Raises BadRuleset."""
-    from filters.ruleset import load_ruleset
+    from filters.rules.ruleset import load_ruleset
 
     return load_ruleset(config.judge.ruleset)

@@ -26,7 +26,7 @@ from farmwatch.runs.scorers import is_scored
 from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.stages import loop_settings, stage_of
 from farmwatch.runs.yielding import Gate, LiveLag
-from filters.ruleset import Ruleset
+from filters.rules.ruleset import Ruleset
 from stream.log.contract import Log
 from stream.log.errors import StreamError
 from stream.processing.health import Health

@@ -10,7 +10,7 @@ from farmwatch.runs.offsets import reached
 from farmwatch.runs.phases import MEASURE, phases_of
 from farmwatch.runs.planning import Plan, further
 from farmwatch.runs.settings import ReplaySettings
-from filters.epoch import epoch_settings, feature_epoch
+from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.settings import MeasureSettings
 from stream.log.contract import Log
 from stream.schema.runs import Run
@@ -26,7 +26,7 @@ def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
     run = plan.run if plan.is_new else further(log, plan.run, plan.further)
     require_site_method(config, run)
     if run.remeasures and (plan.is_new or _has_to_measure(log, run)):
-        from filters.extraction import extractor
+        from filters.extraction.extractor import extractor
 
         extractor(config.measure.extractor)
         refuse_other_epoch(config, run)

@@ -19,8 +19,8 @@ from farmwatch.runs.run_rules import RunRules, live_now, method_name, rules_of
 from farmwatch.runs.scorers import configured_detectors
 from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.who import operator
-from filters.epoch import feature_epoch
-from filters.ruleset import Ruleset, load_ruleset, shipped_rulesets
+from filters.measure.epoch import feature_epoch
+from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from scoring.errors import ScoringError
 from scoring.kept_method import same_method
 from stream.log.clock import Clock, wall_ms

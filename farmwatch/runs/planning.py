@@ -16,8 +16,8 @@ from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.source import candidates, choose_source
 from farmwatch.runs.who import operator
 from farmwatch.runs.window import FOLLOW, NOW, Window, read_window, stops_of, window_text
-from filters.epoch import epoch_settings, feature_epoch
-from filters.ruleset import Ruleset, load_ruleset
+from filters.measure.epoch import epoch_settings, feature_epoch
+from filters.rules.ruleset import Ruleset, load_ruleset
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control

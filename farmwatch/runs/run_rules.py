@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from filters.ruleset import Ruleset, parse_ruleset
+from filters.rules.ruleset import Ruleset, parse_ruleset
 from stream.schema.control import Control
 from stream.schema.runs import Run, RunNames
 from stream.text.user_errors import NotFound

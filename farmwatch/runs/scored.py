@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from farmwatch.runs.offsets import done_by, is_record, unread_of
-from filters.judging import ARTICLE
 from filters.known_scores import KnownScores, ScoreKeys
-from filters.unasked import Article, Unasked
+from filters.rules.judgement import ARTICLE
+from filters.unrequested import Article, Unasked
 from scoring.judged_page import JudgedPage
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import records_of

@@ -9,7 +9,7 @@ from farmwatch.runs.phases import ASK, JUDGE, MEASURE, Phase
 from farmwatch.runs.scored import known_texts, unasked_of
 from farmwatch.runs.scorers import ScorersWatch
 from farmwatch.runs.settings import ReplaySettings
-from filters.ruleset import Ruleset
+from filters.rules.ruleset import Ruleset
 from stream.log.contract import Log
 from stream.processing.loop import LoopSettings
 from stream.processing.metrics import Metrics
@@ -41,7 +41,7 @@ def stage_of(phase: Phase, log: Log, config: ReplaySettings, run: Run, ruleset: 
             can_ask=ScorersWatch(log, config, run.detector),
         )
     elif phase.name == ASK:
-        from filters.ask_stage import AskStage
+        from filters.request_stage import AskStage
 
         stage = AskStage(ruleset, unasked_of(log, run), run=run.name, names=names, detector=run.detector)
     else:

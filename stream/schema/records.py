@@ -75,11 +75,11 @@ class Features(Record, frozen=True, kw_only=True):
     text: str = ""  # main text
     text_digest: str = ""  # xxh3_128 hex of the main text's UTF-8
     measures: dict[str, float | str | None] = {}  # None = unknown
-    blocks: bytes = b""  # packed block table, see filters.blocks
+    blocks: bytes = b""  # packed block table, see filters.extraction.blocks
     fetched_at: int = 0
     found_by: str = "hit"
     measured_at: int = 0
-    quality: dict[str, list[float | None]] = {}  # text -> values in the order of filters.quality.MEASURES
+    quality: dict[str, list[float | None]] = {}  # text -> values in the order of filters.quality.measures.MEASURES
 
 
 class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):

@@ -23,21 +23,23 @@ import zstandard
 
 from crawler.web.urls import site_of
 from farmwatch.labelled import Label, LabelledPages
-from filters import measure_stage, measuring, trafilatura_text
-from filters.blocks import Definition, measured
-from filters.chunking import chunk, cuts
-from filters.extraction import extract
+from filters import measure_stage
+from filters.duplicates.chunker import chunk, cuts
+from filters.duplicates.shingles import outline
+from filters.extraction import trafilatura_text
+from filters.extraction.blocks import Definition, measured
+from filters.extraction.extractor import extract
 from filters.judge_stage import JudgeStage
-from filters.judging import judge
+from filters.measure import page_measures as measuring
+from filters.measure.page_measures import Measured, RawPage, measure_raw
+from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
-from filters.measurer import Measurer
-from filters.measuring import Measured, RawPage, measure_raw
-from filters.ruleset import load_ruleset
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from filters.shingles import outline
-from filters.site_memory import SiteMemory
-from filters.site_rows import NoState
-from filters.workers import ExtractionPool
+from filters.site_memory.measurer import Measurer
+from filters.site_memory.memory import SiteMemory
+from filters.site_memory.rows import NoState
 from stream.memory.state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context

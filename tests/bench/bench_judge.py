@@ -16,12 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage
-from filters.judging import judge
-from filters.measurer import Measurer
-from filters.ruleset import load_ruleset
+from filters.measure.epoch import feature_epoch
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, partition_of
 from stream.processing.loop import StageLoop

@@ -1,7 +1,7 @@
 """Offline language identifiers side by side: errors on the labelled pages and on short passages, time, size, manners.
 
 Needs the labelled pages (FARMWATCH_TEST_DATA). Each identifier runs in a process of its own, on whole main texts and on
-the passages that `filters.language` looks at; those that are not installed are named and left out. The truth of the
+the passages that `filters.quality.language` looks at; those that are not installed are named and left out. The truth of the
 pages (language_truth.json) is what all identifiers agree on, and where they do not, what a reader says; the passages
 (language_passages.json) were written for this. CPU seconds of one core, the better of two rounds.
 """
@@ -23,7 +23,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
-from filters.language import Classify, identify
+from filters.quality.language import Classify, identify
 
 HERE = Path(__file__).parent
 SHORT_CHARS = 400

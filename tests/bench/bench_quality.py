@@ -34,14 +34,14 @@ from datatrove.pipeline.filters import (
 from datatrove.utils import text as datatrove_text
 from datatrove.utils import word_tokenizers
 
-from filters.c4 import clean
-from filters.measuring import RawPage
-from filters.quality import measure_quality, measure_text
-from filters.sentences import split_sentences
+from filters.measure.page_measures import RawPage
+from filters.measure.workers import ExtractionPool
+from filters.quality.c4 import clean
+from filters.quality.measures import measure_quality, measure_text
+from filters.quality.sentences import split_sentences
+from filters.quality.tokenizers import find_tokenizer
+from filters.quality.tokens import Tokens
 from filters.settings import MeasureSettings
-from filters.tokenizers import find_tokenizer
-from filters.tokens import Tokens
-from filters.workers import ExtractionPool
 
 ROUNDS = 2
 PAGES = 300

@@ -28,12 +28,12 @@ import xxhash
 from farmwatch.config import Config
 from farmwatch.runs.scored import known_texts
 from farmwatch.runs.stages import loop_settings
-from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage, asked_store
-from filters.judging import ARTICLE, judge_and_text
-from filters.measurer import Measurer
-from filters.ruleset import load_ruleset
+from filters.measure.epoch import feature_epoch
+from filters.rules.judgement import ARTICLE, judge_and_text
+from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
 from scoring.settings import TallySettings
 from scoring.site_verdict import SprtParams
 from scoring.tally_stage import TallyStage

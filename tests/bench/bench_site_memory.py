@@ -16,11 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from filters.chunking import Chunks, chunk
+from filters.duplicates.chunker import Chunks, chunk
+from filters.duplicates.shingles import Outline, outline
 from filters.settings import MeasureSettings
-from filters.shingles import Outline, outline
-from filters.site_memory import SiteMemory
-from filters.site_rows import NoState
+from filters.site_memory.memory import SiteMemory
+from filters.site_memory.rows import NoState
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Commit, Member, Topic
 from stream.processing.state import KeyedState

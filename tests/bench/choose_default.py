@@ -32,12 +32,12 @@ import numpy.typing as npt
 from farmwatch.evaluation_tables import Table, document
 from farmwatch.generated import renewed
 from farmwatch.labelled import LabelledPage, LabelledPages
-from filters.blocks import Definition
-from filters.judging import judge
-from filters.rule_kinds import Rule
-from filters.ruleset import Ruleset, load_ruleset
+from filters.extraction.blocks import Definition
+from filters.rules.judgement import judge
+from filters.rules.kinds import Rule
+from filters.rules.ruleset import Ruleset, load_ruleset
+from filters.rules.url_patterns import compile_pattern
 from filters.settings import MeasureSettings
-from filters.url_patterns import compile_pattern
 
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int_]

@@ -23,10 +23,10 @@ from farmwatch.rating import RateLine, rate_lines
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import read_sites
 from farmwatch.upkeep import Upkeep
-from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage
+from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.canary import canary_name, is_canary
 from scoring.canary_counts import canary_summary
 from scoring.method_choice import site_method

@@ -19,7 +19,7 @@ from farmwatch.preflight import check_models
 from farmwatch.role_names import metrics_port
 from farmwatch.roles import build_stage, run_role
 from farmwatch.runs.configured import tally_identity
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.detector import detector_identities, load_detectors
 from scoring.errors import Uncalibrated
 from scoring.interface import Detector

@@ -14,10 +14,10 @@ from crawler.crawl_stage import CrawlStage
 from crawler.settings import CrawlSettings
 from farmwatch.audit import audit
 from farmwatch.flow import lag_of
-from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage
+from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from scoring.detector import load_detector
 from scoring.score_stage import ScoreStage

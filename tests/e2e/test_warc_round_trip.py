@@ -21,8 +21,8 @@ from crawler.settings import CrawlSettings
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from crawler.web.urls import host_of
 from farmwatch.labelled import LabelledPages
-from filters.measurer import Measurer
 from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
 from stream.schema.records import Features, Hit, Page
 from tests.crawl_driver import Driver, Store, hits_of, settings_for
 from tests.front_door import article_html

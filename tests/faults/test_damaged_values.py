@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import zstandard
 
-from filters.epoch import feature_epoch
+from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
 from scoring.tally_stage import TallyStage

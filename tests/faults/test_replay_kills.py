@@ -21,7 +21,7 @@ from farmwatch.config import Config
 from farmwatch.runs.engine import Ending
 from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from filters.judge_stage import JudgeStage
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.tally_stage import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output

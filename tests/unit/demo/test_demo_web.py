@@ -16,10 +16,10 @@ from farmwatch.demo.demo_web import CLOSED_HOST, SLOW_HOST, SMALL_HOST, DemoWeb,
 from farmwatch.demo.site_pages import DISALLOWED, FIRST_MONTH, LOGIN, NEARLY_EMPTY, OLD_PATH, REPEATED, DemoSite
 from farmwatch.demo.templates import Family, text_html
 from farmwatch.demo.web import Response
-from filters.extraction import extract
-from filters.judging import judge
-from filters.measuring import measure
-from filters.ruleset import load_ruleset
+from filters.extraction.extractor import extract
+from filters.measure.page_measures import measure
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from stream.schema.records import Features, Verdict
 

@@ -12,7 +12,7 @@ import pytest
 from farmwatch.audit import audit
 from farmwatch.audit_scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED
 from filters.judge_stage import JudgeStage
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from stream.log.contract import Message, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat

@@ -14,7 +14,7 @@ from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.run_rules import RunRules
 from filters.judge_stage import JudgeStage, asked_store
 from filters.known_scores import KnownScores
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.score_stage import score_key
 from stream.log.contract import Kept, Output, Topic, partition_of
 from stream.processing.dead_letters import dead_letter

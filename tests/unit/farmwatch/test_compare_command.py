@@ -16,7 +16,7 @@ import pytest
 
 from farmwatch.comparing.showing import show
 from farmwatch.labelling.judgements import Sample
-from filters.ruleset import load_ruleset, parse_ruleset
+from filters.rules.ruleset import load_ruleset, parse_ruleset
 from stream.opening import open_log
 from tests.comparisons import made
 from tests.front_door import DETECTOR, Runner

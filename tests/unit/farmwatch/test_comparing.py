@@ -15,8 +15,8 @@ from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.comparing.comparison import SITE_KINDS, SITES_NAMED, Change, Comparison, RuleChange
 from farmwatch.rating import rate_lines
 from farmwatch.site_table import SiteTable
-from filters.judging import judge
-from filters.ruleset import parse_ruleset
+from filters.rules.judgement import judge
+from filters.rules.ruleset import parse_ruleset
 from scoring.rate import ErrorCounts
 from scoring.rate_settings import RateSettings
 from stream.log.contract import Log, Message, Output, partition_of

@@ -19,7 +19,7 @@ from farmwatch.runs.configured import site_method_to_keep
 from farmwatch.runs.cutover import CutoverRefused, OtherCutover, Wanted, cut_over
 from farmwatch.runs.named import names_to_read
 from filters.judge_stage import JudgeStage
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.kept_method import method_of_text
 from stream.log.contract import Log, Output
 from stream.log.errors import Fenced

@@ -15,8 +15,8 @@ from farmwatch import doctor
 from farmwatch.config import Config, load
 from farmwatch.doctor import examine
 from farmwatch.finding import Finding, State
-from filters.epoch import feature_epoch
-from filters.extraction import EXTRACTORS
+from filters.extraction.extractor import EXTRACTORS
+from filters.measure.epoch import feature_epoch
 from filters.settings import JudgeSettings
 from scoring.errors import NoDevice
 from scoring.pair_check import PairCheck
@@ -291,7 +291,7 @@ def test_the_configured_extractor_is_tried(config: Config, monkeypatch: pytest.M
     finding = _found(_with_extractor(config, "resilliparse"), "extractor")
     assert (finding.state, finding.mend) == (State.FAIL, "set measure.extractor to one of these")
     assert "known: trafilatura, resiliparse; did you mean 'resiliparse'?" in finding.found
-    monkeypatch.setattr("filters.extraction._installed", lambda name: name != "resiliparse")
+    monkeypatch.setattr("filters.extraction.extractor._installed", lambda name: name != "resiliparse")
     finding = _found(_with_extractor(config, "resiliparse"), "extractor")
     assert finding.state is State.FAIL
     assert "pip install 'farmwatch[resiliparse]'" in finding.found

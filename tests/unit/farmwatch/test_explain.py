@@ -19,13 +19,13 @@ from crawler.web.urls import page_id
 from farmwatch.explain_rules import shown_value
 from farmwatch.explain_words import ERRORS, PATHS, extraction, flagged_above
 from farmwatch.explaining import explain_url
-from filters.blocks import Block, pack
-from filters.epoch import feature_epoch
-from filters.extraction_interface import ExtractError
-from filters.judging import judge
-from filters.measurer import Measurer
-from filters.ruleset import load_ruleset
+from filters.extraction.blocks import Block, pack
+from filters.extraction.interface import ExtractError
+from filters.measure.epoch import feature_epoch
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
 from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log

@@ -8,7 +8,7 @@ from crawler.crawl_stage import CrawlStage
 from farmwatch.flow import READS, lag_of, reads_of_live, topic_states
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, Topic

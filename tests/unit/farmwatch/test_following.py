@@ -18,7 +18,7 @@ from farmwatch.runs.configured import configured_site_method
 from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.planning import Asked, plan
 from farmwatch.site_table import read_sites
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.kept_method import method_of_text, text_of_method
 from scoring.method_choice import chosen_method
 from scoring.settings import TallySettings

@@ -13,7 +13,7 @@ import pytest
 from crawler.frontier.rows import SiteRow, pack, site_key
 from crawler.frontier.statuses import Status
 from crawler.web.hits_file import make_hit
-from filters.epoch import feature_epoch
+from filters.measure.epoch import feature_epoch
 from filters.settings import MeasureSettings
 from stream.log.contract import Change, Commit, Output, partition_of
 from stream.opening import open_log

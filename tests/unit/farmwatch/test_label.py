@@ -20,8 +20,8 @@ from farmwatch.labelling.judgements import ANSWERS, FailedRule, SamplePage, stan
 from farmwatch.labelling.labels_file import LabelsFile
 from farmwatch.labelling.screen import laid_out
 from farmwatch.labelling.session import Session
-from filters.judging import judge
-from filters.ruleset import load_ruleset
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
 from scoring.interface import TextScore
 from stream.log.contract import Output, Topic, partition_of
 from stream.opening import open_log

@@ -19,7 +19,7 @@ from farmwatch.runs.live import canaries_sent_before, differences, in_force, liv
 from farmwatch.runs.named import names_to_read
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import read_sites
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.errors import BadThresholds, NoSiteTest
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, partition_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.canary import CanaryName
 from stream.log.contract import Output
 from stream.opening import open_log

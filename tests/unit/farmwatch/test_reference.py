@@ -12,7 +12,7 @@ from farmwatch.cli import app
 from farmwatch.config import Config
 from farmwatch.layers import allowed_values, settings_of, shown_value
 from farmwatch.reference import commands, meaning_of, pages
-from filters.extraction import EXTRACTORS
+from filters.extraction.extractor import EXTRACTORS
 from scoring.gaussian_test import GaussianParams
 from scoring.site_verdict import SprtParams
 from stream.processing.metrics import SPECS

@@ -25,7 +25,7 @@ from farmwatch.runs.planning import Asked, OtherParameters, plan
 from farmwatch.runs.stages import stage_of
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
-from filters.ruleset import Ruleset
+from filters.rules.ruleset import Ruleset
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Member
 from stream.log.errors import LogUnavailable

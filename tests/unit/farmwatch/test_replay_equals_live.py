@@ -15,7 +15,7 @@ from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.labelled import LabelledPage
 from farmwatch.runs.engine import Ending
 from filters.measure_stage import MeasureStage
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log
 from stream.memory.log import MemoryLog

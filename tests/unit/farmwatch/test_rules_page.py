@@ -13,10 +13,10 @@ from farmwatch.generated import section
 from farmwatch.labelled import LabelledPage
 from farmwatch.reference import COMMAND as REFERENCE
 from farmwatch.reference import sections
-from filters.evaluation import Judged, evaluate
-from filters.judging import judge
-from filters.rules import RULES
-from filters.ruleset import load_ruleset, shipped_rulesets
+from filters.rules.catalogue import RULES
+from filters.rules.evaluation import Judged, evaluate
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from tests.bench import choose_default
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from filters.ruleset import load_ruleset, parse_ruleset, shipped_rulesets
+from filters.rules.ruleset import load_ruleset, parse_ruleset, shipped_rulesets
 from stream.text.user_errors import Exit
 from tests.front_door import Runner
 

@@ -12,7 +12,7 @@ from farmwatch.runs.retention import BACK_DAYS, holding_runs, needed, needed_by
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.upkeep import Upkeep
 from filters.judge_stage import JudgeStage
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from stream.log.clock import wall_ms
 from stream.processing.metrics import Metrics
 from stream.schema.runs import LIVE, Alias, Run, State, features_of

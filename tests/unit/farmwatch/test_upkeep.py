@@ -13,7 +13,7 @@ from farmwatch.config import Config, load
 from farmwatch.rate_points import read_points
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.upkeep import Upkeep
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.canary import CanaryName
 from stream.log.contract import NONE_NEEDED, Kept, Output, Topic
 from stream.log.errors import LogUnavailable

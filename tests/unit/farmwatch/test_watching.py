@@ -12,7 +12,7 @@ import pytest
 
 from crawler.crawl_stage import FrontierCounts
 from crawler.web.urls import page_id
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from stream.log.contract import Output
 from stream.opening import open_log
 from stream.schema.records import Hit, Page, SiteState, encode

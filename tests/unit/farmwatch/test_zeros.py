@@ -8,7 +8,7 @@ from prometheus_client import generate_latest
 
 from farmwatch.zeros import export_zeros, known_series
 from filters.judge_stage import JudgeStage
-from filters.ruleset import load_ruleset
+from filters.rules.ruleset import load_ruleset
 from scoring.interface import TextScore
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage

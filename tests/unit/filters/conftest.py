@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from filters.workers import ExtractionPool
 from stream.processing.state import KeyedState
 
 SENTENCE = "The river rose slowly during the night and the people of the village moved their boats to higher ground. "

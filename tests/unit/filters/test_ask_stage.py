@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from filters.ask_stage import AskStage
-from filters.judging import judge
 from filters.known_scores import KnownScores
-from filters.ruleset import parse_ruleset
-from filters.unasked import Article, Unasked
+from filters.request_stage import AskStage
+from filters.rules.judgement import judge
+from filters.rules.ruleset import parse_ruleset
+from filters.unrequested import Article, Unasked
 from stream.log.contract import Commit, Output
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog

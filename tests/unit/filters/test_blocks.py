@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from filters.blocks import JOINED, Block, Definition, Kind, link_code_share, measured, pack, unpack
-from filters.main_text import read, read_flat
+from filters.extraction.blocks import JOINED, Block, Definition, Kind, link_code_share, measured, pack, unpack
+from filters.extraction.main_text import read, read_flat
 
 WORDS = st.text(alphabet="ab \n\t\xa0é", max_size=12)
 TAGS = st.sampled_from(["p", "div", "list", "item", "table", "row", "cell", "head", "quote", "code", "hi", "ref", "lb"])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from filters.c4 import clean
-from filters.quality import MEASURES, measure_quality
+from filters.quality.c4 import clean
+from filters.quality.measures import MEASURES, measure_quality
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ Es gibt 3.5 Liter… Und mehr.
 
 
 def test_a_fixed_text_is_cleaned_as_ever() -> None:
-    """Pins what is kept and counted. Whoever changes it raises `MEASURES_VERSION` (filters.epoch) and `RULES_VERSION`
-    (filters.rules): verdicts and scores of records that exist are of the text as it was cleaned before.
+    """Pins what is kept and counted. Whoever changes it raises `MEASURES_VERSION` (filters.measure.epoch) and `RULES_VERSION`
+    (filters.rules.catalogue): verdicts and scores of records that exist are of the text as it was cleaned before.
     """
     found = clean(GOLDEN)
     assert found.text.split("\n") == [

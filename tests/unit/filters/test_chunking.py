@@ -12,9 +12,9 @@ import xxhash
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from filters.blocks import JOINED, unpack
-from filters.chunking import MASK, MAX_BYTES, MIN_BYTES, WINDOW, chunk, cuts, fingerprint
-from filters.measuring import measure
+from filters.duplicates.chunker import MASK, MAX_BYTES, MIN_BYTES, WINDOW, chunk, cuts, fingerprint
+from filters.extraction.blocks import JOINED, unpack
+from filters.measure.page_measures import measure
 from filters.settings import MeasureSettings
 
 TEXTS = st.one_of(

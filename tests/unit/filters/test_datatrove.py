@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from farmwatch.labelled import LabelledPage
-from filters.c4 import clean
-from filters.characters import PUNCTUATION, TERMINAL_PUNCTUATION
-from filters.judging import judge
-from filters.quality import MEASURES, measure_quality
-from filters.ruleset import load_ruleset
-from filters.sentences import split_sentences
-from filters.tokenizers import find_tokenizer
+from filters.quality.c4 import clean
+from filters.quality.characters import PUNCTUATION, TERMINAL_PUNCTUATION
+from filters.quality.measures import MEASURES, measure_quality
+from filters.quality.sentences import split_sentences
+from filters.quality.tokenizers import find_tokenizer
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
 from stream.schema.records import Features
 
 if not os.environ.get("FARMWATCH_REQUIRE_DATA"):  # there, what is missing fails

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from filters.judging import judge
-from filters.ruleset import load_ruleset
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
 from stream.schema.records import Features
 
 DEFAULT, NOTES = load_ruleset("default"), load_ruleset("notes")

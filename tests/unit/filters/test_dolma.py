@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farmwatch.labelled import LabelledPage
-from filters.ngrams import repeated_ngrams
-from filters.periods import most_repetitions
-from filters.quality import MEASURES, measure_quality
-from filters.tokens import Tokens
+from filters.quality.measures import MEASURES, measure_quality
+from filters.quality.ngrams import repeated_ngrams
+from filters.quality.periods import most_repetitions
+from filters.quality.tokens import Tokens
 
 FEW_WORDS = st.lists(st.sampled_from(["a", "aa", "b", "the", "of…", "#x", "1"]), max_size=60)
 LINES = st.lists(st.one_of(FEW_WORDS.map(" ".join), st.text(max_size=12)), max_size=12).map("\n".join)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.evaluation import Confusion, Judged, Kept, Pages, evaluate
+from filters.rules.evaluation import Confusion, Judged, Kept, Pages, evaluate
 from stream.schema.records import RuleOutcome, Verdict
 
 RULES = ("extracted", "min_tokens", "url_kind")

@@ -9,15 +9,16 @@ import pytest
 import trafilatura.core
 import zstandard
 
-from filters import extraction, trafilatura_text
-from filters.blocks import Definition, Kind, measured, unpack
 from filters.errors import MissingExtractor, UnknownExtractor
-from filters.extraction import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, decode, extract, extractor
-from filters.extraction_interface import ExtractError, Extraction
-from filters.html_tree import Unparsed
-from filters.measuring import RawPage
+from filters.extraction import extractor as extraction
+from filters.extraction import trafilatura_text
+from filters.extraction.blocks import Definition, Kind, measured, unpack
+from filters.extraction.extractor import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, decode, extract, extractor
+from filters.extraction.html_tree import Unparsed
+from filters.extraction.interface import ExtractError, Extraction
+from filters.measure.page_measures import RawPage
+from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from filters.workers import ExtractionPool
 
 SETTINGS = MeasureSettings()
 PLAIN = MeasureSettings(extractor="resiliparse")
@@ -278,7 +279,7 @@ def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, 
         def fails(html: str, settings: MeasureSettings, raised: BaseException = raised) -> Extraction:
             raise raised
 
-        monkeypatch.setitem(__import__("filters.extraction").extraction.EXTRACTORS, "trafilatura", fails)
+        monkeypatch.setitem(__import__("filters.extraction.extractor").extraction.EXTRACTORS, "trafilatura", fails)
         assert extract(article, "", SETTINGS).error == error
 
 

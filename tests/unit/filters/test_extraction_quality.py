@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from filters.extraction import extract
+from filters.extraction.extractor import extract
 from filters.settings import MeasureSettings
 from tests.extraction_peer import bare_text, f1, gold_pages
 

@@ -11,8 +11,8 @@ from lxml import etree
 from lxml.html import HtmlElement
 from trafilatura.utils import load_html
 
-from filters.extraction_interface import ExtractError
-from filters.html_tree import MAX_DEPTH, Unparsed, parse
+from filters.extraction.html_tree import MAX_DEPTH, Unparsed, parse
+from filters.extraction.interface import ExtractError
 
 END = "<p>the end of the page</p>"
 
@@ -74,7 +74,7 @@ def test_page_nested_too_deeply_is_named(depth: int) -> None:
 
 def test_page_that_stops_the_parser_all_the_same_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the parser gives up even without its limits, the page is refused by name: an unknown part of it is lost."""
-    from filters import html_tree
+    from filters.extraction import html_tree
 
     usual = html_tree._parser(huge=False)
     monkeypatch.setattr(html_tree, "_parser", lambda huge: usual)

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from filters.judge_stage import JudgeStage, asked_store
-from filters.judging import judge
 from filters.known_scores import KnownScores
+from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
-from filters.ruleset import parse_ruleset
+from filters.rules.judgement import judge
+from filters.rules.ruleset import parse_ruleset
 from filters.settings import MeasureSettings
-from filters.workers import ExtractionPool
 from stream.log.contract import Message, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat

@@ -6,10 +6,10 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.c4 import clean
 from filters.judge_stage import JudgeStage
-from filters.judging import judge, judge_and_text, scored_text
-from filters.ruleset import parse_ruleset
+from filters.quality.c4 import clean
+from filters.rules.judgement import judge, judge_and_text, scored_text
+from filters.rules.ruleset import parse_ruleset
 from scoring.lite_ngram import LiteNgram
 from scoring.score_stage import ScoreStage
 from stream.processing.metrics import Meter

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farmwatch.labelled import LabelledPage
-from filters.language import FIRST_LOOK, SECOND_LOOK, SURE, identify
-from filters.language_codes import LANGUAGES
+from filters.quality.language import FIRST_LOOK, SECOND_LOOK, SURE, identify
+from filters.quality.language_codes import LANGUAGES
 
 DATA = Path(__file__).parents[2] / "bench"
 PASSAGES: dict[str, str] = json.loads((DATA / "language_passages.json").read_text("utf-8"))

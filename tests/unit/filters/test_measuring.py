@@ -10,13 +10,13 @@ import msgspec
 import pytest
 import zstandard
 
-from filters.epoch import feature_epoch
-from filters.language import identify
-from filters.measurer import Measurer
-from filters.measuring import RawPage, measure, measure_raw, url_path
-from filters.quality import measure_quality
+from filters.duplicates.shingles import outline
+from filters.measure.epoch import feature_epoch
+from filters.measure.page_measures import RawPage, measure, measure_raw, url_path
+from filters.quality.language import identify
+from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
-from filters.shingles import outline
+from filters.site_memory.measurer import Measurer
 
 SETTINGS = MeasureSettings()
 LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True, False], "resiliparse": [False, True]}

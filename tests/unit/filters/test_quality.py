@@ -12,14 +12,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from filters import ngrams
-from filters.c4 import clean
-from filters.characters import TERMINAL_PUNCTUATION
 from filters.errors import UnknownTokenizer
-from filters.ngrams import DUPLICATE, repeated_ngrams
-from filters.quality import MEASURES, TEXTS, measure_quality
-from filters.tokenizers import TOKENIZERS
-from filters.tokens import Tokens
+from filters.quality import ngrams
+from filters.quality.c4 import clean
+from filters.quality.characters import TERMINAL_PUNCTUATION
+from filters.quality.measures import MEASURES, TEXTS, measure_quality
+from filters.quality.ngrams import DUPLICATE, repeated_ngrams
+from filters.quality.tokenizers import TOKENIZERS
+from filters.quality.tokens import Tokens
 
 ANY_TEXT = st.one_of(st.text(), st.text(st.sampled_from("ab \n\x85\x1c\u2028\u3000é😀\ud800"), max_size=40))
 
@@ -228,7 +228,7 @@ def test_many_repeated_ngrams_are_counted_as_few_are(count: int, third: str) -> 
 
 def test_rulesets_are_read_without_arrays() -> None:
     """The names of the measures are apart from what computes them: a command on rulesets does not wait for numpy."""
-    code = "import sys, filters.ruleset as r; r.load_ruleset('gopher'); sys.exit('numpy' in sys.modules)"
+    code = "import sys, filters.rules.ruleset as r; r.load_ruleset('gopher'); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from filters.blocks import JOINED, unpack
-from filters.extraction_interface import ExtractError
-from filters.features import features_of
-from filters.judging import judge
-from filters.measuring import RawPage
-from filters.ruleset import load_ruleset
-from filters.site_memory import Likeness
-from filters.workers import ExtractionPool
+from filters.extraction.blocks import JOINED, unpack
+from filters.extraction.interface import ExtractError
+from filters.measure.page_measures import RawPage
+from filters.measure.workers import ExtractionPool
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
+from filters.site_memory.features import features_of
+from filters.site_memory.memory import Likeness
 from stream.schema.records import Page
 
 PAGES_PER_SOURCE = 9

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.chunking import chunk
-from filters.measurer import Measurer
-from filters.repeats import SEEN_ON, Passage, Repeats
+from filters.duplicates.chunker import chunk
+from filters.duplicates.repeats import SEEN_ON, Passage, Repeats
 from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
 
 Mode = Literal["text", "block"]
 MODES: tuple[Mode, ...] = ("text", "block")

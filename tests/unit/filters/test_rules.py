@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.blocks import JOINED, Block, Definition, Kind, pack
-from filters.judging import judge
-from filters.language_codes import LANGUAGES
-from filters.quality import MEASURES
-from filters.quality_rules import QUALITY_RULES
-from filters.rule_kinds import MOST, PASSES
-from filters.rules import RULES
-from filters.ruleset import Ruleset, load_ruleset, parse_ruleset
+from filters.extraction.blocks import JOINED, Block, Definition, Kind, pack
+from filters.quality.language_codes import LANGUAGES
+from filters.quality.measures import MEASURES
+from filters.rules.catalogue import RULES
+from filters.rules.judgement import judge
+from filters.rules.kinds import MOST, PASSES
+from filters.rules.published import QUALITY_RULES
+from filters.rules.ruleset import Ruleset, load_ruleset, parse_ruleset
 from stream.schema.records import Features, Verdict, decode, encode
 
 NOTES = load_ruleset("notes")

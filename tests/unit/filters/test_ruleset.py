@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.errors import BadRuleset
-from filters.rule_kinds import RuleKind
-from filters.rules import RULES
-from filters.ruleset import load_ruleset, parse_ruleset
-from filters.toml_lines import line_of
+from filters.rules.catalogue import RULES
+from filters.rules.kinds import RuleKind
+from filters.rules.ruleset import load_ruleset, parse_ruleset
+from filters.rules.toml_lines import line_of
 
 MINIMAL = '[rules.extracted]\nthreshold = "ok"\n'
 

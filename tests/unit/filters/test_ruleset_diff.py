@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.ruleset import load_ruleset, parse_ruleset, shipped_rulesets
-from filters.ruleset_diff import differences
+from filters.rules.diff import differences
+from filters.rules.ruleset import load_ruleset, parse_ruleset, shipped_rulesets
 
 EXTRACTED = '[rules.extracted]\nthreshold = "ok"\n'
 TOKENS = "[rules.min_tokens]\nthreshold = 200\n"

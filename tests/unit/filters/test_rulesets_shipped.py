@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from filters.judging import judge
-from filters.quality import MEASURES
-from filters.ruleset import load_ruleset, shipped_rulesets
+from filters.quality.measures import MEASURES
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from stream.schema.records import Features
 
 Published = list[tuple[str, str, str, float]]  # rule, measure, drops when the value is ... than, this

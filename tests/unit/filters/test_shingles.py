@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filters.shingles import PERMUTATIONS, WORDS, Outline, outline
-from filters.site_pages import containment
+from filters.duplicates.shingles import PERMUTATIONS, WORDS, Outline, outline
+from filters.site_memory.pages import containment
 
 TEXT = "The river rose slowly during the night, and the people of the village moved their boats to higher ground."
 SIMHASH = 0xC5999E0814F0D5C3

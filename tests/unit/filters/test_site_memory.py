@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filters.chunking import Chunks
-from filters.extraction_interface import UNFINISHED
-from filters.measuring import failed
+from filters.duplicates.chunker import Chunks
+from filters.duplicates.shingles import Outline, outline
+from filters.extraction.interface import UNFINISHED
+from filters.measure.page_measures import failed
 from filters.settings import MeasureSettings
-from filters.shingles import Outline, outline
-from filters.site_memory import Likeness, SiteMemory
-from filters.site_rows import HEAD, NoState
+from filters.site_memory.memory import Likeness, SiteMemory
+from filters.site_memory.rows import HEAD, NoState
 from stream.processing.state import KeyedState
 
 NewState = Callable[[], KeyedState]

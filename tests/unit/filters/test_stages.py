@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 import zstandard
 
-from filters.epoch import feature_epoch
 from filters.judge_stage import JudgeStage
-from filters.judging import judge
+from filters.measure.epoch import feature_epoch
+from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
-from filters.measurer import Measurer
-from filters.quality import TEXTS
-from filters.ruleset import load_ruleset
+from filters.quality.measures import TEXTS
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from filters.site_memory import Likeness
-from filters.workers import ExtractionPool
+from filters.site_memory.measurer import Measurer
+from filters.site_memory.memory import Likeness
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState

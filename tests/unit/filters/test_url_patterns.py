@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.errors import BadRuleset
-from filters.measuring import url_path
-from filters.ruleset import load_ruleset, parse_ruleset
-from filters.url_patterns import BadPattern, any_of, compile_pattern
+from filters.measure.page_measures import url_path
+from filters.rules.ruleset import load_ruleset, parse_ruleset
+from filters.rules.url_patterns import BadPattern, any_of, compile_pattern
 
 SHIPPED = [
     (kind, pattern)

@@ -14,17 +14,17 @@ import pytest
 import zstandard
 
 from filters.errors import UnknownExtractor, WorkersUnavailable
-from filters.measuring import RawPage, measure_raw
+from filters.measure.page_measures import RawPage, measure_raw
+from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from filters.workers import ExtractionPool
 
 SENTENCE = "The river rose slowly during the night and the people of the village moved their boats to higher ground. "
 
 # A worker whose extractor does what the page says; it stands in for pages that hang or crash the real one.
 OBEDIENT = """
 import os, time
-import filters.extraction as extraction
-import filters.measuring as measuring
+import filters.extraction.extractor as extraction
+import filters.measure.page_measures as measuring
 def obey(html, settings):
     if html.startswith("hang"):
         time.sleep(600)
@@ -40,16 +40,16 @@ def obey(html, settings):
     return extraction.Extraction(text=f"{os.getpid()} {html}", path="recall", tried=("recall",))
 extraction.EXTRACTORS["trafilatura"] = obey
 measuring.identify = lambda text: ("en", 1.0)
-import filters.worker_process as worker_process
-from filters.worker_process import main
+import filters.measure.worker_process as worker_process
+from filters.measure.worker_process import main
 main()
 """
 # A parent that never kills a worker: its clock stands still.
 NEGLIGENT = """
 import sys, zstandard
-from filters.measuring import RawPage
+from filters.measure.page_measures import RawPage
 from filters.settings import MeasureSettings
-from filters.workers import ExtractionPool
+from filters.measure.workers import ExtractionPool
 settings = MeasureSettings(workers=2, time_limit_s=0.4)
 pool = ExtractionPool(settings, command=(sys.executable, "-c", sys.argv[1]), clock=lambda: 0.0)
 pages = [RawPage("u", "", zstandard.ZstdCompressor().compress(body)) for body in (b"warm", b"spin")]

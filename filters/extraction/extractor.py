@@ -1,0 +1,152 @@
+"""HTML to main text, once: decoding, guards, and the extractors by name.
+
+Pure: a page in, an `Extraction` out; whatever is wrong with the page is named in `error`, nothing is raised for it.
+Time and memory are bounded by `filters.measure.workers`, which runs this in processes that can be killed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import re
+from functools import cache
+from importlib.util import find_spec
+
+from filters.errors import MissingExtractor, UnknownExtractor
+from filters.extraction.interface import ExtractError, Extraction, Extractor
+from filters.settings import MeasureSettings
+
+MAX_ATTRIBUTES = 1_000
+"""Attributes of one element beyond which a page is not extracted: parsers compare each with all before it, so that
+150,000 take half a minute. Of 3,247 real pages none has an element with 200."""
+
+_FEW_ATTRIBUTES_CHARS = 100_000
+"""Characters up to which a page is not searched for them: a single element of that size takes some 2 s to extract."""
+
+_MANY_ATTRIBUTES = re.compile(
+    # Tags as HTML reads them; what stands in a script, a style sheet or a comment is none. Nothing is given back once
+    # it has matched, so that the search takes the same time for each character of any page. A page that is written to
+    # be read otherwise by this than by the parser meets the worker's time limit.
+    rf"""<(?:
+        (?P<raw>(?i:script|style|title|textarea)) (?=[\t\n\f\r\ >]) (?![^>]*+(?<=/)>) [^<]*+
+            (?:<(?!/(?i:(?P=raw))) [^<]*+)*+
+        | !-- (?: -?> | [^-]*+ (?:-(?!-!?>) [^-]*+)*+ )
+        | [!?/] [^>]*+
+        | [a-zA-Z] [^\t\n\f\r\ />]*+
+          (?:
+            [\t\n\f\r\ /]*+ [^\t\n\f\r\ />] [^\t\n\f\r\ />=]*+
+            (?: [\t\n\f\r\ ]*+ = [\t\n\f\r\ ]*+ (?: "[^"]*+" | '[^']*+' | [^\t\n\f\r\ >"'] [^\t\n\f\r\ >]*+ )?+ )?+
+          ){{0,{MAX_ATTRIBUTES}}}+
+          (?P<more> [\t\n\f\r\ /]*+ [^\t\n\f\r\ />])?
+    )""",
+    re.VERBOSE,
+)
+_ELEMENT = re.compile(r"<[a-zA-Z]")
+_CONTROLS = bytes(set(range(0x20)) - set(b"\t\n\r\f\x1b")) + b"\x7f"
+_SNIFFED_BYTES = 8192
+_CONTROL_SHARE = 0.02  # random bytes have .10, text of any charset none
+_MAGIC = (
+    b"\x89PNG",
+    b"GIF8",
+    b"\xff\xd8\xff",
+    b"%PDF-",
+    b"PK\x03\x04",
+    b"\x1f\x8b",
+    b"RIFF",
+    b"\x7fELF",
+    b"\x28\xb5\x2f\xfd",
+)
+_NOT_CHARSETS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "utf-7", "undefined"})
+
+
+def extractor(name: str) -> Extractor:
+    """The extractor of that name.
+
+    Raises UnknownExtractor, with the names there are, or MissingExtractor when its package is not installed.
+    """
+    try:
+        found = EXTRACTORS[name]
+    except KeyError:
+        near = difflib.get_close_matches(name, EXTRACTORS, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UnknownExtractor(f"extractor {name!r} does not exist; known: {', '.join(EXTRACTORS)}{hint}") from None
+    if not _installed(name):
+        raise MissingExtractor(f"extractor {name!r} needs a package that is not here: pip install 'farmwatch[{name}]'")
+    return found
+
+
+@cache
+def _installed(name: str) -> bool:
+    """True when the package is here that an extractor is named after."""
+    return find_spec(name) is not None
+
+
+def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extraction:
+    """Main text of a page: bytes in the charset `encoding` ("" or a wrong name: UTF-8), or text already decoded.
+
+    Raises UnknownExtractor and MissingExtractor only.
+    """
+    run = extractor(settings.extractor)
+    html = _without_surrogates(page) if isinstance(page, str) else decode(page, encoding)
+    error = _refused(page, html, settings)
+    if error is not None:
+        return Extraction(error=error)
+    try:
+        found = run(html.replace("\0", ""), settings)
+    except MemoryError:
+        return Extraction(error=ExtractError.OUT_OF_MEMORY)
+    except Exception:  # noqa: BLE001  # third-party code on hostile input: any failure is the page's
+        return Extraction(error=ExtractError.FAILED)
+    if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
+        return Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
+    return found
+
+
+def decode(page: bytes, encoding: str) -> str:
+    """Text of `page`; what the charset cannot say becomes U+FFFD, a charset that does not exist is taken as UTF-8."""
+    try:
+        name = codecs.lookup(encoding or "utf-8").name
+        text = page.decode("utf-8" if name in _NOT_CHARSETS else name, "replace")
+    except (LookupError, ValueError):  # unknown, not a charset ("zlib"), or a codec that cannot replace
+        text = page.decode("utf-8", "replace")
+    return text.removeprefix("\ufeff")
+
+
+def _without_surrogates(text: str) -> str:
+    """Text that can be encoded: half a surrogate pair ends libxml2's parsing without a word."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:
+    """Guards that cost next to nothing, before anything is parsed."""
+    if len(page) > settings.max_html_bytes:
+        return ExtractError.TOO_LARGE
+    if not html or html.isspace():
+        return ExtractError.EMPTY
+    if isinstance(page, bytes) and page.startswith(_MAGIC):
+        return ExtractError.NOT_HTML
+    start = html[:_SNIFFED_BYTES].encode("utf-8", "replace")
+    printable = start.replace(b"\0", b"").translate(None, _CONTROLS)
+    if len(start.replace(b"\0", b"")) - len(printable) > _CONTROL_SHARE * len(start):
+        return ExtractError.NOT_HTML
+    if html.count("<") > settings.max_elements and len(_ELEMENT.findall(html)) > settings.max_elements:
+        return ExtractError.TOO_MANY_ELEMENTS
+    if len(html) > _FEW_ATTRIBUTES_CHARS and any(tag["more"] for tag in _MANY_ATTRIBUTES.finditer(html)):
+        return ExtractError.TOO_MANY_ATTRIBUTES
+    return None
+
+
+def _by_trafilatura(html: str, settings: MeasureSettings) -> Extraction:
+    from filters.extraction.trafilatura_text import by_trafilatura  # half a second: only processes that extract pay it
+
+    return by_trafilatura(html, settings)
+
+
+def _by_resiliparse(html: str, settings: MeasureSettings) -> Extraction:
+    from filters.extraction.resiliparse_text import by_resiliparse  # an extra that need not be installed
+
+    return by_resiliparse(html, settings)
+
+
+EXTRACTORS: dict[str, Extractor] = {"trafilatura": _by_trafilatura, "resiliparse": _by_resiliparse}
+"""Extractors by the name that settings use, which is that of their package, and of the extra that installs it."""

@@ -1,0 +1,52 @@
+"""What an extractor returns, and the reasons why it returns nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from filters.settings import MeasureSettings
+
+
+class ExtractError(StrEnum):
+    """Why a page has no main text."""
+
+    EMPTY = "empty"  # nothing but whitespace was sent
+    NOT_HTML = "not_html"  # an image, an archive, …: binary content
+    TOO_LARGE = "too_large"  # more bytes of HTML, or of main text, than the cap
+    TOO_MANY_ELEMENTS = "too_many_elements"
+    TOO_MANY_ATTRIBUTES = "too_many_attributes"  # of one element
+    TOO_DEEP = "too_deep"  # elements nested beyond what the extractors take, see `filters.extraction.html_tree`
+    PARSER_STOPPED = "parser_stopped"  # the parser gave up before the page's end, so an unknown part of it is lost
+    NO_TEXT = "no_text"  # parsed, and no main text found
+    FAILED = "failed"  # the extractor raised an error
+    TIMEOUT = "timeout"  # the worker was killed at the time limit
+    OUT_OF_MEMORY = "out_of_memory"
+    WORKER_DIED = "worker_died"
+
+
+UNFINISHED = frozenset(
+    {ExtractError.FAILED, ExtractError.TIMEOUT, ExtractError.OUT_OF_MEMORY, ExtractError.WORKER_DIED}
+)
+"""Errors after which nothing is known of the page's text: it may be what it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """Main text and its block table, or the error.
+
+    `path` says what won: recall, precision, fallback (flat text of jusText or of the page's embedded data), plain (flat
+    text of an extractor that makes no other) or none; of flat text, links, lists and tables are unknown.
+    `link_code_share` is None where unknown. `tried` lists the modes that ran.
+    """
+
+    text: str = ""
+    blocks: bytes = b""
+    path: str = "none"
+    error: str = ""
+    link_code_share: float | None = None
+    tried: tuple[str, ...] = ()
+
+
+Extractor = Callable[[str, MeasureSettings], Extraction]

@@ -1,0 +1,138 @@
+"""From an extracted tree to lines of text and the rows of the block table.
+
+The tree is Trafilatura's `.body`: p, head, list/item, table/row/cell, quote, code, hi, ref, lb, nested divs, and text
+that stands directly in the body or after an element.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from lxml import etree
+
+from filters.extraction.blocks import JOINED, Block, Kind
+
+_KINDS = {"head": Kind.HEADING, "item": Kind.ITEM, "cell": Kind.CELL, "code": Kind.CODE, "quote": Kind.QUOTE}
+_INLINE = frozenset({"hi", "ref", "del", "graphic", "a", "span", "figure"})
+_LINKS = frozenset({"ref", "a"})
+_RUNNING = frozenset({"p", "item", "cell", "head", "hi", "ref", "del"})  # elements whose children stand in a line
+_PLAIN, _LINK, _CODE = 0, 1, 2
+
+
+def read(body: Any) -> tuple[str, list[Block]]:
+    """Main text (one line per block boundary that breaks a line) and the rows of its block table.
+
+    `body` is an lxml element, as from the extractor's own algorithm: line feeds in its text are the source's layout.
+    Nothing is recursive, so depth costs no stack.
+    """
+    lines = _Lines()
+    kind, mode = Kind.PARAGRAPH, _PLAIN
+    around: list[tuple[Kind, int, bool, bool]] = []  # what to go back to at the end of each open element
+    for event, element in etree.iterwalk(body, events=("start", "end")):
+        if event == "start":
+            tag = element.tag
+            soft = tag in _INLINE
+            embedded = not soft and (tag == "code" or tag == "quote") and _stands_in_line(element, lines)
+            around.append((kind, mode, soft, embedded))
+            if embedded:
+                lines.split()
+            elif not soft:
+                lines.end()
+                kind = _KINDS.get(tag, kind)
+            if tag == "code":
+                mode = _CODE
+            elif tag in _LINKS and mode == _PLAIN:
+                mode = _LINK
+            text = element.text
+        else:
+            kind, mode, soft, embedded = around.pop()
+            if embedded:
+                lines.split()
+            elif not soft:
+                lines.end()
+            text = element.tail if around else None
+        if text:
+            lines.add(text, kind, mode)
+    lines.end()
+    return "\n".join(lines.texts), lines.rows
+
+
+def read_flat(body: Any) -> tuple[str, list[Block]]:
+    """The same of a flat fallback's body, whose line feeds are the line breaks of the page's text."""
+    lines = _Lines()
+    for paragraph in body:
+        for line in (paragraph.text or "").split("\n"):
+            lines.add(line, Kind.PARAGRAPH, _PLAIN)
+            lines.end()
+    return "\n".join(lines.texts), lines.rows
+
+
+def _stands_in_line(element: Any, lines: _Lines) -> bool:
+    """True for code or a quotation within running text: its edges are block boundaries, but no line breaks."""
+    if "\n" in (element.text or "") or any(child.tag not in _INLINE for child in element):
+        return False
+    parent = element.getparent()
+    in_text = parent is not None and parent.tag in _RUNNING
+    return in_text or (element.tag == "code" and lines.begun)
+
+
+class _Lines:
+    """Collects pieces of text into fragments, fragments into lines; a fragment becomes a row."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.rows: list[Block] = []
+        self._fragments: list[tuple[Kind, list[tuple[int, str]]]] = []
+        self._open = False
+
+    @property
+    def begun(self) -> bool:
+        """True when the line has visible text."""
+        return bool(self._fragments)
+
+    def add(self, text: str, kind: Kind, mode: int) -> None:
+        """Text of one mode (plain, link, code) at the end of the line, which does not begin with whitespace alone."""
+        if self._open:
+            self._fragments[-1][1].append((mode, text))
+        elif self._fragments or not text.isspace():
+            self._fragments.append((kind, [(mode, text)]))
+            self._open = True
+
+    def split(self) -> None:
+        """A block boundary within the line."""
+        self._open = False
+
+    def end(self) -> None:
+        """A line break: the fragments become rows, the line becomes text."""
+        if not self._fragments:
+            return
+        self._open = False
+        joined = 0
+        text = ""
+        for kind, pieces in self._fragments:
+            text = " ".join((pieces[0][1] if len(pieces) == 1 else "".join([text for _, text in pieces])).split())
+            if text:
+                self.rows.append(_row(kind | joined, len(text), pieces))
+                joined = JOINED
+        if joined:
+            if len(self._fragments) > 1:
+                text = " ".join("".join([text for _, pieces in self._fragments for _, text in pieces]).split())
+            self.texts.append(text)
+        self._fragments.clear()
+
+
+def _row(kind: int, chars: int, pieces: list[tuple[int, str]]) -> Block:
+    """The row of a fragment with `chars` characters: those of neighbouring pieces of a mode are counted together."""
+    if len(pieces) == 1:
+        mode = pieces[0][0]
+        return Block(kind, chars, chars if mode == _LINK else 0, chars if mode == _CODE else 0)
+    counts = [0, 0, 0]
+    for mode, group in groupby(pieces, _mode):
+        if mode != _PLAIN:
+            counts[mode] += len(" ".join("".join([text for _, text in group]).split()))
+    return Block(kind, chars, counts[_LINK], counts[_CODE])
+
+
+_mode = itemgetter(0)

@@ -1,0 +1,138 @@
+"""One page to its measures: everything that needs the page alone. What needs its site is in `filters.site_memory.memory`."""
+
+from __future__ import annotations
+
+import io
+from urllib.parse import urlsplit
+
+import msgspec
+import numpy as np
+import xxhash
+import zstandard
+
+from filters.duplicates.chunker import Chunks, chunk
+from filters.duplicates.shingles import Outline, outline_of, words_of
+from filters.extraction.extractor import extract
+from filters.extraction.interface import UNFINISHED, ExtractError, Extraction
+from filters.quality.language import identify
+from filters.quality.measures import measure_quality
+from filters.settings import MeasureSettings
+
+Measure = float | str | None
+
+URL_CHARS = 500
+"""Characters of a URL's path and query that are kept as a measure."""
+
+
+class RawPage(msgspec.Struct, array_like=True, frozen=True):
+    """A page on its way to a worker: URL ("" = none), charset ("" = UTF-8) and the zstd-compressed decoded body."""
+
+    url: str
+    encoding: str
+    body: bytes
+
+
+class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """What was measured on a page alone; see `Extraction` for text, blocks, path, error and tried.
+
+    `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
+    url_path (path and query), simhash (16 hexadecimal digits); None = unknown. `quality`: see `filters.quality.measures`; empty
+    for a page without a main text. `chunk_ids` are little-endian uint64, `chunk_lengths` uint16 bytes.
+    """
+
+    text: str = ""
+    text_digest: str = ""
+    blocks: bytes = b""
+    path: str = "none"
+    error: str = ""
+    tried: tuple[str, ...] = ()
+    measures: dict[str, Measure] = {}
+    quality: dict[str, list[float | None]] = {}
+    chunk_ids: bytes = b""
+    chunk_lengths: bytes = b""
+    outline: Outline = Outline()
+
+    @property
+    def unfinished(self) -> bool:
+        """True where extraction was given up, so that nothing is known of the page's text."""
+        return self.error in UNFINISHED
+
+    def chunks(self) -> Chunks:
+        """The chunks of the main text."""
+        return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
+
+
+def measure_raw(page: RawPage, settings: MeasureSettings) -> Measured:
+    """Measure a page as it lies on its topic; the body is inflated under a cap, whatever its header claims."""
+    try:
+        html = _inflated(page.body, settings.max_html_bytes) if page.body else b""
+    except zstandard.ZstdError:
+        return failed(page.url, ExtractError.FAILED)
+    if html is None:
+        return failed(page.url, ExtractError.TOO_LARGE)
+    return measure(page.url, html, page.encoding, settings)
+
+
+def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
+    """The decoded body, or None above the cap. A size in the frame's header is believed only as an upper bound."""
+    size = zstandard.get_frame_parameters(body).content_size
+    if size == zstandard.CONTENTSIZE_UNKNOWN:
+        with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(io.BytesIO(body)) as reader:
+            html = reader.read(cap_bytes + 1)
+        return html if len(html) <= cap_bytes else None
+    return zstandard.ZstdDecompressor().decompress(body) if size <= cap_bytes else None
+
+
+def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> Measured:
+    """Measure a page: extraction, block table, words, language, quality, chunks, outline.
+
+    Raises UnknownExtractor and MissingExtractor only.
+    """
+    found = extract(page, encoding, settings)
+    if found.error:
+        return failed(url, found.error, found.tried)
+    return _of_text(url, found, settings)
+
+
+def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> Measured:
+    """What is known of a page without a main text."""
+    return Measured(error=str(error), tried=tried, measures={"url_path": url_path(url)})
+
+
+def url_path(url: str) -> str | None:
+    """Path and query of a URL, "/" at least; "" for a URL that cannot be split, None for no URL."""
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return ((parts.path or "/") + ("?" + parts.query if parts.query else ""))[:URL_CHARS]
+
+
+def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured:
+    data = found.text.encode("utf-8", "replace")
+    language, probability = identify(found.text)
+    chunks = chunk(data, settings.chunk_mode)
+    words = words_of(found.text)
+    outlined = outline_of(words, settings.shingles_per_site)
+    return Measured(
+        text=found.text,
+        text_digest=xxhash.xxh3_128_hexdigest(data),
+        blocks=found.blocks,
+        path=found.path,
+        tried=found.tried,
+        measures={
+            "tokens": float(len(words)),
+            "chars": float(len(found.text)),
+            "link_code_share": found.link_code_share,
+            "language": language,
+            "language_probability": round(probability, 4),
+            "url_path": url_path(url),
+            "simhash": f"{outlined.simhash:016x}",
+        },
+        quality=measure_quality(found.text, settings.tokenizer),
+        chunk_ids=chunks.ids.astype("<u8").tobytes(),
+        chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
+        outline=outlined,
+    )

@@ -1,0 +1,73 @@
+"""The quality measures of web-corpus builders: Gopher, C4, FineWeb and DOLMa, of a text and of what C4 keeps of it.
+
+Formulas are those of datatrove 0.10 (Gopher, C4, FineWeb) and DOLMa's toolkit 1.2 (`gopher_v1`, `c4_v2`,
+`tokenizer_repetitions`). How they differ, and what RedPajama-V2 and NeMo Curator do, is said where it is computed:
+`filters.quality.words`, `filters.quality.lines`, `filters.quality.ngrams`, `filters.quality.periods`, `filters.quality.c4`. Rules and thresholds are elsewhere
+(`filters.rules.published`): here nothing is decided.
+
+A text is cut into tokens once, as arrays (`filters.quality.tokens`); the cleaned text is made of lines of the text, so that its
+tokens are not cut again.
+"""
+
+from __future__ import annotations
+
+from filters.quality.c4 import Cleaned, clean
+from filters.quality.lines import line_measures
+from filters.quality.names import MEASURES, TEXTS
+from filters.quality.ngrams import all_ngram_chars, repeated_ngrams
+from filters.quality.periods import most_repetitions
+from filters.quality.tokenizers import find_tokenizer
+from filters.quality.tokens import Tokens
+from filters.quality.words import word_measures
+
+__all__ = ["MEASURES", "TEXTS", "measure_quality", "measure_text"]
+
+
+def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[float | None]]:
+    """The measures of a main text and of its C4-cleaned text: text name -> values in the order of MEASURES.
+
+    None is what a text has none of: an empty text's shares, the top 4-gram of three words. The three of C4 are counted
+    while the main text is cleaned and stand in both. Raises UnknownTokenizer.
+    """
+    tokens = Tokens.of(text, find_tokenizer(tokenizer))
+    cleaned = clean(text)
+    main = measure_text(text, tokens, cleaned)
+    if cleaned.text == text:
+        return {"main": main, "c4": main}
+    if cleaned.kept is not None:
+        kept = tokens.of_lines(cleaned.kept, cleaned.text)
+    else:
+        kept = Tokens.of(cleaned.text, tokens.tokenize)
+    return {"main": main, "c4": measure_text(cleaned.text, kept, cleaned)}
+
+
+def measure_text(text: str, tokens: Tokens, cleaned: Cleaned) -> list[float | None]:
+    """The measures of one text and its tokens, in the order of MEASURES; what C4 counts is what `cleaned` has."""
+    gopher_words, dolma_words = word_measures(text, tokens)
+    quality_lines, repetition_lines, fineweb, dolma_lines = line_measures(text, tokens, bool(gopher_words[4]))
+    repeated = repeated_ngrams(tokens)
+    chars, word_chars = len(text), tokens.chars
+    top_shares: list[float | None] = [None, None, None]
+    dolma_top_shares = top_shares.copy()
+    for place, top in enumerate(repeated.top):
+        if top:  # n words have n - 1 spaces between them
+            top_shares[place] = (top[0] + place + 1) * top[1] / chars
+            dolma_top_shares[place] = top[0] * top[1] / word_chars
+    return [
+        *gopher_words[:5],
+        *quality_lines,
+        *gopher_words[5:],
+        *repetition_lines,
+        *top_shares,
+        *([walked / chars if chars else None for walked in repeated.walked_chars]),
+        float(cleaned.lorem_ipsum_lines),
+        float(cleaned.curly_bracket_lines),
+        float(cleaned.sentences),
+        *fineweb,
+        *dolma_words,
+        *dolma_lines[:4],
+        *dolma_top_shares,
+        *([some / every if every else None for some, every in zip(repeated.all_chars, all_ngram_chars(tokens))]),  # noqa: B905  # of one length
+        dolma_lines[4],
+        float(most_repetitions(tokens, repeated.longest)),
+    ]

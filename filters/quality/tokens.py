@@ -1,0 +1,137 @@
+"""A text as arrays over its tokens: lengths, kinds of character, and 64-bit hashes in place of the tokens themselves.
+
+The hash of a token of characters c0 c1 … is the sum of number(ci) * BASE^i modulo 2^64 (numbers of
+`filters.quality.characters`). Such hashes add up: with H(i) the sum of all tokens' hashes before token i, each times BASE to
+the characters before it, the characters of tokens i to j, joined, hash to (H(j) - H(i)) / BASE^(characters before i).
+BASE is odd, so it can be divided by. That is Rabin and Karp's rolling hash (1987) with prefix sums: any n-gram's hash
+costs one subtraction and one multiplication.
+
+Equal strings have equal hashes. Of a million different strings, two have the same by chance with a probability of 3e-8.
+On purpose they are easily found (Thue-Morse sequences of two letters and some 2,000 characters): a page may so seem to
+repeat a word that it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from filters.quality.characters import numbers_of
+
+Hashes: TypeAlias = npt.NDArray[np.uint64]
+Counts: TypeAlias = npt.NDArray[np.int64]
+
+Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
+"""The tokens of a text, in order; none is empty or has white space in it, and those of a line depend on no other."""
+
+BASE = 0x9E3779B97F4A7C15
+"""Any odd number without pattern will do: the golden ratio's fraction, as in Knuth's multiplicative hashing."""
+
+_WORD = (1 << 64) - 1
+
+
+class Tokens:
+    """Tokens of a text: `lengths` (characters, int64), `hashes` (uint64) and `kinds` (the bits of their characters).
+
+    `starts` is where they stand in `spaced`, the text's lines with white space between all tokens, if that is known.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        tokenize: Tokenizer,
+        lengths: Counts,
+        hashes: Hashes,
+        kinds: npt.NDArray[np.uint32],
+        starts: Counts | None = None,
+        spaced: str = "",
+    ):
+        self.text = text
+        self.tokenize = tokenize
+        self.lengths = lengths
+        self.hashes = hashes
+        self.kinds = kinds
+        self.starts = starts
+        self.spaced = spaced
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @classmethod
+    def of(cls, text: str, tokenize: Tokenizer = str.split) -> Tokens:
+        """Cut a text. `str.split` is not called: white space is found in the array of the characters."""
+        spaced = text
+        if tokenize is not str.split:
+            spaced = "\n".join([" ".join(tokenize(line)) for line in text.split("\n")])
+        numbers = numbers_of(f" {spaced} ")
+        visible = numbers != 0
+        edges = (visible[1:] != visible[:-1]).nonzero()[0]
+        starts = edges[::2] + 1  # in the padded text
+        lengths = edges[1::2] - edges[::2]
+        if not len(starts):
+            return cls(text, tokenize, lengths, np.zeros(0, np.uint64), np.zeros(0, np.uint32))
+        powers, inverses = _powers(len(numbers))
+        sums = np.add.reduceat(numbers * powers[: len(numbers)], starts)
+        kinds = np.bitwise_or.reduceat(numbers, starts)
+        return cls(text, tokenize, lengths, sums * inverses[starts], kinds, edges[::2], spaced)
+
+    def of_lines(self, kept: Sequence[bool], text: str) -> Tokens:
+        """The tokens of some of the text's lines (cut at line feeds), which are the lines of `text`."""
+        if self.starts is None:
+            return Tokens.of(text, self.tokenize)
+        lines = self.spaced.split("\n")
+        next_lines = (np.fromiter(map(len, lines), np.int64, len(lines)) + 1).cumsum()
+        last = self.starts.searchsorted(next_lines)
+        last[1:] -= last[:-1]
+        here = np.array(kept).repeat(last)
+        return Tokens(text, self.tokenize, self.lengths[here], self.hashes[here], self.kinds[here])
+
+    @cached_property
+    def bounds(self) -> Counts:
+        """Characters before each token, white space apart, and those of all: one more than there are tokens."""
+        bounds = np.zeros(len(self) + 1, np.int64)
+        self.lengths.cumsum(out=bounds[1:])
+        return bounds
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """The bounds as a list."""
+        ends: list[int] = self.bounds.tolist()
+        return ends
+
+    @property
+    def chars(self) -> int:
+        """Characters of all tokens."""
+        return self.ends[-1]
+
+    @cached_property
+    def strings(self) -> Sequence[str]:
+        """The tokens themselves."""
+        return self.tokenize(self.text)
+
+
+def inverse_powers(bounds: Counts) -> tuple[Hashes, Hashes]:
+    """BASE to the bounds, and one over that."""
+    powers, inverses = _powers(int(bounds[-1]) + 1)
+    return powers[bounds], inverses[bounds]
+
+
+def _powers(count: int) -> tuple[Hashes, Hashes]:
+    """At least `count` powers of BASE, and their inverses."""
+    return _power_tables(max(16, (count - 1).bit_length()))
+
+
+@lru_cache(maxsize=4)
+def _power_tables(bits: int) -> tuple[Hashes, Hashes]:
+    return _powers_of(BASE, bits), _powers_of(pow(BASE, -1, 1 << 64), bits)
+
+
+def _powers_of(base: int, bits: int) -> Hashes:
+    powers = np.ones(1, np.uint64)
+    for doubling in range(bits):
+        powers = np.concatenate((powers, powers * np.uint64(pow(base, 1 << doubling, 1 << 64))))
+    return powers

@@ -1,0 +1,81 @@
+"""How many words a text has, how long they are, and what is in them: Gopher's quality rules and DOLMa's count of them.
+
+- Gopher quality (datatrove): a token counts as a word if a character of it is no punctuation; the mean length is over
+  those, all other divisors are all tokens. Symbols are # and ellipses (… or `...`) anywhere in the text, and rules on
+  them are two. The paper's rule is on the mean length; the median is measured as well.
+- DOLMa: every token is a word, and the median is its rule. A symbol is a word with # or … in it, one share for both.
+  Stop words are counted, not told apart: `the the` has two.
+- RedPajama has # and both ellipses in one ratio to NLTK's word-punctuation tokens, asks [a-zA-Z] of a word, and takes
+  lengths of lower-cased words without punctuation. NeMo Curator counts words that are an ellipsis or more than half #.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from filters.quality.characters import ALPHABETIC, SYMBOL, WORDLIKE
+from filters.quality.lines import Share
+from filters.quality.tokens import Hashes, Tokens
+
+STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
+"""Gopher's words of any English text, in lower case as they are compared."""
+
+_SLOT_BITS = 5
+
+
+def word_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share]]:
+    """Gopher's and DOLMa's.
+
+    Gopher's: words, mean and median length, # per token, ellipses per token, share with a letter, different stop words.
+    DOLMa's: words, share of them with a symbol, stop words.
+    """
+    count = len(tokens)
+    if not count:
+        return [0.0, None, None, None, None, None, 0.0], [0.0, None, 0.0]
+    wordlike = tokens.kinds & WORDLIKE
+    words = int(np.count_nonzero(wordlike))
+    chars = tokens.chars if words == count else int(tokens.lengths[wordlike != 0].sum())
+    hashes = text.count("#") if "#" in text else 0
+    ellipses = text.count("…") if "…" in text else 0
+    symbols = int(np.count_nonzero(tokens.kinds & SYMBOL)) if hashes or ellipses else 0
+    stop_words = _stop_word_slots(tokens)
+    gopher: list[Share] = [
+        float(words),
+        chars / words if words else None,
+        _median(tokens),
+        hashes / count,
+        (text.count("...") + ellipses) / count,
+        int(np.count_nonzero(tokens.kinds & ALPHABETIC)) / count,
+        float(len(set(stop_words))),
+    ]
+    return gopher, [float(count), symbols / count, float(len(stop_words))]
+
+
+def _median(tokens: Tokens) -> float:
+    ordered = np.sort(tokens.lengths)
+    return (ordered.item((len(tokens) - 1) // 2) + ordered.item(len(tokens) // 2)) / 2
+
+
+def _stop_word_slots(tokens: Tokens) -> list[int]:
+    """The slot of each token that is a stop word."""
+    slots, factor = _stop_word_table()
+    at = tokens.hashes * factor >> np.uint64(64 - _SLOT_BITS)
+    found: list[int] = at[slots[at] == tokens.hashes].tolist()
+    return found
+
+
+@lru_cache(maxsize=1)
+def _stop_word_table() -> tuple[Hashes, np.uint64]:
+    """The stop words' hashes, each in a slot of its own, and the odd factor whose product's upper bits are the slot."""
+    hashes = Tokens.of(" ".join(STOP_WORDS)).hashes
+    for odd in range(0x9E3779B9, 1 << 40, 2):
+        factor = np.uint64(odd)
+        at: npt.NDArray[np.uint64] = hashes * factor >> np.uint64(64 - _SLOT_BITS)
+        if len(set(at.tolist())) == len(hashes):
+            slots = np.zeros(1 << _SLOT_BITS, np.uint64)
+            slots[at] = hashes
+            return slots, factor
+    raise AssertionError("eight hashes fall into eight of 32 slots for some factor")

@@ -1,0 +1,141 @@
+"""What a ruleset keeps of labelled pages, and which of its rules does the dropping. Pure: verdicts in, counts out.
+
+A rule's work is counted in three ways, since the rules of a ruleset overlap:
+
+- drops: pages that fail it, whatever the other rules say.
+- marginal drops: pages that fail it and pass every rule before it; over all rules they add up to the dropped pages.
+- sole drops: pages that fail it and nothing else. Disabling the rule would keep exactly these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from filters.rules.judgement import ARTICLE, UNKNOWN
+from stream.schema.records import Verdict
+
+
+class Judged(NamedTuple):
+    """A verdict on a labelled page; `page_type` is "" where nobody said what kind of page it is."""
+
+    page_type: str
+    source: str
+    verdict: Verdict
+
+
+class Kept(NamedTuple):
+    """How many of some pages a ruleset keeps."""
+
+    kept: int
+    pages: int
+
+    @property
+    def share(self) -> float | None:
+        """None where there are no pages."""
+        return self.kept / self.pages if self.pages else None
+
+
+class Pages(NamedTuple):
+    """A number of pages by what they are: called an article, called something else, or without a label."""
+
+    articles: int
+    others: int
+    unlabelled: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWork:
+    """What one rule does, see this module. `unknown`: pages on which its measure is not known."""
+
+    name: str
+    disabled: bool
+    drops: Pages
+    marginal: Pages
+    sole: Pages
+    unknown: Pages
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Kept or dropped against article or not, over the pages with a `page_type`; to keep an article is a hit."""
+
+    articles: Kept
+    others: Kept
+
+    @property
+    def precision(self) -> float | None:
+        """Share of articles among the pages that are kept; None where none is."""
+        kept = self.articles.kept + self.others.kept
+        return self.articles.kept / kept if kept else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the articles that is kept."""
+        return self.articles.share
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of precision and recall; None where no page is an article or kept."""
+        found = self.articles.pages + self.articles.kept + self.others.kept
+        return 2 * self.articles.kept / found if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One ruleset on labelled pages; labels and sources in the order of their names, rules in that of the ruleset."""
+
+    whole: Kept
+    confusion: Confusion
+    labels: dict[str, Kept]  # by page_type, pages without one left out
+    sources: dict[str, Kept]
+    rules: list[RuleWork]
+
+
+def evaluate(judged: Sequence[Judged]) -> Evaluation:
+    """Count the verdicts of one ruleset. Raises ValueError for verdicts of different rulesets."""
+    if len({page.verdict.digest for page in judged}) > 1:
+        raise ValueError("the verdicts are of different rulesets")
+    labelled = [page for page in judged if page.page_type]
+    return Evaluation(
+        whole=_kept(judged),
+        confusion=Confusion(
+            articles=_kept([page for page in labelled if page.page_type == ARTICLE]),
+            others=_kept([page for page in labelled if page.page_type != ARTICLE]),
+        ),
+        labels={
+            label: _kept([page for page in labelled if page.page_type == label])
+            for label in sorted({page.page_type for page in labelled})
+        },
+        sources={
+            source: _kept([page for page in judged if page.source == source])
+            for source in sorted({page.source for page in judged})
+        },
+        rules=[_work(judged, number) for number in range(len(judged[0].verdict.rules) if judged else 0)],
+    )
+
+
+def _kept(judged: Sequence[Judged]) -> Kept:
+    return Kept(sum(page.verdict.verdict == ARTICLE for page in judged), len(judged))
+
+
+def _work(judged: Sequence[Judged], number: int) -> RuleWork:
+    rule = judged[0].verdict.rules[number]
+    failing = [page for page in judged if rule.name in page.verdict.failed]
+    return RuleWork(
+        name=rule.name,
+        disabled=rule.threshold is None,
+        drops=_pages(failing),
+        marginal=_pages([page for page in failing if page.verdict.first_failed == rule.name]),
+        sole=_pages([page for page in failing if len(page.verdict.failed) == 1]),
+        unknown=_pages([page for page in judged if page.verdict.rules[number].outcome == UNKNOWN])
+        if rule.threshold is not None
+        else Pages(0, 0, 0),
+    )
+
+
+def _pages(judged: Sequence[Judged]) -> Pages:
+    articles = sum(page.page_type == ARTICLE for page in judged)
+    unlabelled = sum(not page.page_type for page in judged)
+    return Pages(articles, len(judged) - articles - unlabelled, unlabelled)

@@ -1,0 +1,75 @@
+"""JUDGE's core: what a ruleset says of a page's features. Pure: the same arguments give the same verdict, anywhere."""
+
+from __future__ import annotations
+
+import xxhash
+
+from filters.rules.kinds import Facts
+from filters.rules.ruleset import Ruleset
+from stream.schema.records import Features, RuleOutcome, Verdict
+
+ARTICLE, DROPPED = "article", "dropped"
+PASS, FAIL, UNKNOWN = "pass", "fail", "n/a"
+
+
+def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> Verdict:
+    """Evaluate every rule of the ruleset, in its order, and drop the page when any fails.
+
+    An unknown measure, and a rule without a threshold, is n/a; an unknown measure drops the page where its rule's
+    policy says so, and the rule is then among `failed`.
+    """
+    return judge_and_text(features, ruleset, now_ms=now_ms, run=run)[0]
+
+
+def judge_and_text(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> tuple[Verdict, str]:
+    """`judge`, and the text that is scored: its digest stands in the verdict. A page that is dropped has "".
+
+    A dropped page's verdict has the main text's digest where main texts are scored, and else none.
+    """
+    facts = Facts(features, ruleset.blocks, ruleset.reads)
+    outcomes: list[RuleOutcome] = []
+    failed: list[str] = []
+    for name, rule, measure, op, threshold, passes, drops_unknown in ruleset.checks:
+        value = measure(facts, rule)
+        if value is None or threshold is None:
+            outcome, drops = UNKNOWN, drops_unknown
+        elif passes(value, threshold):
+            outcome, drops = PASS, False
+        else:
+            outcome, drops = FAIL, True
+        outcomes.append(RuleOutcome(name, value, op, threshold, outcome))
+        if drops:
+            failed.append(name)
+    if failed:
+        text, digest = "", features.text_digest if ruleset.scores == "main" else ""
+    else:
+        text, digest = scored_text(features, ruleset)
+    verdict = Verdict(
+        id=features.id,
+        site=features.site,
+        page_id=features.page_id,
+        url=features.url,
+        verdict=DROPPED if failed else ARTICLE,
+        first_failed=failed[0] if failed else "",
+        failed=failed,
+        rules=outcomes,
+        ruleset=ruleset.name,
+        digest=ruleset.digest,
+        epoch=features.epoch,
+        extract_path=features.extract_path,
+        text_digest=digest,
+        fetched_at=features.fetched_at,
+        judged_at=now_ms,
+        run=run,
+    )
+    return verdict, text
+
+
+def scored_text(features: Features, ruleset: Ruleset) -> tuple[str, str]:
+    """(text, its digest) that is scored where the page is an article: the main text, or its C4-cleaned lines."""
+    if ruleset.scores == "main":
+        return features.text, features.text_digest
+    from filters.quality.c4 import clean  # few rulesets need it
+
+    text = clean(features.text).text
+    return text, xxhash.xxh3_128_hexdigest(text.encode("utf-8", "replace"))

@@ -1,0 +1,49 @@
+"""Measuring without a log: the pure path of the command line's pipes, with the memory that MEASURE has of a site."""
+
+from __future__ import annotations
+
+import xxhash
+import zstandard
+
+from filters.measure.epoch import feature_epoch
+from filters.measure.page_measures import RawPage, measure
+from filters.measure.workers import ExtractionPool
+from filters.settings import MeasureSettings
+from filters.site_memory.features import features_of
+from filters.site_memory.memory import SiteMemory
+from filters.site_memory.rows import NoState
+from stream.schema.records import Features, Page
+
+_NO_STATE = NoState()
+
+
+class Measurer:
+    """Measures pages one by one; what compares a page with its site is as in a live run that saw the same pages.
+
+    Without a pool, extraction runs in this process and nothing bounds its time: give one for pages of unknown origin.
+    """
+
+    def __init__(self, settings: MeasureSettings, pool: ExtractionPool | None = None) -> None:
+        """Start without any page seen. The pool stays the caller's to close."""
+        self.epoch = feature_epoch(settings)
+        self._settings = settings
+        self._pool = pool
+        self._memory = SiteMemory(settings, cached_bytes=1 << 62)
+
+    def measure(
+        self, url: str, html: bytes | str, site: str, *, encoding: str = "", page_id: str = "", fetched_at: int = 0
+    ) -> Features:
+        """Features of a page. `html` is text, or bytes in the charset `encoding`; without a URL its path is unknown.
+
+        `page_id` defaults to a digest of the URL; `id` of the features is the page id. Raises UnknownExtractor and
+        MissingExtractor.
+        """
+        page_id = page_id or xxhash.xxh3_128_hexdigest(url.encode())
+        if self._pool is None:
+            measured = measure(url, html, encoding, self._settings)
+        else:
+            body, charset = (html.encode("utf-8", "replace"), "utf-8") if isinstance(html, str) else (html, encoding)
+            measured = self._pool.map([RawPage(url, charset, zstandard.ZstdCompressor(level=1).compress(body))])[0]
+        likeness = self._memory.of(_NO_STATE, 0, site, page_id, measured)
+        page = Page(id=page_id, site=site, page_id=page_id, url=url, fetched_at=fetched_at)
+        return features_of(page, measured, likeness, self.epoch, now_ms=0)

@@ -1,0 +1,187 @@
+"""The pages of one site in memory, side by side in arrays: comparing one with all of them is a few array operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from filters.duplicates.shingles import PERMUTATIONS
+from filters.site_memory.rows import HEAD, ChunkIds, Heads, Kind, PageRow, Shingles
+
+T = TypeVar("T", np.uint64, np.uint32)
+
+_PAGE_BYTES = 300  # of a page id and its entry in a dict
+_SITE_BYTES = 1_500  # of the objects of a site
+
+
+class Held(Generic[T]):
+    """Identities (of chunks, or shingles) in ascending order, each with the order of the page that has it."""
+
+    def __init__(self, ids: npt.NDArray[T], orders: npt.NDArray[np.uint32]) -> None:
+        """Take over arrays side by side, in any order."""
+        by_id = np.argsort(ids, kind="stable")
+        self.ids: npt.NDArray[T] = ids[by_id]
+        self.orders: npt.NDArray[np.uint32] = orders[by_id]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the arrays."""
+        return int(self.ids.nbytes + self.orders.nbytes)
+
+    def found(self, wanted: npt.NDArray[T], before: int | None) -> npt.NDArray[np.bool_]:
+        """Which of `wanted` any page has, or any page before the order `before`."""
+        ids = self.ids if before is None else self.ids[self.orders < before]
+        if not len(ids):
+            return np.zeros(len(wanted), np.bool_)
+        return np.equal(ids.take(ids.searchsorted(wanted), mode="clip"), wanted)
+
+    def of(self, order: int) -> npt.NDArray[T]:
+        """Those of one page, ascending."""
+        own: npt.NDArray[T] = self.ids[self.orders == order]
+        return own
+
+    def add(self, order: int, ids: npt.NDArray[T]) -> None:
+        """Add those of a page, ascending."""
+        if not len(ids):
+            return
+        places = self.ids.searchsorted(ids) + np.arange(len(ids))
+        old = np.ones(len(self.ids) + len(ids), np.bool_)
+        old[places] = False
+        merged, orders = np.empty(len(old), self.ids.dtype), np.full(len(old), order, np.uint32)
+        merged[places], merged[old], orders[old] = ids, self.ids, self.orders
+        self.ids, self.orders = merged, orders
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Keep what is marked."""
+        self.ids, self.orders = self.ids[kept], self.orders[kept]
+
+
+class SitePages:
+    """The pages of a site by id, in their order; `heads` in the same order; chunks and shingles of all pages mixed."""
+
+    def __init__(self, rows: Mapping[str, PageRow]) -> None:
+        """Start with the rows of a site, in the order of its pages."""
+        self.pages = {page_id: row.order for page_id, row in rows.items()}
+        self.heads: Heads = np.concatenate([np.empty(0, HEAD), *(row.head for row in rows.values())])
+        orders = self.heads["order"]
+        self.chunks = Held(
+            np.concatenate([np.empty(0, np.uint64), *(row.chunks for row in rows.values())]),
+            np.repeat(orders, self.heads["chunks"]),
+        )
+        self.shingles = Held(
+            np.concatenate([np.empty(0, np.uint32), *(row.shingles for row in rows.values())]),
+            np.repeat(orders, self.heads["shingles"]),
+        )
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the arrays, and about those of the objects around them."""
+        arrays = self.heads.nbytes + self.chunks.size_bytes + self.shingles.size_bytes
+        return arrays + _PAGE_BYTES * len(self.pages) + _SITE_BYTES
+
+    def index(self, page_id: str) -> int:
+        """Where in `heads` a page stands, or would stand as the newest."""
+        order = self.pages.get(page_id)
+        return len(self.heads) if order is None else int(np.searchsorted(self.heads["order"], np.uint32(order)))
+
+    def next_order(self) -> int:
+        """The order of a page that comes as the newest."""
+        return int(self.heads["order"][-1]) + 1 if len(self.heads) else 0
+
+    def duplicates(self, index: int, ids: ChunkIds) -> npt.NDArray[np.bool_]:
+        """Which of `ids` the pages before an index have as chunks."""
+        return self.chunks.found(ids, self._before(index))
+
+    def template_share(self, index: int, row: PageRow, shingles: Shingles) -> float:
+        """Containment of a page's shingles in those of the pages before an index, see `filters.site_memory.memory`."""
+        exact = float(np.mean(self.shingles.found(shingles, self._before(index))))
+        earlier = self.heads[:index]
+        sketched = earlier[earlier["shingles"] < earlier["shingle_count"]]
+        if not len(sketched):
+            return exact
+        jaccard = (sketched["sketch"] == row.head["sketch"]).sum(axis=1, dtype=np.uint8) / PERMUTATIONS
+        estimates = containment(jaccard, row.shingle_count, sketched["shingle_count"])
+        return max(exact, float(np.max(estimates)))
+
+    def simhash_distance(self, index: int, row: PageRow) -> float | None:
+        """Smallest Hamming distance to the pages before an index that have words; None where there is none."""
+        earlier = self.heads["simhash"][:index][self.heads["shingle_count"][:index] > 0]
+        if not len(earlier):
+            return None
+        return float(np.min(np.bitwise_count(earlier ^ row.head["simhash"])))
+
+    def make_room(self, index: int, row: PageRow, kind: Kind, cap: int) -> tuple[PageRow, set[int]]:
+        """Take chunks or shingles from the oldest pages until `row`, put in at `index`, leaves at most `cap` of them.
+
+        What of `row` is to be put in, as its page may be one of the oldest; and indexes of the others that lost theirs.
+        """
+        held = self.chunks if kind == "chunks" else self.shingles
+        if len(held.ids) + int(row.head[kind][0]) <= cap:
+            return row, set()
+        counts = np.zeros(max(len(self.heads), index + 1), np.int64)
+        counts[: len(self.heads)] = self.heads[kind]
+        counts[index] = row.head[kind][0]
+        sums = counts.cumsum()
+        excess = sums[-1] - cap
+        if excess <= 0:
+            return row, set()
+        last = int(sums.searchsorted(excess))
+        held.keep(held.orders > self.heads["order"][last])
+        self.heads[kind][: last + 1] = 0
+        lost = set(counts[: last + 1].nonzero()[0].tolist())
+        return (row.without(kind), lost - {index}) if index in lost else (row, lost)
+
+    def row(self, page_id: str) -> PageRow:
+        """The row of a page that is there."""
+        return self.row_at(self.index(page_id))[1]
+
+    def row_at(self, index: int) -> tuple[str, PageRow]:
+        """Id and row of the page at an index."""
+        head = self.heads[index : index + 1]
+        order = int(head["order"][0])
+        chunks = self.chunks.of(order) if head["chunks"][0] else self.chunks.ids[:0]
+        shingles = self.shingles.of(order) if head["shingles"][0] else self.shingles.ids[:0]
+        return next(islice(self.pages, index, None)), PageRow(head, chunks, shingles)
+
+    def put(self, page_id: str, row: PageRow) -> None:
+        """Add a page, newest of all, or put it in place of what was held of it."""
+        index = self.index(page_id)
+        if index < len(self.heads):
+            self._release(index)
+            self.heads[index] = row.head[0]
+        else:
+            self.pages[page_id] = row.order
+            self.heads = np.concatenate((self.heads, row.head))
+        self.chunks.add(row.order, row.chunks)
+        self.shingles.add(row.order, row.shingles)
+
+    def remove(self, page_id: str) -> None:
+        """Forget a page."""
+        index = self.index(page_id)
+        self._release(index)
+        self.heads = np.concatenate((self.heads[:index], self.heads[index + 1 :]))
+        del self.pages[page_id]
+
+    def _before(self, index: int) -> int | None:
+        return None if index == len(self.heads) else int(self.heads["order"][index])
+
+    def _release(self, index: int) -> None:
+        order, chunks, shingles = (self.heads[name][index] for name in ("order", "chunks", "shingles"))
+        if chunks:
+            self.chunks.keep(self.chunks.orders != order)
+        if shingles:
+            self.shingles.keep(self.shingles.orders != order)
+
+
+def containment(jaccard: npt.NDArray[np.float64], size: int, sizes: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
+    """|A & B| / |A| from Jaccard similarities and the sizes |A| and |B|.
+
+    As J = |A & B| / (|A| + |B| - |A & B|), |A & B| = J (|A| + |B|) / (1 + J); and no more than the smaller set.
+    """
+    others = sizes.astype(np.float64)
+    both = jaccard * (size + others) / (1 + jaccard)
+    return np.asarray(np.minimum(both, np.minimum(size, others)) / size)

@@ -1,0 +1,126 @@
+"""What is kept of a page for the comparison with its site: one row of keyed state under `site NUL page_id`.
+
+A row is a head of fixed length, the identities of the page's chunks (uint64) and its shingles (uint32), both ascending
+and each once, all little-endian. Of an old page chunks or shingles may be gone; the head's counts say what is there.
+A page that was taken out has its place alone: all else in its head is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from filters.duplicates.shingles import PERMUTATIONS
+
+HEAD = np.dtype(
+    [
+        ("order", "<u4"),  # place among the site's pages
+        ("chunks", "<u4"),  # identities in the row
+        ("shingles", "<u4"),  # shingles in the row
+        ("shingle_count", "<u4"),  # shingles of the page; 0 = taken out
+        ("simhash", "<u8"),
+        ("sketch", "<u4", (PERMUTATIONS,)),
+    ]
+)
+_SCAN_ROWS = 1_000
+
+Heads = npt.NDArray[np.void]
+ChunkIds = npt.NDArray[np.uint64]
+Shingles = npt.NDArray[np.uint32]
+Kind = Literal["chunks", "shingles"]
+
+
+class SiteState(Protocol):
+    """What is needed of keyed state; `stream.processing.state.KeyedState` has it."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Set key to value."""
+
+    def delete(self, key: bytes) -> None:
+        """Remove key."""
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        """Up to `limit` rows whose key starts with prefix, in key order, after `after`."""
+
+
+class NoState:
+    """Keyed state of a memory that is never dropped: nothing to read, nothing to write."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keep nothing."""
+
+    def delete(self, key: bytes) -> None:
+        """Keep nothing."""
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:  # noqa: ARG002
+        """Have nothing."""
+        return []
+
+
+class PageRow(NamedTuple):
+    """What is kept of one page; `head` is an array of one."""
+
+    head: Heads
+    chunks: ChunkIds
+    shingles: Shingles
+
+    @property
+    def order(self) -> int:
+        """Place among the site's pages."""
+        return int(self.head["order"][0])
+
+    @property
+    def shingle_count(self) -> int:
+        """Shingles of the page, whether they are in the row or not; 0 for a page that was taken out."""
+        return int(self.head["shingle_count"][0])
+
+    def emptied(self) -> PageRow:
+        """The row when the page is taken out: its place alone."""
+        head = np.zeros(1, HEAD)
+        head["order"] = self.order
+        return PageRow(head, self.chunks[:0], self.shingles[:0])
+
+    def without(self, kind: Kind) -> PageRow:
+        """The row when the page has lost its chunks, or its shingles."""
+        head = self.head.copy()
+        head[kind] = 0
+        return PageRow(
+            head,
+            self.chunks[:0] if kind == "chunks" else self.chunks,
+            self.shingles[:0] if kind == "shingles" else self.shingles,
+        )
+
+
+def row_key(site: str, page_id: str) -> bytes:
+    """The key of a page's row."""
+    return f"{site}\0{page_id}".encode()
+
+
+def row_value(row: PageRow) -> bytes:
+    """The value of a page's row."""
+    return row.head.tobytes() + row.chunks.astype("<u8").tobytes() + row.shingles.astype("<u4").tobytes()
+
+
+def read_rows(state: SiteState, site: str) -> dict[str, PageRow]:
+    """All rows of a site by page id, in the order of its pages."""
+    prefix = row_key(site, "")
+    rows: list[tuple[str, PageRow]] = []
+    after: bytes | None = None
+    while True:
+        found = state.scan(prefix, _SCAN_ROWS, after)
+        rows.extend((key[len(prefix) :].decode(), _row(value)) for key, value in found)
+        if len(found) < _SCAN_ROWS:
+            return dict(sorted(rows, key=lambda named: named[1].order))
+        after = found[-1][0]
+
+
+def _row(value: bytes) -> PageRow:
+    head = np.frombuffer(value, HEAD, 1)
+    chunks = int(head["chunks"][0])
+    return PageRow(
+        head,
+        np.frombuffer(value, "<u8", chunks, HEAD.itemsize),
+        np.frombuffer(value, "<u4", -1, HEAD.itemsize + 8 * chunks),
+    )
