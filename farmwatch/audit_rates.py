@@ -7,9 +7,9 @@ from collections import Counter
 import msgspec
 
 from farmwatch.audit_report import RateCheck
-from farmwatch.rating import RateLine, Versions, rate_lines
-from scoring.canary import is_canary
-from scoring.rate_settings import RateSettings
+from scoring.rates.canary import is_canary
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import RateLine, Versions, rate_lines
 from stream.schema.records import SiteState
 
 _ANY = "-"  # a site's name: a rate asks only whether it is a canary's

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from farmwatch.rating import RateLine, Versions
+from scoring.rates.split_rates import RateLine, Versions
 from stream.text.wording import counted
 
 

@@ -26,10 +26,10 @@ from farmwatch.audit_reading import PartitionReader
 from farmwatch.audit_scope import Audited, Kept
 from farmwatch.config import Config
 from farmwatch.runs.configured import site_method_of
-from scoring.canary import is_canary
 from scoring.errors import ScoringError
 from scoring.interface import SiteMethod, SiteVerdict
 from scoring.judged_page import JudgedPage
+from scoring.rates.canary import is_canary
 from scoring.site_tally import SPARE_TEXTS, SiteTally
 from stream.schema.records import Hit, Score, SiteState
 from stream.schema.topics import HITS, SCORES

@@ -17,9 +17,9 @@ from stream.text.user_errors import Exit, FarmwatchError, UsageError
 if TYPE_CHECKING:
     from farmwatch.config import Config
     from farmwatch.label_lines import LabelFile, LabelledText
-    from scoring.calibration_report import CalibrationReport
+    from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel
+    from scoring.calibration.report import CalibrationReport
     from scoring.interface import Detector, TextScore
-    from scoring.labelled_scores import LabelledScores, ScoredLabel
     from scoring.settings import ScoreSettings
 
 _TEXTS_AT_ONCE = 64
@@ -54,11 +54,11 @@ def calibrate(
     """
     from farmwatch.jsonl import STDIN
     from farmwatch.label_lines import LabelFile
-    from scoring.calibration import calibrate as choose
-    from scoring.calibration_plot import draw, has_matplotlib, require_matplotlib
+    from scoring.calibration.plot import draw, has_matplotlib, require_matplotlib
+    from scoring.calibration.threshold import calibrate as choose
     from scoring.errors import CalibrationRefused
-    from scoring.published import write_thresholds, write_whole
-    from scoring.threshold_set import valid_name
+    from scoring.thresholds.published import write_thresholds, write_whole
+    from scoring.thresholds.threshold_set import valid_name
 
     if not 0 < fpr <= 0.5:
         raise UsageError(f"--fpr: above 0 and at most .5, not {fpr}")
@@ -102,10 +102,10 @@ def calibrate(
 
 def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: LabelFile) -> LabelledScores:
     """Score the texts that are not scored yet, put all together. Raises PooledDetectors, and as `load_detectors`."""
-    from scoring.detector import detector_identities
+    from scoring.calibration.labelled_scores import ScoredLabel, compared, gather
+    from scoring.detectors.registry import detector_identities
     from scoring.errors import BadIdentity, MissingModel
     from scoring.interface import base_of, refuse_bad_identity
-    from scoring.labelled_scores import ScoredLabel, compared, gather
 
     if not lines:
         file.end()
@@ -153,9 +153,9 @@ def _only(config: Config, detector: str) -> ScoreSettings:
 
 def _scored(settings: ScoreSettings, lines: Sequence[LabelledText], file: LabelFile) -> list[ScoredLabel]:
     from farmwatch.progress import counting
-    from scoring.detector import load_detectors
+    from scoring.calibration.labelled_scores import ScoredLabel, compared
+    from scoring.detectors.registry import load_detectors
     from scoring.interface import base_of
-    from scoring.labelled_scores import ScoredLabel, compared
 
     (loaded,) = load_detectors(settings)
     if loaded.warning:
@@ -193,7 +193,7 @@ def _pretty(report: CalibrationReport) -> bytes:
 
 
 def _tell(report: CalibrationReport, files: Sequence[Path]) -> None:
-    from scoring.calibration_report import summary, tables
+    from scoring.calibration.report import summary, tables
 
     put_wrapped(report.identity)
     for sentence in summary(report):

@@ -24,7 +24,7 @@ from farmwatch.canary_rounds import CanaryRounds
 from farmwatch.config import Config
 from farmwatch.errors import BadCanaries
 from farmwatch.settings import CanarySettings
-from scoring.canary import HUMAN_TRUTH, CanaryName, is_label
+from scoring.rates.canary import HUMAN_TRUTH, CanaryName, is_label
 from stream.processing.stage import Context
 from stream.schema.records import Page
 from stream.schema.topics import SITES

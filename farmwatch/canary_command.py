@@ -16,8 +16,8 @@ from stream.text.wording import counted
 if TYPE_CHECKING:
     from farmwatch.canaries import CanarySite
     from farmwatch.config import Config
-    from farmwatch.rating import Versions
-    from scoring.canary_counts import CanarySummary
+    from scoring.rates.canary_counts import CanarySummary
+    from scoring.rates.split_rates import Versions
     from stream.schema.records import SiteState
 
 _SAID = {
@@ -39,11 +39,11 @@ def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     JSON: one object a line, for each ruleset, detector and site method.
     """
     from farmwatch.canaries import read_canaries
-    from farmwatch.canary_errors import by_canaries, recent_canaries
     from farmwatch.caveats import caveats, tell
-    from farmwatch.rating import comparable
     from farmwatch.site_table import read_sites
-    from scoring.canary import is_canary
+    from scoring.rates.canary import is_canary
+    from scoring.rates.canary_errors import by_canaries, recent_canaries
+    from scoring.rates.split_rates import comparable
 
     config = common.load().config
     sent = read_canaries(config.canary)

@@ -26,7 +26,7 @@ def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
 def _of_another(identity: str) -> str:
     """What an identity alone says of its detector: of a pair of language models, all that its warning has."""
     from scoring.interface import is_pair
-    from scoring.pair_detector import pair_warning
+    from scoring.pair.detector import pair_warning
 
     with suppress(ValueError):  # it has other parts than ours
         if is_pair(identity):

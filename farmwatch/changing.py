@@ -37,7 +37,7 @@ def train_detector(
     if importlib.util.find_spec("sklearn") is None:  # told now, not after the texts have been read
         raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'")
     from scoring.errors import TrainingRefused
-    from scoring.training import TrainingOptions, run_training
+    from scoring.training.training import TrainingOptions, run_training
 
     try:
         options = TrainingOptions(

@@ -15,7 +15,7 @@ from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from farmwatch.audit_report import RateCheck, Step
-    from farmwatch.rating import RateLine
+    from scoring.rates.split_rates import RateLine
 
 _SHOWN = 50
 _RATE_FIELDS = ("rate", "low", "high", "llm", "human", "undecided", "unclassifiable", "sites")

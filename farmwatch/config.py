@@ -28,7 +28,7 @@ from farmwatch.layers import (
 from farmwatch.settings import CanarySettings, LogSettings, MetricsSettings, UpSettings
 from filters.rules.toml_lines import BadToml, read_toml
 from filters.settings import JudgeSettings, MeasureSettings
-from scoring.rate_settings import RateSettings
+from scoring.rates.settings import RateSettings
 from scoring.settings import ScoreSettings, TallySettings
 from stream.kafka.settings import KafkaSettings
 from stream.processing.loop import LoopSettings

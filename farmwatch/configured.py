@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def known_detectors(config: Config) -> list[KnownDetector]:
     """Every detector of this farmwatch, those that are configured first. Raises ConfigError for tally.detector."""
     from farmwatch.runs.configured import tallied_name
-    from scoring.detector import detector_names
+    from scoring.detectors.registry import detector_names
 
     names = [*config.score.detectors, *(name for name in detector_names() if name not in config.score.detectors)]
     judging = tallied_name(config)
@@ -38,7 +38,7 @@ def configured_warnings(config: Config) -> dict[str, str]:
 
     Raises UnknownDetector, BadWeights, BadThresholds.
     """
-    from scoring.detector import detector_warnings
+    from scoring.detectors.registry import detector_warnings
     from scoring.errors import MissingExtra, MissingModel, UnsupportedModel
 
     found: dict[str, str] = {}
@@ -53,7 +53,7 @@ def load_configured_detector(config: Config) -> Detector:
 
     Raises ConfigError, and as `load_detectors`.
     """
-    from scoring.detector import load_detectors
+    from scoring.detectors.registry import load_detectors
 
     name = tallied_name(config) or config.score.detectors[0]
     return load_detectors(msgspec.structs.replace(config.score, detectors=[name]))[0]
@@ -75,7 +75,7 @@ class KnownDetector:
 def _known(name: str, config: Config, judges_sites: bool) -> KnownDetector:
     import msgspec
 
-    from scoring.detector import detector_warnings
+    from scoring.detectors.registry import detector_warnings
     from scoring.errors import ScoringError
     from scoring.interface import calibrated
 

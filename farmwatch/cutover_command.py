@@ -82,7 +82,7 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     import msgspec
 
     from farmwatch.runs.run_rules import method_name
-    from scoring.kept_method import same_method
+    from scoring.sites.stored_method import same_method
     from stream.text.spans import lasting
 
     done, run = moved.cutover, moved.run

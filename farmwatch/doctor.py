@@ -309,7 +309,7 @@ def _pair(config: Config) -> list[Finding]:
     """Libraries, tokenizers, device and memory for a configured pair; the weights are not loaded."""
     if not config.score.uses_pair:
         return []
-    from scoring.pair_check import refuse_unfit_pair
+    from scoring.pair.check import refuse_unfit_pair
 
     found = refuse_unfit_pair(config.score.pair)
     said = f"{found.libraries}; one tokenizer; on {found.device}; weights {found.weight_bytes / _GIB:.1f} GiB"

@@ -9,7 +9,7 @@ from typing import Any
 from filters.rules.evaluation import Evaluation, Kept, Pages, RuleWork
 from filters.rules.judgement import ARTICLE
 from filters.rules.ruleset import Ruleset
-from scoring.rate import estimate
+from scoring.rates.rate import estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,7 @@ def _as_json(session: Session, out: Path) -> dict[str, object]:
 
 def _tell(session: Session, out: Path, *, changes: bool) -> None:
     """How far it is; with `changes` also what the judgements say of the runs, which must not be known before."""
-    from scoring.rate import estimate
+    from scoring.rates.rate import estimate
 
     of, labelled = len(session.pages), session.labelled
     left = "" if labelled == of else f"; {of - labelled} left: the same command goes on there"

@@ -25,7 +25,7 @@ from farmwatch.runs.live_fitness import require_live
 from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
 from farmwatch.starting_over import remedy, starting_over
 from filters.errors import BadRuleset
-from scoring.canary import is_canary
+from scoring.rates.canary import is_canary
 from stream.log.errors import StreamError
 from stream.log.private_folders import make_private
 from stream.schema.control import Control
@@ -95,13 +95,13 @@ def check_detectors(config: Config, roles: Sequence[Role]) -> None:
     Raises UnknownDetector, BadWeights, BadThresholds, Uncalibrated, NoSiteTest, BadSiteNumbers, ConfigError, and as
     `refuse_unfit_pair`.
     """
-    from scoring.detector import detector_identities
+    from scoring.detectors.registry import detector_identities
     from scoring.interface import refuse_uncalibrated
 
     if Role.SCORE in roles:
         refuse_uncalibrated(detector_identities(config.score))
         if config.score.uses_pair:
-            from scoring.pair_check import refuse_unfit_pair
+            from scoring.pair.check import refuse_unfit_pair
 
             refuse_unfit_pair(config.score.pair)
     if Role.TALLY in roles:
@@ -114,7 +114,7 @@ def never_said(config: Config) -> str:
 
     Only of the method `sprt`. Raises as `configured_site_method`.
     """
-    from scoring.site_verdict import SiteTest, fewest_pages
+    from scoring.sites.sprt import SiteTest, fewest_pages
 
     method = configured_site_method(config)
     if not isinstance(method, SiteTest):

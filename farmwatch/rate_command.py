@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from farmwatch.config import Config
-    from farmwatch.rate_cuts import Cut
-    from farmwatch.rating import RateLine
+    from scoring.rates.cuts import Cut
+    from scoring.rates.split_rates import RateLine
     from stream.log.contract import Log
     from stream.schema.records import SiteState
 
@@ -69,9 +69,9 @@ def rate(
     import msgspec
 
     from farmwatch.caveats import caveats, tell
-    from farmwatch.rate_cuts import Cut, read_days, read_ranks
-    from farmwatch.rating import rate_lines
     from farmwatch.site_table import read_sites
+    from scoring.rates.cuts import Cut, read_days, read_ranks
+    from scoring.rates.split_rates import rate_lines
 
     config = common.load().config
     now_ms = int(time.time() * 1000)
@@ -140,7 +140,7 @@ def _tell_unscored(rows: Iterable[SiteState], run: str) -> None:
 
 
 def _require_group(group: str, config: Config) -> None:
-    from scoring.site_rates import OTHER
+    from scoring.rates.site_rates import OTHER
 
     names = [*config.rate.groups, OTHER]
     if group not in names:

@@ -12,11 +12,11 @@ from farmwatch.caveats import caveats, tell
 from farmwatch.config import Config
 from farmwatch.messages import message, put_json, put_table
 from farmwatch.opening import opened
-from farmwatch.rate_cuts import Cut
 from farmwatch.rate_points import read_points
 from farmwatch.runs.named import run_meant
-from scoring.rate_series import SERIES, series_of
-from scoring.site_rates import group_order
+from scoring.rates.cuts import Cut
+from scoring.rates.series import SERIES, series_of
+from scoring.rates.site_rates import group_order
 from stream.schema.control import Control
 from stream.schema.records import RatePoint
 from stream.text.user_errors import Exit, UsageError

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from farmwatch.rate_points import read_points
-from farmwatch.rating import RateLine, rate_lines
-from scoring.rate_series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
-from scoring.rate_settings import RateSettings
+from scoring.rates.series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log, Output
 from stream.schema.records import RatePoint, SiteState, encode
 from stream.schema.topics import RATES

@@ -151,7 +151,7 @@ def _tell_what_was(run: Run, config: Config) -> None:
     """How a run that is gone on with ended before, and what it keeps though the configuration says otherwise."""
     from farmwatch.runs.live import configured_method
     from farmwatch.runs.run_rules import method_name
-    from scoring.kept_method import same_method
+    from scoring.sites.stored_method import same_method
 
     if run.error:
         message(one_line(f"the process that was at work on it last ended by {run.error}"))

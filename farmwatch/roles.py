@@ -48,7 +48,7 @@ def build_stage(
         return CrawlStage(config.crawl, metrics, partitions=config.log.partitions)
     if role is Role.SCORE:
         from farmwatch.runs.scorers import tell_what_score_runs
-        from scoring.detector import detector_identities, load_detectors
+        from scoring.detectors.registry import detector_identities, load_detectors
         from scoring.interface import refuse_uncalibrated
         from scoring.score_stage import ScoreStage
 

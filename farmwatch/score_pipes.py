@@ -13,13 +13,13 @@ import msgspec
 from farmwatch.in_order import in_order
 from farmwatch.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.messages import message
-from scoring.detector import load_detectors
+from scoring.detectors.panel import Panel
+from scoring.detectors.registry import load_detectors
 from scoring.errors import DeviceLost
 from scoring.interface import is_pair, name_of
 from scoring.method_choice import site_method
-from scoring.panel import Panel
 from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_line, tally_scores
-from scoring.rate import ErrorCounts
+from scoring.rates.rate import ErrorCounts
 from scoring.settings import ScoreSettings, TallySettings
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted

@@ -12,8 +12,8 @@ from farmwatch.messages import put
 from stream.text.user_errors import FarmwatchError, UsageError
 
 if TYPE_CHECKING:
-    from scoring.deciles import Errors
-    from scoring.site_training import Trained
+    from scoring.sites.deciles import Errors
+    from scoring.sites.training import Trained
 
 _ARTICLE_WORDS = 150
 
@@ -43,9 +43,9 @@ def train_sites(
 
     from farmwatch.label_lines import LabelFile
     from scoring.errors import PooledDetectors
-    from scoring.published import write_whole
-    from scoring.site_training import LabelledSite
-    from scoring.site_training import train_sites as train
+    from scoring.sites.training import LabelledSite
+    from scoring.sites.training import train_sites as train
+    from scoring.thresholds.published import write_whole
 
     if out.exists() and not force:
         raise UsageError(f"{out}: there already; take another --out, or --force to write over")

@@ -15,17 +15,17 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from crawler.crawl_stage import frontier_left
-from farmwatch.canary_errors import recent_canaries
 from farmwatch.clock_watch import ClockWatch
 from farmwatch.config import Config
 from farmwatch.flow import lag_of, reads_of_live
 from farmwatch.rate_keeping import SeriesKeeper
-from farmwatch.rating import RateLine, rate_lines
 from farmwatch.runs.retention import needed, renew_idle
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import SiteTable
-from scoring.rate_series import interval_start
-from scoring.site_rates import has_verdict
+from scoring.rates.canary_errors import recent_canaries
+from scoring.rates.series import interval_start
+from scoring.rates.site_rates import has_verdict
+from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log
 from stream.log.errors import TooMuchExpired
 from stream.processing import heartbeat
@@ -152,7 +152,7 @@ class Upkeep:
         _log.info("status", **said)
 
     def keep(self) -> None:
-        """Append the points of the series at the start of an interval, see `scoring.rate_series`. Raises BadRuleset."""
+        """Append the points of the series at the start of an interval, see `scoring.rates.series`. Raises BadRuleset."""
         self._series.keep(self._rows(), self._clock())
 
     def look(self) -> None:

@@ -40,7 +40,7 @@ def sites(
 
     from farmwatch.caveats import caveats, tell
     from farmwatch.site_table import COLUMNS, read_sites, ruleset_of
-    from scoring.canary import is_canary
+    from scoring.rates.canary import is_canary
 
     if limit < 0:
         raise UsageError("--limit: 0 or more")

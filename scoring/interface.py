@@ -104,7 +104,7 @@ class SiteVerdict(msgspec.Struct, frozen=True, kw_only=True):
     decided_at: int = 0  # fetch time of the page with which the site was first decided, ms; 0 = not decided
     before: str = ""  # the verdict that later pages corrected; "" = none
     before_pages: int = 0  # scores on which it had rested
-    mixed: bool = False  # two clear groups of scores, see scoring.bimodal
+    mixed: bool = False  # two clear groups of scores, see scoring.sites.bimodal
     closed: bool = False  # scores came after the site closed: no later one is evidence either
 
 

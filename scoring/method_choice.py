@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from scoring.deciles import load_deciles
-from scoring.gaussian_test import gaussian_params_for
 from scoring.interface import SiteMethod
-from scoring.kept_method import KeptDeciles, KeptGaussian, KeptMethod, KeptSprt, built
 from scoring.settings import TallySettings
-from scoring.site_verdict import SprtParams, params_for
+from scoring.sites.deciles import load_deciles
+from scoring.sites.gaussian import gaussian_params_for
+from scoring.sites.sprt import SprtParams, params_for
+from scoring.sites.stored_method import KeptDeciles, KeptGaussian, KeptMethod, KeptSprt, built
 
 
 def site_method(settings: TallySettings, detector: str, site_test: SprtParams | None = None) -> SiteMethod:

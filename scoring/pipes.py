@@ -10,12 +10,12 @@ from typing import Literal
 
 import msgspec
 
-from scoring.canary import is_canary
 from scoring.errors import PooledDetectors
-from scoring.estimate_line import EstimateLine, estimate_line
 from scoring.interface import Detector, PageScore, SiteMethod, TextScore
-from scoring.rate import HALF_WIDTH, ErrorCounts
-from scoring.site_rates import site_rate
+from scoring.rates.canary import is_canary
+from scoring.rates.estimate_line import EstimateLine, estimate_line
+from scoring.rates.rate import HALF_WIDTH, ErrorCounts
+from scoring.rates.site_rates import site_rate
 from stream.schema.vocabulary import UNCLASSIFIABLE
 from stream.text.ids import Ident
 
@@ -55,7 +55,7 @@ class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
     pages_used: int
     pages: int  # lines of the site, abstentions included
     evidence: str
-    mixed: bool = False  # two clear groups of scores, see scoring.bimodal
+    mixed: bool = False  # two clear groups of scores, see scoring.sites.bimodal
 
 
 class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):

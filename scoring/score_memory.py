@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from scoring.panel import Said
+from scoring.detectors.panel import Said
 
 Scores = tuple[Said, ...]  # of one text, by each detector
 Compute = Callable[[Sequence[str]], Sequence[Scores]]

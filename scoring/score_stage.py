@@ -25,10 +25,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
-from scoring.canary import is_canary
+from scoring.detectors.panel import Panel, Work
 from scoring.errors import CannotScore
 from scoring.interface import Detector, TextScore, refuse_uncalibrated
-from scoring.panel import Panel, Work
+from scoring.rates.canary import is_canary
 from scoring.score_memory import ScoreMemory, Scores
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import msgspec
 
-from scoring.deciles import PAGES
-from scoring.gaussian_test import GaussianParams
 from scoring.interface import MEASURES, MethodName
-from scoring.pair_settings import PairSettings
-from scoring.site_verdict import SprtParams
+from scoring.pair.settings import PairSettings
+from scoring.sites.deciles import PAGES
+from scoring.sites.gaussian import GaussianParams
+from scoring.sites.sprt import SprtParams
 from stream.text.ranges import TEN_YEARS_S, Count, PositiveCount, Seconds
 
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import msgspec
 import xxhash
 
-from scoring.canary import is_canary
 from scoring.errors import FoldFailed
 from scoring.interface import SiteMethod
 from scoring.judged_page import JudgedPage
 from scoring.method_choice import site_method
+from scoring.rates.canary import is_canary
 from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally, hit_key, stop_reason
 from stream.log.contract import Headers

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scoring.pair_settings import PairSettings
+from scoring.pair.settings import PairSettings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

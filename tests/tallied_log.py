@@ -7,8 +7,8 @@ import msgspec
 from crawler.web.urls import fetch_id, page_id
 from farmwatch.flow import READS
 from farmwatch.site_table import read_sites
-from scoring.kept_method import method_of_text
 from scoring.score_stage import score_key
+from scoring.sites.stored_method import method_of_text
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, partition_of
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, encode

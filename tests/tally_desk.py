@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from scoring.settings import TallySettings
-from scoring.site_verdict import SprtParams
+from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage
 from stream.memory.state import MemoryState
 from stream.processing.metrics import Meter

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from farmwatch.canary_errors import Correction, errors_in_force
 from farmwatch.comparing.choosing import Chosen, choose
 from farmwatch.comparing.comparison import SITES_NAMED, Comparison, Estimate, RuleChange, Side
 from farmwatch.comparing.flips import sample_of
@@ -14,10 +13,11 @@ from farmwatch.comparing.site_changes import Drawing, PairedSites
 from farmwatch.comparing.site_rows import SiteRows, read_site_rows
 from farmwatch.runs.run_state import LIVE_NOW
 from farmwatch.runs.window import window_text
-from scoring.paired_bootstrap import Errors
-from scoring.rate import ErrorCounts
-from scoring.rate_settings import RateSettings
-from scoring.site_rates import SiteRate, site_rate
+from scoring.rates.canary_errors import Correction, errors_in_force
+from scoring.rates.paired_bootstrap import Errors
+from scoring.rates.rate import ErrorCounts
+from scoring.rates.settings import RateSettings
+from scoring.rates.site_rates import SiteRate, site_rate
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import RuleOutcome

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from farmwatch.comparing.comparison import IN, OUT, PageTable
 from filters.rules.judgement import ARTICLE
-from scoring.canary import is_canary
+from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Record

@@ -15,7 +15,7 @@ from farmwatch.comparing.report_markup import Html, tag
 from farmwatch.comparing.report_style import STYLE
 from farmwatch.comparing.report_tables import changed_sites, denominators, forest, page_table, site_tables
 from farmwatch.comparing.report_words import count, difference, moment, part, percent, window
-from farmwatch.rating import UNKNOWN
+from scoring.rates.split_rates import UNKNOWN
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from farmwatch.comparing.comparison import SITE_KINDS, Change, GroupChange, SiteCells, SiteFlip
 from farmwatch.comparing.site_rows import SiteRow
-from farmwatch.rating import UNKNOWN
-from scoring.paired_bootstrap import FEWEST_SITES, Errors, Numbers, paired_change
-from scoring.site_rates import by_rank_band, group_order
+from scoring.rates.paired_bootstrap import FEWEST_SITES, Errors, Numbers, paired_change
+from scoring.rates.site_rates import by_rank_band, group_order
+from scoring.rates.split_rates import UNKNOWN
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from scoring.canary import is_canary
+from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of, rows_of
 from stream.schema.records import Record, SiteState
@@ -82,7 +82,7 @@ class _Row(Record, frozen=True, kw_only=True):
 
     @property
     def has_verdict(self) -> bool:
-        """As `scoring.site_rates.has_verdict`."""
+        """As `scoring.rates.site_rates.has_verdict`."""
         return bool(self.ruleset) or self.verdict != UNCLASSIFIABLE
 
 

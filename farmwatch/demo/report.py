@@ -10,9 +10,9 @@ import msgspec
 
 from farmwatch.audit_report import AuditReport
 from farmwatch.messages import put, put_json, put_table, put_wrapped, this_command
-from farmwatch.rating import RateLine, rate_lines
 from farmwatch.site_table import COLUMNS
-from scoring.rate_settings import RateSettings
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import VERDICTS
 

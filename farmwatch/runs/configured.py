@@ -12,7 +12,7 @@ from stream.text.user_errors import ConfigError
 if TYPE_CHECKING:
     from filters.rules.ruleset import Ruleset
     from scoring.interface import SiteMethod
-    from scoring.site_verdict import SprtParams
+    from scoring.sites.sprt import SprtParams
     from stream.schema.runs import Run
 
 
@@ -33,7 +33,7 @@ def tallied_name(config: ReplaySettings) -> str | None:
 
 def tally_identity(config: ReplaySettings) -> str:
     """Identity of the detector whose scores make the site verdicts. Raises ConfigError, and as `load_detectors`."""
-    from scoring.detector import detector_identities
+    from scoring.detectors.registry import detector_identities
 
     name = tallied_name(config)
     if name is None:
@@ -48,7 +48,7 @@ def site_test_of(config: ReplaySettings, identity: str = "") -> SprtParams | Non
     Raises BadThresholds where the configured set is not the one that the configured identity names, and as
     `tally_identity`.
     """
-    from scoring.detector import threshold_set_of
+    from scoring.detectors.registry import threshold_set_of
     from scoring.errors import BadThresholds
 
     try:
@@ -76,15 +76,15 @@ def site_method_of(config: ReplaySettings, run: Run) -> SiteMethod:
 
     Raises BadSiteNumbers where this farmwatch cannot read it, and as `configured_site_method`.
     """
-    from scoring.kept_method import method_of_text
+    from scoring.sites.stored_method import method_of_text
 
     return method_of_text(run.site_method) if run.site_method else configured_site_method(config, run.detector)
 
 
 def site_method_to_keep(config: ReplaySettings, identity: str) -> str:
     """The configured site method for a detector as text, for a run to keep. Raises as `configured_site_method`."""
-    from scoring.kept_method import text_of_method
     from scoring.method_choice import chosen_method
+    from scoring.sites.stored_method import text_of_method
 
     return text_of_method(chosen_method(config.tally, identity, site_test_of(config, identity)))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from farmwatch.site_table import SiteTable
-from scoring.canary import is_canary
+from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.schema.records import SiteState
 

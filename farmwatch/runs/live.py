@@ -22,7 +22,7 @@ from farmwatch.runs.who import operator
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from scoring.errors import ScoringError
-from scoring.kept_method import same_method
+from scoring.sites.stored_method import same_method
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.log.errors import UnknownTopic

@@ -75,7 +75,7 @@ def plan(log: Log, control: Control, config: ReplaySettings, asked: Asked, clock
 
 def asked_detector(config: ReplaySettings, named: str) -> str:
     """Identity of a detector by its name, or as it is given whole. Raises as `detector_identities`."""
-    from scoring.detector import detector_identities
+    from scoring.detectors.registry import detector_identities
     from scoring.interface import refuse_bad_identity
 
     if "/" in named:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from farmwatch.runs.settings import ReplaySettings
-from scoring.detector import detector_identities
+from scoring.detectors.registry import detector_identities
 from scoring.errors import ScoringError
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log

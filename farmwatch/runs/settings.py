@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from filters.settings import JudgeSettings, MeasureSettings
-    from scoring.rate_settings import RateSettings
+    from scoring.rates.settings import RateSettings
     from scoring.settings import ScoreSettings, TallySettings
     from stream.processing.loop import LoopSettings
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from farmwatch.rating import RateLine, rate_lines
 from farmwatch.runs.counts import Counts, counts_of, rows_of
 from farmwatch.runs.missing import gaps_of, lacking, records_in
 from farmwatch.runs.named import FIRST, spoken
@@ -17,6 +16,7 @@ from farmwatch.runs.scorers import scored_detectors
 from farmwatch.runs.settings import ReplaySettings
 from farmwatch.runs.window import at_least
 from farmwatch.site_table import short_ruleset
+from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role

@@ -13,9 +13,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from scoring.calibration import choose_threshold, measure
-from scoring.labelled_scores import LabelledScores
-from scoring.threshold_set import ThresholdSet
+from scoring.calibration.labelled_scores import LabelledScores
+from scoring.calibration.threshold import choose_threshold, measure
+from scoring.thresholds.threshold_set import ThresholdSet
 
 DETECTOR = "fast-detectgpt/x+y@00000000/float32/512"
 

@@ -12,7 +12,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
-from scoring.paired_bootstrap import RESAMPLES
+from scoring.rates.paired_bootstrap import RESAMPLES
 from tests.paired_sites import PAGES, SITES, coverage, of_pages, of_sites, small_sites, uneven_sites
 
 SIMULATIONS = 1000

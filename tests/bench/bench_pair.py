@@ -2,7 +2,7 @@
 
     python -m tests.bench.bench_pair [documents [rounds]]
 
-The loop reads one document at a time and holds two full logit tensors (scoring/pair_reference.py: the authors'
+The loop reads one document at a time and holds two full logit tensors (tests/bench/pair_reference.py: the authors'
 formulas, whole models of transformers, fp32). The engine is as shipped: its settings are the defaults on a CPU.
 Each side runs in processes of its own, one thread, in turns; a figure is the median of the rounds. The pairs have
 GPT-2's architecture and vocabulary (50,257 words), random weights, and 4 layers; width is varied, since it decides
@@ -69,12 +69,12 @@ def one_side(side: str, width: int, count: int) -> dict[str, Any]:
     observer, performer = model_of(width, 1), model_of(width, 2)
     told: dict[str, Any] = {}
     if side == "engine":
-        from scoring.pair_body import fast_body
-        from scoring.pair_engine import PairEngine
-        from scoring.pair_models import LanguageModel, PairModels
-        from scoring.pair_pass import Head
-        from scoring.pair_scores import PairReading
-        from scoring.pair_settings import PairSettings
+        from scoring.pair.body import fast_body
+        from scoring.pair.engine import PairEngine
+        from scoring.pair.models import LanguageModel, PairModels
+        from scoring.pair.scores import PairReading
+        from scoring.pair.settings import PairSettings
+        from scoring.pair.vocabulary_pass import Head
 
         pair = [
             LanguageModel(name, fast_body(model.transformer), Head(model.lm_head.weight))
@@ -90,7 +90,7 @@ def one_side(side: str, width: int, count: int) -> dict[str, Any]:
             return [(result.binoculars, result.fast_detectgpt) for result in read]
 
     else:
-        from scoring.pair_reference import reference_loop
+        from tests.bench.pair_reference import reference_loop
 
         both = side != "loop"
         reference_loop(observer, performer, texts[:2], both=both)
@@ -116,9 +116,9 @@ def _floor(models: Any, lengths: list[int], budget: int) -> float:
     """CPU seconds of the matrix products alone: heads on the tokens, linear layers on the tokens and padding."""
     import torch
 
-    from scoring.pair_body import WideLinear
-    from scoring.pair_pass import head_products
-    from scoring.pair_tokens import batches
+    from scoring.pair.body import WideLinear
+    from scoring.pair.tokens import batches
+    from scoring.pair.vocabulary_pass import head_products
 
     spent = 0.0
     with torch.inference_mode():

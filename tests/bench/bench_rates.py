@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from farmwatch.rating import rate_lines
-from scoring.canary import CanaryName
-from scoring.rate_intervals import Interval, Known, corrected_interval, wilson
-from scoring.rate_settings import RateSettings
+from scoring.rates.canary import CanaryName
+from scoring.rates.intervals import Interval, Known, corrected_interval, wilson
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import rate_lines
 from stream.schema.records import SiteState
 
 ROUNDS = 10_000

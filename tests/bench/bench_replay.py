@@ -35,7 +35,7 @@ from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from scoring.settings import TallySettings
-from scoring.site_verdict import SprtParams
+from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Kept, Log, Output, Topic, partition_of

@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from scoring.lite_ngram import LiteNgram
-from scoring.normalising import normalise
-from scoring.page_sets import measure_pages, read_pages
-from scoring.ranking import auroc
-from scoring.rate import ErrorCounts, estimate
-from scoring.regression import Model
-from scoring.site_verdict import LITE_NGRAM_PARAMS, SiteTest, of_flags
+from scoring.calibration.auroc import auroc
+from scoring.lite_ngram.detector import LiteNgram
+from scoring.lite_ngram.normalisation import normalise
+from scoring.rates.rate import ErrorCounts, estimate
+from scoring.sites.sprt import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.tally_stage import TallyStage
+from scoring.training.page_sets import measure_pages, read_pages
+from scoring.training.regression import Model
 from stream.memory.state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context

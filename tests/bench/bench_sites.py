@@ -22,13 +22,13 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from scoring.bimodal import is_mixed
-from scoring.deciles import PAGES, DecileTest, load_deciles
-from scoring.gaussian_test import GaussianParams, GaussianTest, fit_gaussian
 from scoring.interface import PageScore, SiteMethod
-from scoring.lite_ngram import LiteNgram
-from scoring.site_training import LabelledSite, train_sites
-from scoring.site_verdict import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
+from scoring.lite_ngram.detector import LiteNgram
+from scoring.sites.bimodal import is_mixed
+from scoring.sites.deciles import PAGES, DecileTest, load_deciles
+from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
+from scoring.sites.sprt import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
+from scoring.sites.training import LabelledSite, train_sites
 from stream.schema.vocabulary import HUMAN, LLM
 from tests.conftest import data_root
 

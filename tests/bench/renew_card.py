@@ -11,14 +11,14 @@ from pathlib import Path
 import msgspec
 
 import scoring
-from scoring.detector_card import markdown, warning
-from scoring.lite_ngram import WEIGHTS_FILE
-from scoring.page_sets import measure_pages, read_pages
-from scoring.regression import Model
-from scoring.training_report import FileReport, TrainingReport, page_reports
-from scoring.training_texts import read_texts
-from scoring.unseen import measure_unseen
-from scoring.weights import unpack
+from scoring.lite_ngram.detector import WEIGHTS_FILE
+from scoring.lite_ngram.weights import unpack
+from scoring.training.card import markdown, warning
+from scoring.training.page_sets import measure_pages, read_pages
+from scoring.training.regression import Model
+from scoring.training.report import FileReport, TrainingReport, page_reports
+from scoring.training.texts import read_texts
+from scoring.training.unseen import measure_unseen
 from tests.conftest import data_root
 
 PAGE_SETS = ("aeb", "cleaneval", "cleanportaleval", "readability", "wcxb")  # none is in the training texts

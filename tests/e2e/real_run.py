@@ -23,7 +23,7 @@ from pathlib import Path
 from farmwatch.audit_report import AuditReport
 from farmwatch.demo.web import LoopbackWeb
 from farmwatch.site_table import SiteTable
-from scoring.rate import estimate
+from scoring.rates.rate import estimate
 from tests.conftest import data_root
 from tests.e2e.farm import Farm, Outcome, write_hits
 from tests.e2e.real_replays import Replayed, replays, show_replays

@@ -19,7 +19,6 @@ from farmwatch.canaries import canary_sender, page_of_text, read_canaries
 from farmwatch.config import Config, load
 from farmwatch.flow import lag_of
 from farmwatch.rate_points import read_points
-from farmwatch.rating import RateLine, rate_lines
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.site_table import read_sites
 from farmwatch.upkeep import Upkeep
@@ -27,12 +26,13 @@ from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
-from scoring.canary import canary_name, is_canary
-from scoring.canary_counts import canary_summary
+from scoring.detectors.testing import FakeDetector
 from scoring.method_choice import site_method
+from scoring.rates.canary import canary_name, is_canary
+from scoring.rates.canary_counts import canary_summary
+from scoring.rates.split_rates import RateLine, rate_lines
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
-from scoring.testing import FakeDetector
 from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop

@@ -20,7 +20,7 @@ from filters.measure_stage import MeasureStage
 from filters.quality.c4 import clean
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from scoring.detector import load_detector
+from scoring.detectors.registry import load_detector
 from scoring.interface import TextScore
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage

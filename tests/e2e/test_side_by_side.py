@@ -20,13 +20,13 @@ from farmwatch.role_names import metrics_port
 from farmwatch.roles import build_stage, run_role
 from farmwatch.runs.configured import tally_identity
 from filters.rules.ruleset import load_ruleset
-from scoring.detector import detector_identities, load_detectors
+from scoring.detectors.registry import detector_identities, load_detectors
 from scoring.errors import Uncalibrated
 from scoring.interface import Detector
-from scoring.pair_settings import PairSettings, pair_identity
-from scoring.published import write_thresholds
-from scoring.site_verdict import SprtParams
-from scoring.threshold_set import Curve, ThresholdSet
+from scoring.pair.settings import PairSettings, pair_identity
+from scoring.sites.sprt import SprtParams
+from scoring.thresholds.published import write_thresholds
+from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from stream.log.contract import Log, Output
 from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
@@ -239,7 +239,7 @@ def test_readyz_is_503_until_the_detectors_are_warm(world: World, monkeypatch: p
         assert release.wait(60)
         return load_detectors(settings)  # type: ignore[arg-type]  # passed through
 
-    monkeypatch.setattr("scoring.detector.load_detectors", slowly)
+    monkeypatch.setattr("scoring.detectors.registry.load_detectors", slowly)
     with closing(open_configured(config)) as log:
         create_topics(log, config)
         put_articles(log)

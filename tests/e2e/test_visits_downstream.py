@@ -19,7 +19,7 @@ from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from scoring.detector import load_detector
+from scoring.detectors.registry import load_detector
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from farmwatch.audit import audit
 from farmwatch.audit_report import AuditReport
 from farmwatch.audit_scope import TALLIED
-from scoring.canary import CanaryName
+from scoring.rates.canary import CanaryName
 from scoring.site_tally import SPARE_TEXTS
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, partition_of

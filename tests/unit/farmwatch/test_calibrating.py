@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from farmwatch.label_lines import LabelFile
 from scoring.errors import PoisonText
 from scoring.interface import TextScore
-from scoring.published import load_thresholds
+from scoring.thresholds.published import load_thresholds
 from stream.text.user_errors import FarmwatchError
 from tests.front_door import Ran, Runner
 
@@ -263,8 +263,8 @@ class _Words:
 @pytest.fixture
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of the detector of the configuration."""
-    monkeypatch.setattr("scoring.detector.load_detectors", lambda configured: [_Words()])
-    monkeypatch.setattr("scoring.detector.detector_identities", lambda configured: [IDENTITY])
+    monkeypatch.setattr("scoring.detectors.registry.load_detectors", lambda configured: [_Words()])
+    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda configured: [IDENTITY])
 
 
 def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_text_that_the_detector_cannot_take_costs_itself_only(
                 raise PoisonText("a text that brings the device down")
             return super().score(texts)
 
-    monkeypatch.setattr("scoring.detector.load_detectors", lambda configured: [Poisoned()])
+    monkeypatch.setattr("scoring.detectors.registry.load_detectors", lambda configured: [Poisoned()])
     lines = [{"label": row["label"], "text": f"{row['score']} {number}"} for number, row in enumerate(rows())]
     lines[70] = {"label": "human", "text": "1.0 poison"}
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines), "--json")
@@ -353,7 +353,7 @@ def test_without_matplotlib_it_says_what_to_install(
     farmwatch: Runner, labels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked for the plot it ends before any text is scored; else the numbers are written and a line says what lacks."""
-    monkeypatch.setattr("scoring.calibration_plot.has_matplotlib", lambda: False)
+    monkeypatch.setattr("scoring.calibration.plot.has_matplotlib", lambda: False)
     ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
     assert ran.code == 3 and "farmwatch[plots]" in ran.err and "--no-plot" in ran.err
     assert not Path("calibrated.json").exists()
@@ -366,7 +366,7 @@ def test_labels_that_are_not_there_are_told_first(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever else lacks: the file is the first thing that the operator can mend."""
-    monkeypatch.setattr("scoring.calibration_plot.has_matplotlib", lambda: False)
+    monkeypatch.setattr("scoring.calibration.plot.has_matplotlib", lambda: False)
     ran = farmwatch("calibrate", "--labels", tmp_path / "gone.jsonl", "--plot")
     assert ran.code == 3 and "gone.jsonl: there is no such file" in ran.err
 
@@ -409,7 +409,7 @@ def test_a_failing_plot_leaves_no_file(farmwatch: Runner, labels: Path, monkeypa
     def fail(report: object) -> dict[str, bytes]:
         raise RuntimeError("no font")
 
-    monkeypatch.setattr("scoring.calibration_plot.draw", fail)
+    monkeypatch.setattr("scoring.calibration.plot.draw", fail)
     with pytest.raises(RuntimeError, match="no font"):
         farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
     assert not list(Path().glob("calibrated.*"))

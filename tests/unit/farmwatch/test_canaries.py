@@ -16,7 +16,7 @@ from farmwatch.config import load
 from farmwatch.errors import BadCanaries
 from farmwatch.preflight import check_models
 from farmwatch.settings import CanarySettings
-from scoring.canary import truth_of
+from scoring.rates.canary import truth_of
 from stream.schema.records import Page
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit

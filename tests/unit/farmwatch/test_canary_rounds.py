@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from farmwatch.canary_rounds import CanaryRounds, PagesOf
-from scoring.canary import CanaryName
+from scoring.detectors.testing import FakeDetector
+from scoring.rates.canary import CanaryName
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
-from scoring.testing import FakeDetector
 from stream.log.contract import Output, partition_of
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog

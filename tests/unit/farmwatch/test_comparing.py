@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.comparing.comparison import SITE_KINDS, SITES_NAMED, Change, Comparison, RuleChange
-from farmwatch.rating import rate_lines
 from farmwatch.site_table import SiteTable
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
-from scoring.rate import ErrorCounts
-from scoring.rate_settings import RateSettings
+from scoring.rates.rate import ErrorCounts
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import rate_lines
 from stream.log.contract import Log, Message, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log

@@ -20,7 +20,7 @@ from farmwatch.runs.cutover import CutoverRefused, OtherCutover, Wanted, cut_ove
 from farmwatch.runs.named import names_to_read
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
-from scoring.kept_method import method_of_text
+from scoring.sites.stored_method import method_of_text
 from stream.log.contract import Log, Output
 from stream.log.errors import Fenced
 from stream.schema.control import Control, ControlWriter, exclusive

@@ -11,7 +11,7 @@ from rich.console import Console
 from farmwatch.audit_report import AuditReport
 from farmwatch.demo.report import DemoResult, print_result
 from farmwatch.demo.running import run_demo
-from scoring.rate_settings import RateSettings
+from scoring.rates.settings import RateSettings
 from stream.schema.records import SiteState
 from stream.text.user_errors import UsageError
 

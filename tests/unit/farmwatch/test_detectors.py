@@ -13,13 +13,13 @@ from farmwatch.caveats import caveats
 from farmwatch.config import Config, load
 from farmwatch.preflight import check_models
 from farmwatch.runs.configured import site_test_of, tallied_name, tally_identity
+from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadThresholds, DeviceLost, MissingExtra, MissingModel, PoisonText
-from scoring.lite_ngram import LiteNgram
-from scoring.pair_detector import PairDetector
-from scoring.pair_tokens import Abstained
-from scoring.published import write_thresholds
-from scoring.testing import FakeDetector
-from scoring.threshold_set import ThresholdSet
+from scoring.lite_ngram.detector import LiteNgram
+from scoring.pair.detector import PairDetector
+from scoring.pair.tokens import Abstained
+from scoring.thresholds.published import write_thresholds
+from scoring.thresholds.threshold_set import ThresholdSet
 from stream.schema.roles import Role
 from stream.text.user_errors import ConfigError, Exit
 from tests.front_door import Runner
@@ -69,9 +69,9 @@ def test_a_pair_whose_libraries_lack_is_exit_1(farmwatch: Runner, monkeypatch: p
     def absent(_settings: object) -> None:
         raise MissingExtra("torch is not installed")
 
-    monkeypatch.setattr("scoring.pair_check.refuse_unfit_pair", absent)
+    monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
     identity = "binoculars/a+b@12345678/float32/512/mine@12345678"
-    monkeypatch.setattr("scoring.detector.detector_identities", lambda _settings: [identity])
+    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda _settings: [identity])
     flags = ["score.detectors=binoculars", f"tally.detector={LiteNgram.load().identity}"]
     ran = farmwatch("detectors", *(part for flag in flags for part in ("--set", flag)))
     assert (ran.code, "torch is not installed" in ran.err) == (Exit.PROBLEM, True)

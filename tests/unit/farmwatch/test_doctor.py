@@ -19,9 +19,9 @@ from filters.extraction.extractor import EXTRACTORS
 from filters.measure.epoch import feature_epoch
 from filters.settings import JudgeSettings
 from scoring.errors import NoDevice
-from scoring.pair_check import PairCheck
-from scoring.pair_settings import PairSettings
-from scoring.site_verdict import SprtParams
+from scoring.pair.check import PairCheck
+from scoring.pair.settings import PairSettings
+from scoring.sites.sprt import SprtParams
 from stream.log.contract import Output, Topic
 from stream.log.errors import LogUnavailable
 from stream.opening import open_log
@@ -341,7 +341,7 @@ def test_a_pair_that_cannot_run_is_told_without_loading_it(config: Config, monke
     def absent(_settings: object) -> None:
         raise NoDevice("torch sees 0 CUDA cards")
 
-    monkeypatch.setattr("scoring.pair_check.refuse_unfit_pair", absent)
+    monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
     pair = PairSettings(observer="/nowhere/observer")
     chosen = _with_score(config, detectors=["lite-ngram", "binoculars"], pair=pair)
     assert _found(chosen, "pair") == Finding(
@@ -367,7 +367,7 @@ def test_a_card_too_full_for_the_models_is_a_warning(config: Config, monkeypatch
     chosen = _with_score(config, detectors=["binoculars"])
     for free, state in ((10, State.WARN), (1000, State.OK)):
         found = PairCheck("torch 2", "some card", free_bytes=free * 2**30, weight_bytes=28 * 2**30)
-        monkeypatch.setattr("scoring.pair_check.refuse_unfit_pair", lambda _, found=found: found)
+        monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", lambda _, found=found: found)
         finding = _found(chosen, "pair")
         assert finding.state is state
         assert "weights 28.0 GiB" in finding.found

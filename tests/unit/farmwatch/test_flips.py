@@ -16,7 +16,7 @@ from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.comparing.comparison import IN, OUT, Comparison
 from farmwatch.comparing.flips import _records
 from farmwatch.comparing.joining import fetch_key
-from scoring.rate_settings import RateSettings
+from scoring.rates.settings import RateSettings
 from stream.log.contract import Log, Message, Topic
 from stream.memory.log import MemoryLog
 from stream.opening import open_log

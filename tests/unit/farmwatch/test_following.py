@@ -19,10 +19,10 @@ from farmwatch.runs.cutover import Wanted, cut_over
 from farmwatch.runs.planning import Asked, plan
 from farmwatch.site_table import read_sites
 from filters.rules.ruleset import load_ruleset
-from scoring.kept_method import method_of_text, text_of_method
 from scoring.method_choice import chosen_method
 from scoring.settings import TallySettings
-from scoring.site_verdict import SprtParams
+from scoring.sites.sprt import SprtParams
+from scoring.sites.stored_method import method_of_text, text_of_method
 from stream.processing.metrics import Metrics
 from stream.schema.control import exclusive
 from stream.schema.roles import Role

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from filters.rules.ruleset import load_ruleset
-from scoring.canary import CanaryName
+from scoring.rates.canary import CanaryName
 from stream.log.contract import Output
 from stream.opening import open_log
 from stream.schema.records import SiteState, encode

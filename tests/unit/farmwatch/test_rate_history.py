@@ -16,8 +16,8 @@ from structlog.testing import capture_logs
 
 from farmwatch.rate_keeping import SeriesKeeper
 from farmwatch.rate_points import read_points
-from scoring.rate_series import GROUPS_CAP, THIN_AFTER_DAYS
-from scoring.rate_settings import RateSettings
+from scoring.rates.series import GROUPS_CAP, THIN_AFTER_DAYS
+from scoring.rates.settings import RateSettings
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.opening import open_log

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from farmwatch.rate_command import By
-from farmwatch.rate_cuts import Cut, read_days, read_ranks
-from farmwatch.rating import SPLITS, rate_lines
-from scoring.estimate_line import EstimateLine
-from scoring.rate import ErrorCounts
-from scoring.rate_settings import RateSettings
+from scoring.rates.cuts import Cut, read_days, read_ranks
+from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.rate import ErrorCounts
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import SPLITS, rate_lines
 from stream.schema.records import SiteState
 from stream.text.user_errors import UsageError
 

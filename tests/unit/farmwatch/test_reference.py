@@ -13,8 +13,8 @@ from farmwatch.config import Config
 from farmwatch.layers import allowed_values, settings_of, shown_value
 from farmwatch.reference import commands, meaning_of, pages
 from filters.extraction.extractor import EXTRACTORS
-from scoring.gaussian_test import GaussianParams
-from scoring.site_verdict import SprtParams
+from scoring.sites.gaussian import GaussianParams
+from scoring.sites.sprt import SprtParams
 from stream.processing.metrics import SPECS
 
 _DOCS = Path(__file__).resolve().parents[3] / "docs"

@@ -14,12 +14,12 @@ import zstandard
 
 from farmwatch.flow import lag_of
 from farmwatch.hits import append_hits
-from farmwatch.rate_cuts import Cut
-from farmwatch.rating import rate_lines
 from farmwatch.site_table import read_sites
-from scoring.rate_settings import RateSettings
+from scoring.detectors.testing import FakeDetector
+from scoring.rates.cuts import Cut
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import rate_lines
 from scoring.tally_stage import TallyStage
-from scoring.testing import FakeDetector
 from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log

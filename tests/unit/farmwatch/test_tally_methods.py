@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scoring.deciles import read_numbers
+from scoring.sites.deciles import read_numbers
 from stream.text.user_errors import Exit
 from tests.front_door import Runner
 

@@ -14,7 +14,7 @@ from farmwatch.rate_points import read_points
 from farmwatch.runs.run_rules import RunRules
 from farmwatch.upkeep import Upkeep
 from filters.rules.ruleset import load_ruleset
-from scoring.canary import CanaryName
+from scoring.rates.canary import CanaryName
 from stream.log.contract import NONE_NEEDED, Kept, Output, Topic
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog

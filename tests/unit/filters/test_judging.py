@@ -10,7 +10,7 @@ from filters.judge_stage import JudgeStage
 from filters.quality.c4 import clean
 from filters.rules.judgement import judge, judge_and_text, scored_text
 from filters.rules.ruleset import parse_ruleset
-from scoring.lite_ngram import LiteNgram
+from scoring.lite_ngram.detector import LiteNgram
 from scoring.score_stage import ScoreStage
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.bimodal import is_mixed
 from scoring.interface import PageScore
+from scoring.sites.bimodal import is_mixed
 
 
 def pages(scores: list[float], threshold: float = 0.9) -> list[PageScore]:

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.calibration import (
+from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, gather, separation
+from scoring.calibration.report import CalibrationReport, in_words, summary, tables
+from scoring.calibration.threshold import (
     LLM_TEXTS,
     calibrate,
     choose_threshold,
@@ -22,13 +24,11 @@ from scoring.calibration import (
     refuse_too_few,
     threshold_interval,
 )
-from scoring.calibration_report import CalibrationReport, in_words, summary, tables
 from scoring.errors import BadParameters, CalibrationRefused, PooledDetectors
-from scoring.labelled_scores import LabelledScores, ScoredLabel, gather, separation
-from scoring.published import published_for
-from scoring.shares import exact_interval
-from scoring.site_verdict import SprtParams
-from scoring.threshold_set import ThresholdSet
+from scoring.sites.sprt import SprtParams
+from scoring.statistics.shares import exact_interval
+from scoring.thresholds.published import published_for
+from scoring.thresholds.threshold_set import ThresholdSet
 
 BINOCULARS = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
 HIGHER = "fast-detectgpt/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"

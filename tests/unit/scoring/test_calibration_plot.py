@@ -6,9 +6,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from scoring.calibration import calibrate
-from scoring.calibration_plot import draw
-from scoring.labelled_scores import LabelledScores
+from scoring.calibration.labelled_scores import LabelledScores
+from scoring.calibration.plot import draw
+from scoring.calibration.threshold import calibrate
 
 
 def test_a_name_is_no_mathematics() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.canary import is_canary, truth_of
+from scoring.rates.canary import is_canary, truth_of
 
 
 @pytest.mark.parametrize(

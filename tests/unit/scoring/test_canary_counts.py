@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.canary import LABEL_CAP, CanaryName, canary_name, is_canary, is_label, truth_of
-from scoring.canary_counts import canary_counts, canary_summary
-from scoring.error_counts import CanaryCounts
 from scoring.errors import PooledDetectors
+from scoring.rates.canary import LABEL_CAP, CanaryName, canary_name, is_canary, is_label, truth_of
+from scoring.rates.canary_counts import canary_counts, canary_summary
+from scoring.rates.error_counts import CanaryCounts
 from stream.schema.records import SiteState
 
 FINISHED = {"pages": 10, "articles": 8, "scored": 7, "abstained": 1, "flagged": 3, "detector": "x/1"}

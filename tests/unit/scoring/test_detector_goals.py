@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scoring.detector_card import BEGIN, END, markdown, warning
-from scoring.evaluation import DomainRow, Evaluation, GeneratorRow, LengthRow, SourceRow
-from scoring.goals import Goal, goals
-from scoring.lite_ngram import LiteNgram
-from scoring.page_sets import TOGETHER, PageCell, PageRow, measure_pages, read_pages
-from scoring.regression import Model
-from scoring.training_report import TrainingReport
-from scoring.unseen import ReferenceRow, Unseen
+from scoring.lite_ngram.detector import LiteNgram
+from scoring.training.card import BEGIN, END, markdown, warning
+from scoring.training.evaluation import DomainRow, Evaluation, GeneratorRow, LengthRow, SourceRow
+from scoring.training.goals import Goal, goals
+from scoring.training.page_sets import TOGETHER, PageCell, PageRow, measure_pages, read_pages
+from scoring.training.regression import Model
+from scoring.training.report import TrainingReport
+from scoring.training.unseen import ReferenceRow, Unseen
 
 CARD = Path(__file__).parents[3] / "docs" / "detectors.md"
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, BadTrainingData, NoSiteTest
-from scoring.gaussian_test import GaussianParams, GaussianTest, fit_gaussian, gaussian_params_for
 from scoring.interface import PageScore
+from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian, gaussian_params_for
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
 TEST = GaussianTest(GaussianParams())

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.deciles import load_deciles
 from scoring.errors import BadParameters, BadSiteNumbers, BadThresholds
-from scoring.gaussian_test import GaussianParams
-from scoring.kept_method import (
+from scoring.sites.deciles import load_deciles
+from scoring.sites.gaussian import GaussianParams
+from scoring.sites.sprt import SprtParams
+from scoring.sites.stored_method import (
     KeptDeciles,
     KeptGaussian,
     KeptMethod,
@@ -25,8 +26,7 @@ from scoring.kept_method import (
     same_method,
     text_of_method,
 )
-from scoring.published import read_thresholds
-from scoring.site_verdict import SprtParams
+from scoring.thresholds.published import read_thresholds
 
 _ANY = st.floats() | st.sampled_from([math.inf, 1e-300, 3.0])
 _SHARES = st.floats(0, 1) | _ANY

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.detector import detector_names, load_detector
+from scoring.detectors.registry import detector_names, load_detector
 from scoring.errors import BadWeights, UnknownDetector
-from scoring.lite_ngram import LiteNgram, read
-from scoring.python_prose import docstrings, reference_pages
+from scoring.lite_ngram.detector import LiteNgram, read
+from scoring.training.python_prose import docstrings, reference_pages
 
 DETECTOR = LiteNgram.load()
 PROSE = (

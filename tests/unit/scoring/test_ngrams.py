@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.ngrams import BUCKETS, tokens, vectors
+from scoring.lite_ngram.ngrams import BUCKETS, tokens, vectors
 
 WORDS = st.lists(st.sampled_from([b"a", b"the", b"house", b".", b",", b"don't", b"12", b"of"]), max_size=60)
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from scoring.errors import BadTrainingData
-from scoring.ngrams import BUCKETS, vectors
-from scoring.page_sets import TOGETHER, PageSet, measure_pages, read_pages
-from scoring.regression import Model
-from scoring.weights import Calibration
+from scoring.lite_ngram.ngrams import BUCKETS, vectors
+from scoring.lite_ngram.weights import Calibration
+from scoring.training.page_sets import TOGETHER, PageSet, measure_pages, read_pages
+from scoring.training.regression import Model
 
 WORDS = "these are the words of a page that somebody wrote about rain and trains"
 

@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from scoring.pair_bench import main
-from scoring.pair_reference import FalconShape, document_flops
-from scoring.pair_tables import FAILED, Bench, attempt, plan_of
+from tests.bench.pair_bench import main
+from tests.bench.pair_reference import FalconShape, document_flops
+from tests.bench.pair_tables import FAILED, Bench, attempt, plan_of
 
 
 def test_a_document_of_the_falcon_pair_costs_14_33_tflop() -> None:
@@ -35,7 +35,7 @@ def test_the_whole_script_runs_small(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     found = subprocess.run(
-        [sys.executable, "-m", "scoring.pair_bench", "--tiny", "--out", str(out)],
+        [sys.executable, "-m", "tests.bench.pair_bench", "--tiny", "--out", str(out)],
         env=environment,
         capture_output=True,
         text=True,
@@ -57,7 +57,7 @@ def test_a_way_that_fails_costs_no_other_figures(monkeypatch: pytest.MonkeyPatch
     def fails(*_: object, **__: object) -> object:
         raise RuntimeError("no such kernel")
 
-    monkeypatch.setattr("scoring.pair_body.fast_body", fails)
+    monkeypatch.setattr("scoring.pair.body.fast_body", fails)
     found = Bench(plan_of(tiny=True)).throughput()
     assert found["fast"] == {FAILED: "RuntimeError: no such kernel"}
     assert found["loop"]["documents_s"] > 0 and found["transformers"]["documents_s"] > 0

@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 
 import torch  # noqa: E402
 
-from scoring.pair_body import FalconBody, WideLinear, fast_body, widen_linears  # noqa: E402
+from scoring.pair.body import FalconBody, WideLinear, fast_body, widen_linears  # noqa: E402
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "falcon": {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 6},

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scoring import pair_check
 from scoring.errors import DifferentTokenizers, MissingModel, NoDevice
-from scoring.pair_check import PairCheck, look, refuse_unfit_pair
-from scoring.pair_settings import PairSettings
+from scoring.pair import check as pair_check
+from scoring.pair.check import PairCheck, look, refuse_unfit_pair
+from scoring.pair.settings import PairSettings
 from tests.pairs import Pair
 
 
@@ -26,8 +26,8 @@ def test_a_fit_pair_is_found_fit_in_a_process_of_its_own(pairs: dict[str, Pair])
     """Versions, device and the size of the weights come back; this process has not imported torch for it."""
     code = (
         "import sys, msgspec\n"
-        "from scoring.pair_check import refuse_unfit_pair\n"
-        "from scoring.pair_settings import PairSettings\n"
+        "from scoring.pair.check import refuse_unfit_pair\n"
+        "from scoring.pair.settings import PairSettings\n"
         "found = refuse_unfit_pair(msgspec.json.decode(sys.argv[1], type=PairSettings))\n"
         "assert 'torch' not in sys.modules\n"
         "sys.stdout.write(msgspec.json.encode(found).decode())\n"

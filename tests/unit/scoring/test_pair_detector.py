@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from scoring.errors import BadThresholds, DeviceGone, MissingModel, PoisonText, UnsupportedModel
-from scoring.pair_detector import PairDetector, load_pair_detectors, load_pair_engine, pair_warning
-from scoring.pair_scores import PairReading
-from scoring.pair_settings import PairSettings, pair_identity
-from scoring.pair_tokens import Abstained
-from scoring.published import published_for
-from scoring.threshold_set import Curve, ThresholdSet
+from scoring.pair.detector import PairDetector, load_pair_detectors, load_pair_engine, pair_warning
+from scoring.pair.scores import PairReading
+from scoring.pair.settings import PairSettings, pair_identity
+from scoring.pair.tokens import Abstained
+from scoring.thresholds.published import published_for
+from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from tests.pairs import Pair, settings_of
 
 PROSE = (
@@ -139,7 +139,7 @@ def test_an_adapter_is_refused(pairs: dict[str, Pair], tmp_path: Path) -> None:
 def test_the_rules_for_texts_are_part_of_the_identity(pairs: dict[str, Pair], monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores of two versions of the rules for texts are not pooled."""
     before = pair_identity(settings_of(pairs["falcon"]), "binoculars")
-    monkeypatch.setattr("scoring.pair_settings.RULES", "another version")
+    monkeypatch.setattr("scoring.pair.settings.RULES", "another version")
     assert pair_identity(settings_of(pairs["falcon"]), "binoculars") != before
 
 
@@ -165,8 +165,8 @@ def test_identity_needs_no_torch(pairs: dict[str, Pair]) -> None:
     observer, performer = map(str, pairs["falcon"])
     code = (
         "import sys\nimport scoring\nfrom scoring import ScoreSettings\n"
-        "from scoring.pair_detector import pair_warning\n"
-        "from scoring.pair_settings import PairSettings, pair_identity\n"
+        "from scoring.pair.detector import pair_warning\n"
+        "from scoring.pair.settings import PairSettings, pair_identity\n"
         f"print(pair_identity(PairSettings(observer={observer!r}, performer={performer!r}), 'binoculars'))\n"
         "pair_warning('binoculars/a+b@01234567/bfloat16/512/uncalibrated')\n"
         "print([name for name in ('torch', 'transformers', 'tokenizers', 'triton') if name in sys.modules])\n"

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scoring.pair_device import Padding, PairDevice
-from scoring.pair_engine import PairEngine
-from scoring.pair_models import PairModels, load_models
-from scoring.pair_scores import PairReading
-from scoring.pair_tokens import Abstained
+from scoring.pair.device import Padding, PairDevice
+from scoring.pair.engine import PairEngine
+from scoring.pair.models import PairModels, load_models
+from scoring.pair.scores import PairReading
+from scoring.pair.tokens import Abstained
 from tests.naive_pair import NaivePair, NaiveScores
 from tests.pairs import ARCHITECTURES, Pair, settings_of
 

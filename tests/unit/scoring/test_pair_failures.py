@@ -23,11 +23,11 @@ from scoring.errors import (
     PoisonText,
     UnsupportedModel,
 )
-from scoring.pair_device import DeviceMemory, PairDevice, chosen_kernel
-from scoring.pair_engine import Ids, PairEngine, Result
-from scoring.pair_models import PairModels, device_errors, load_models
-from scoring.pair_scores import PairReading
-from scoring.pair_tokens import Abstained
+from scoring.pair.device import DeviceMemory, PairDevice, chosen_kernel
+from scoring.pair.engine import Ids, PairEngine, Result
+from scoring.pair.models import PairModels, device_errors, load_models
+from scoring.pair.scores import PairReading
+from scoring.pair.tokens import Abstained
 from tests.pairs import Pair, settings_of
 
 POISON = 13
@@ -475,7 +475,7 @@ def test_without_a_compiler_auto_takes_torch_and_says_so(monkeypatch: pytest.Mon
     def fails(_: torch.device) -> None:
         raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
 
-    monkeypatch.setattr("scoring.pair_device._try_triton", fails)
+    monkeypatch.setattr("scoring.pair.device._try_triton", fails)
     card = torch.device("cuda")
     kernel, told = chosen_kernel("auto", card)
     assert kernel == "torch"
@@ -484,7 +484,7 @@ def test_without_a_compiler_auto_takes_torch_and_says_so(monkeypatch: pytest.Mon
     assert chosen_kernel("auto", torch.device("cpu")) == ("torch", "torch")
     with pytest.raises(BadParameters, match="C compiler"):
         chosen_kernel("triton", card)
-    monkeypatch.setattr("scoring.pair_device._try_triton", lambda _: None)
+    monkeypatch.setattr("scoring.pair.device._try_triton", lambda _: None)
     assert chosen_kernel("auto", card) == ("triton", "triton")
 
 

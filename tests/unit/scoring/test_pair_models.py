@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from scoring.errors import DifferentTokenizers, MissingModel, NoDevice, UnsupportedModel
-from scoring.model_folder import find_model
-from scoring.pair_models import load_models
+from scoring.pair.model_folder import find_model
+from scoring.pair.models import load_models
 from tests.pairs import Pair, build_pair, build_tokenizer, save_tokenizer, settings_of
 
 
@@ -54,7 +54,7 @@ def test_missing_folder_is_named(pairs: dict[str, Pair], tmp_path: Path) -> None
 def test_offline_hub_says_what_to_run(tmp_path: Path) -> None:
     """A hub id that is not in the cache of an offline machine: the model, the cache looked at, the command to run."""
     code = (
-        "from scoring.model_folder import find_model\n"
+        "from scoring.pair.model_folder import find_model\n"
         "from scoring.errors import MissingModel\n"
         "try:\n    find_model('tiiuae/falcon-7b', 'main')\n"
         "except MissingModel as error:\n    print(error)\n"
@@ -79,7 +79,7 @@ def test_model_of_the_hubs_cache_is_found(pairs: dict[str, Pair], tmp_path: Path
     (home / "refs" / "main").write_text(commit)
     shutil.copytree(pairs["falcon"].observer, home / "snapshots" / commit)
     code = (
-        "from scoring.model_folder import find_model\n"
+        "from scoring.pair.model_folder import find_model\n"
         f"print(find_model('acme/tiny'), find_model('acme/tiny', '{commit}'))"
     )
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": ""}
@@ -179,7 +179,7 @@ def test_a_tokenizer_with_more_ids_than_rows_is_refused(tmp_path: Path, short: s
             load_models(settings_of(pair))
         return
     load_models(settings_of(pair))  # 303 is its last row
-    from scoring.pair_models import _check_widths
+    from scoring.pair.models import _check_widths
 
     class Narrow:
         """A model whose embedding has a row less than its head."""
@@ -261,8 +261,8 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     """Where torch is not installed, loading a pair says which command installs it."""
     code = (
         "import sys\nsys.modules['torch'] = None\n"
-        "from scoring.pair_detector import load_pair_engine\n"
-        "from scoring.pair_settings import PairSettings\n"
+        "from scoring.pair.detector import load_pair_engine\n"
+        "from scoring.pair.settings import PairSettings\n"
         "try:\n    load_pair_engine(PairSettings())\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )

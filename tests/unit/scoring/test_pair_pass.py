@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from scoring.pair_pass import Head, TokenSums, vocab_pass
+from scoring.pair.vocabulary_pass import Head, TokenSums, vocab_pass
 
 Array = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 SHAPES = st.fixed_dictionaries(
@@ -220,7 +220,7 @@ def test_both_ways_to_onednn_multiply_alike(monkeypatch: pytest.MonkeyPatch) -> 
     """With torch's internal operator and, where a torch lacks it, by the documented way: the same sums."""
     case = random_case(count=20, words=70, bias=True)
     expected = case.run(tile=32, block=8)
-    monkeypatch.setattr("scoring.pair_pass._POINTWISE", None)
+    monkeypatch.setattr("scoring.pair.vocabulary_pass._POINTWISE", None)
     assert_equals(case.run(tile=32, block=8), case)
     for one, other in zip(case.run(tile=32, block=8), expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)

@@ -13,8 +13,8 @@ pytest.importorskip("triton")
 
 _COMPARE = """
 import torch
-from scoring.pair_kernel import fold_triton
-from scoring.pair_pass import Head, fold_torch, vocab_pass
+from scoring.pair.kernel import fold_triton
+from scoring.pair.vocabulary_pass import Head, fold_torch, vocab_pass
 
 def normal(*shape):
     return torch.randn(*shape, generator=made)
@@ -72,7 +72,7 @@ _COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
-from scoring.pair_kernel import CHUNK, WARPS, _fold_row
+from scoring.pair.kernel import CHUNK, WARPS, _fold_row
 
 for card in (80, 90):
     for logits in ("*fp32", "*bf16"):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.pair_suspects import REMEMBERED, Suspects, default_file
+from scoring.pair.suspects import REMEMBERED, Suspects, default_file
 
 
 def test_the_next_process_knows_what_this_one_learned(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.pair_tokens import Abstained, TextRules, batches, head, plain_tokenizer, tokenise
+from scoring.pair.tokens import Abstained, TextRules, batches, head, plain_tokenizer, tokenise
 from tests.pairs import END, build_tokenizer
 
 PROSE = (

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from scoring.detectors.panel import Panel, compared
+from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadParameters, PooledDetectors
 from scoring.interface import TextScore
-from scoring.pair_detector import PairDetector
-from scoring.pair_tokens import Abstained
-from scoring.panel import Panel, compared
-from scoring.testing import FakeDetector
-from scoring.threshold_set import ThresholdSet
+from scoring.pair.detector import PairDetector
+from scoring.pair.tokens import Abstained
+from scoring.thresholds.threshold_set import ThresholdSet
 
 BASE = "a+b@12345678/float32/512"
 

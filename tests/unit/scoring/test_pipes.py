@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from scoring.detectors.testing import FakeDetector
 from scoring.errors import PooledDetectors
-from scoring.gaussian_test import GaussianParams, GaussianTest
 from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_scores
-from scoring.rate import ErrorCounts
-from scoring.site_rates import by_query_group, by_rank_band, by_source, rates_by, site_rate
-from scoring.site_verdict import SiteTest, SprtParams
-from scoring.testing import FakeDetector
+from scoring.rates.rate import ErrorCounts
+from scoring.rates.site_rates import by_query_group, by_rank_band, by_source, rates_by, site_rate
+from scoring.sites.gaussian import GaussianParams, GaussianTest
+from scoring.sites.sprt import SiteTest, SprtParams
 from stream.schema.records import SiteState
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from scoring.platt import BARS, cross_fitted, equal_weights, fit_curve, reliability
+from scoring.calibration.platt import BARS, cross_fitted, equal_weights, fit_curve, reliability
 
 
 def drawn(slope: float, offset: float, texts: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

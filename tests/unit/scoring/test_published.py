@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import BadThresholds
-from scoring.lite_ngram import LiteNgram
-from scoring.published import load_thresholds, published_for, read_thresholds, write_thresholds
-from scoring.site_verdict import SprtParams
-from scoring.threshold_set import Curve, ThresholdSet
+from scoring.lite_ngram.detector import LiteNgram
+from scoring.sites.sprt import SprtParams
+from scoring.thresholds.published import load_thresholds, published_for, read_thresholds, write_thresholds
+from scoring.thresholds.threshold_set import Curve, ThresholdSet
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
 LITE = "lite-ngram/3929d2d2"

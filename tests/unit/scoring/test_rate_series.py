@@ -9,9 +9,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.estimate_line import estimate_line
-from scoring.rate_series import interval_start, largest, point_of, thinned
-from scoring.site_rates import site_rate
+from scoring.rates.estimate_line import estimate_line
+from scoring.rates.series import interval_start, largest, point_of, thinned
+from scoring.rates.site_rates import site_rate
 from stream.schema.records import RatePoint
 
 _DAY_MS = 86_400_000

@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from scoring.calibration import calibrate
-from scoring.detector import load_detector
-from scoring.kept_method import method_of_text
-from scoring.labelled_scores import ScoredLabel, gather
-from scoring.pair_detector import PairDetector
-from scoring.pair_scores import PairReading
-from scoring.platt import fit_curve
-from scoring.rounding import each_float, significant
-from scoring.threshold_set import Curve, ThresholdSet
-from scoring.weights import quantise
+from scoring.calibration.labelled_scores import ScoredLabel, gather
+from scoring.calibration.platt import fit_curve
+from scoring.calibration.threshold import calibrate
+from scoring.detectors.registry import load_detector
+from scoring.lite_ngram.weights import quantise
+from scoring.pair.detector import PairDetector
+from scoring.pair.scores import PairReading
+from scoring.sites.stored_method import method_of_text
+from scoring.statistics.rounding import each_float, significant
+from scoring.thresholds.threshold_set import Curve, ThresholdSet
 
 BASE = "binoculars/observer+performer@0a1b2c3d/float32/512"
 SEEDS = range(1, 6)

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from scoring.detectors.testing import FakeDetector
 from scoring.errors import CannotScore, DeviceLost, PoisonText
 from scoring.interface import MEASURES, Detector, TextScore
-from scoring.pair_detector import PairDetector
-from scoring.pair_scores import PairReading
+from scoring.pair.detector import PairDetector
+from scoring.pair.scores import PairReading
 from scoring.score_stage import Scored, ScoreStage
-from scoring.testing import FakeDetector
-from scoring.threshold_set import Curve, ThresholdSet
+from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.schema.records import Score, ScoreRequest, decode

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from scoring.detectors.testing import FakeDetector
 from scoring.errors import DeviceGone, DeviceLost
 from scoring.interface import TextScore
 from scoring.score_stage import ScoreStage
 from scoring.settings import TallySettings
-from scoring.site_verdict import SprtParams
+from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage
-from scoring.testing import FakeDetector
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.shares import exact_interval, incomplete_beta, share, t_quantile
+from scoring.statistics.shares import exact_interval, incomplete_beta, share, t_quantile
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import PooledDetectors
 from scoring.pipes import SiteVerdictLine, estimate_sites
-from scoring.site_rates import by_rank_band, by_window, day_of, query_groups, rate_of, rates_by
+from scoring.rates.site_rates import by_rank_band, by_window, day_of, query_groups, rate_of, rates_by
 from stream.schema.records import SiteState
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, NoSiteTest
 from scoring.interface import PageScore
-from scoring.site_verdict import (
+from scoring.sites.sprt import (
     LITE_NGRAM_PARAMS,
     LOW_FPR_PARAMS,
     SiteTest,

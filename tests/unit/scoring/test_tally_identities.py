@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from scoring.errors import NoSiteTest
-from scoring.gaussian_test import GaussianParams
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
-from scoring.site_verdict import SprtParams
+from scoring.sites.gaussian import GaussianParams
+from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage
 from stream.processing.metrics import Metrics
 from tests.tally_desk import DETECTOR, SPRT, Desk, hit, page, score

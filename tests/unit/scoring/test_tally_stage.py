@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from scoring.gaussian_test import GaussianParams
+from scoring.sites.gaussian import GaussianParams
 from tests.tally_desk import DETECTOR, SPRT, Desk, hit, page, score
 
 

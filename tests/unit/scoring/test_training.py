@@ -17,15 +17,15 @@ import pytest
 import zstandard
 from scipy import sparse  # type: ignore[import-untyped]
 
-from scoring.detector_card import BEGIN, END
+from scoring.calibration.auroc import auroc
 from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
-from scoring.lite_ngram import LiteNgram
-from scoring.ngrams import BUCKETS
-from scoring.ranking import auroc
-from scoring.regression import rarity
-from scoring.training import TrainingOptions, run_training
-from scoring.training_report import TrainingReport
-from scoring.training_texts import Sample, balanced_weights, calibration_crop, read_texts, training_crop
+from scoring.lite_ngram.detector import LiteNgram
+from scoring.lite_ngram.ngrams import BUCKETS
+from scoring.training.card import BEGIN, END
+from scoring.training.regression import rarity
+from scoring.training.report import TrainingReport
+from scoring.training.texts import Sample, balanced_weights, calibration_crop, read_texts, training_crop
+from scoring.training.training import TrainingOptions, run_training
 
 POOLS = {
     "common": "the of and to in a is that it was for on with as at by this have from or",

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from scoring.errors import BadTrainingData
-from scoring.ngrams import BUCKETS, vectors
-from scoring.python_prose import PAGE_WORDS, docstrings, reference_pages
-from scoring.regression import Model
-from scoring.training_texts import Sample, read_texts
-from scoring.unseen import measure_reference, measure_unseen
-from scoring.weights import Calibration
+from scoring.lite_ngram.ngrams import BUCKETS, vectors
+from scoring.lite_ngram.weights import Calibration
+from scoring.training.python_prose import PAGE_WORDS, docstrings, reference_pages
+from scoring.training.regression import Model
+from scoring.training.texts import Sample, read_texts
+from scoring.training.unseen import measure_reference, measure_unseen
 
 AS_IT_IS = Calibration(100.0, 0.0, 0.0, 0.0)
 

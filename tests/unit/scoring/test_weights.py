@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.errors import BadWeights
-from scoring.ngrams import BUCKETS
-from scoring.weights import MAGIC, RECIPE, Calibration, Header, pack, quantise, unpack
+from scoring.lite_ngram.ngrams import BUCKETS
+from scoring.lite_ngram.weights import MAGIC, RECIPE, Calibration, Header, pack, quantise, unpack
 
 RANDOM = np.random.default_rng(7).normal(size=BUCKETS)
 QUANTISED, SCALE = quantise(RANDOM)

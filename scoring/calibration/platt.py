@@ -1,0 +1,154 @@
+r"""From a score to a probability, and whether the probability holds.
+
+Platt (1999): logit p = slope x + offset, the pair that makes the labels most likely. Each label has half of the weight,
+so that p is the probability "were half of all texts llm", whatever the mixture that was labelled; targets are Platt's
+(N + 1)/(N + 2) and 1/(N + 2) in place of 1 and 0, without which two separate heaps of scores would make a step of the
+curve. The log-likelihood is concave: Newton's method finds its one maximum. The curve is rounded, since it is part of
+a threshold set and so of an identity (`scoring.statistics.rounding`).
+
+A curve looks better on the texts that it was fitted to. So what is said of it rests on curves fitted to the other
+folds, where all texts of a site are in one fold. Reliability: texts in ten groups of rising p, and in each the mean p
+beside the share that was llm; the expected calibration error is the mean distance of the two, and the Brier score
+the mean squared distance of p from the label (.25: says .5 always).
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.statistics.logistic import logistic
+from scoring.statistics.rounding import OFFSET_PLACES, SCORE_DIGITS, significant
+from scoring.statistics.shares import Codes, Numbers, Share, share
+from scoring.thresholds.threshold_set import Curve
+
+FOLDS = 5
+GROUPS = 10
+BARS = 20  # of the histogram of p
+_P_PLACES = 9  # after the point: what is nearer lies in one group
+_FLAT = 1e-12  # differences of the loss below this are rounding errors
+_SEED = 5  # of the deal of sites to folds: any; fixed, so that a report is the same twice
+
+Labels = NDArray[np.bool_]
+
+
+class ReliabilityGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Texts of neighbouring p: what was said, and what was so. Shares at equal weights of both labels."""
+
+    low: float  # least p
+    high: float  # greatest p
+    mean: float  # what was said
+    human: int
+    llm: int
+    observed: Share
+
+
+class Reliability(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether probabilities hold, at equal weights of both labels."""
+
+    groups: list[ReliabilityGroup]
+    calibration_error: float
+    brier: float
+    human_bars: list[int]  # texts by p, in BARS parts of 0 to 1
+    llm_bars: list[int]
+
+
+def equal_weights(llm: Labels) -> Numbers:
+    """Weights [n] that sum to one half for each label."""
+    found = int(llm.sum())
+    return np.where(llm, 0.5 / max(found, 1), 0.5 / max(len(llm) - found, 1))
+
+
+def fit_curve(score: Numbers, llm: Labels) -> Curve:
+    """Platt's curve through scores [n] of both labels, rounded.
+
+    The offset is that of the rounded slope: log odds near the mean score lose nothing, wherever the scores' zero lies.
+    """
+    centre, width = float(score.mean()), float(score.std()) or 1.0
+    x = (score - centre) / width
+    weights, found = equal_weights(llm), int(llm.sum())
+    target = np.where(llm, (found + 1) / (found + 2), 1 / (len(llm) - found + 2))
+    beta = np.zeros(2)
+    design = np.stack([x, np.ones_like(x)])
+    loss = _loss(beta, design, target, weights)
+    for _ in range(100):
+        p = logistic(beta @ design)
+        gradient = design @ (weights * (p - target))
+        curvature = (design * (weights * p * (1 - p))) @ design.T + 1e-12 * np.eye(2)
+        step = np.linalg.solve(curvature, gradient)
+        if float(np.abs(step).max()) < 1e-10:
+            break
+        while (new := _loss(beta - step, design, target, weights)) > loss + _FLAT and float(np.abs(step).max()) > 1e-12:
+            step /= 2  # a full step of Newton's may overshoot far from the maximum
+        beta, loss = beta - step, min(loss, new)
+    slope = significant(float(beta[0]) / width, SCORE_DIGITS)
+    return Curve(slope=slope, offset=round(float(beta[1]) - slope * centre, OFFSET_PLACES))
+
+
+def cross_fitted(score: Numbers, llm: Labels, clusters: Codes) -> Numbers:
+    """p of each text by the curve of the folds that its cluster is not in."""
+    folds = _folds(llm, clusters)
+    p = np.empty(len(score))
+    for fold in range(FOLDS):
+        held = folds == fold
+        curve = fit_curve(score[~held], llm[~held])
+        p[held] = logistic(curve.slope * score[held] + curve.offset)
+    return p
+
+
+def reliability(p: Numbers, llm: Labels, clusters: Codes) -> Reliability:
+    """Whether probabilities [n] hold for texts of these labels."""
+    p = np.round(p, _P_PLACES)
+    weights = equal_weights(llm)
+    order = np.argsort(p, kind="stable")
+    cumulated = np.cumsum(weights[order])
+    # a group ends where a tenth of the weight is full; texts of equal p stay together
+    ends = p[order][np.searchsorted(cumulated, np.arange(1, GROUPS) / GROUPS * cumulated[-1]).clip(max=len(p) - 1)]
+    group_of = np.searchsorted(np.unique(ends), p, side="left")
+    groups, error = [], 0.0
+    for number in np.unique(group_of):
+        inside = group_of == number
+        w, truth = weights[inside], llm[inside]
+        mean = float((w * p[inside]).sum() / w.sum())
+        observed = share(truth, clusters[inside], w)
+        assert observed.share is not None
+        error += float(w.sum()) * abs(mean - observed.share)
+        groups.append(
+            ReliabilityGroup(
+                low=float(p[inside].min()),
+                high=float(p[inside].max()),
+                mean=mean,
+                human=int((~truth).sum()),
+                llm=int(truth.sum()),
+                observed=observed,
+            )
+        )
+    brier = float((weights * (p - llm) ** 2).sum())
+    return Reliability(
+        groups=groups,
+        calibration_error=error,
+        brier=brier,
+        human_bars=[int(count) for count in np.histogram(p[~llm], BARS, (0.0, 1.0))[0]],
+        llm_bars=[int(count) for count in np.histogram(p[llm], BARS, (0.0, 1.0))[0]],
+    )
+
+
+def _folds(llm: Labels, clusters: Codes) -> Codes:
+    """Fold of each text: whole clusters, dealt in turn, those that are mostly llm by themselves."""
+    names, codes = np.unique(clusters, return_inverse=True)
+    mostly_llm = np.bincount(codes, llm) * 2 > np.bincount(codes)
+    shuffled = np.random.default_rng(_SEED).permutation(len(names))
+    fold = np.empty(len(names), np.intp)
+    for kind in (False, True):
+        dealt = shuffled[mostly_llm[shuffled] == kind]
+        fold[dealt] = np.arange(len(dealt)) % FOLDS
+    return np.asarray(fold[codes])
+
+
+def _loss(beta: Numbers, design: Numbers, target: Numbers, weights: Numbers) -> float:
+    logit = beta @ design
+    value = float((weights * (np.logaddexp(0, logit) - target * logit)).sum())
+    return value if math.isfinite(value) else math.inf

@@ -1,0 +1,147 @@
+"""What a calibration found, as `farmwatch calibrate` writes and prints it. Shares never stand without their counts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from scoring.calibration.labelled_scores import Auroc
+from scoring.calibration.platt import Reliability
+from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
+from scoring.statistics.shares import Share
+from scoring.thresholds.threshold_set import ThresholdSet
+
+
+class Slice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a threshold does to some of the texts."""
+
+    name: str
+    false_positives: Share  # human texts that are flagged
+    sensitivity: Share  # LLM texts that are flagged
+    specificity: Share  # human texts that are not
+    auroc: Auroc | None  # None: texts of one label only
+
+
+class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A threshold set and what was measured of it on the labelled texts."""
+
+    thresholds: ThresholdSet
+    identity: str  # under which scores with this set are kept
+    fpr: float  # that was asked for
+    threshold_low: float
+    threshold_high: float
+    knows_sites: bool  # intervals are clustered by site
+    human_sites: int
+    llm_sites: int
+    abstained_human: int
+    abstained_llm: int
+    all: Slice
+    published: list[Slice]  # the detector's published thresholds on the same texts
+    lengths: list[Slice]
+    genres: list[Slice]
+    reliability: Reliability  # of p_llm: cross-fitted where this set has a curve
+    about_sites: str
+
+    def rounded(self) -> CalibrationReport:
+        """This report with what was measured to SCORE_DIGITS; thresholds are scores of texts and stay as they are."""
+        numbers = each_float(msgspec.to_builtins(self), lambda number: significant(number, SCORE_DIGITS))
+        return msgspec.structs.replace(
+            msgspec.convert(numbers, CalibrationReport),
+            thresholds=self.thresholds,
+            threshold_low=self.threshold_low,
+            threshold_high=self.threshold_high,
+        )
+
+
+class ReportTable(NamedTuple):
+    """A table as strings."""
+
+    title: str
+    headings: list[str]
+    rows: list[list[str]]
+
+
+def summary(report: CalibrationReport) -> list[str]:
+    """The report's first sentences."""
+    chosen, total = report.thresholds, report.all
+    side = "below" if chosen.llm_below else "above"
+    said = [
+        f"threshold: llm strictly {side} {chosen.threshold:.6g} ({chosen.number}; 95% interval "
+        f"{report.threshold_low:.6g} to {report.threshold_high:.6g}), to flag at most {report.fpr:.2%} of human texts",
+        f"false positives: {in_words(total.false_positives)}",
+        f"sensitivity: {in_words(total.sensitivity)}",
+        f"specificity: {in_words(total.specificity)}",
+    ]
+    if report.knows_sites:
+        said.append(
+            f"intervals are clustered by site: {report.human_sites} sites with human texts, {report.llm_sites} with LLM"
+        )
+    else:
+        said.append("no sites are known, so each text counts as independent: intervals are too narrow if they are not")
+    if report.abstained_human or report.abstained_llm:
+        said.append(
+            f"not scored, and not counted: {report.abstained_human} human and {report.abstained_llm} LLM texts on "
+            "which the detector abstains"
+        )
+    said.append(f"site test: {report.about_sites}")
+    return said
+
+
+def tables(report: CalibrationReport) -> list[ReportTable]:
+    """The tables of a report, in order; those without a row are left out."""
+    reliability = report.reliability
+    all_tables = [
+        ReportTable(
+            "at this threshold" + (", and at the published ones" if report.published else ""),
+            *_slices([report.all, *report.published]),
+        ),
+        ReportTable("by length", *_slices(report.lengths)),
+        ReportTable("by genre", *_slices(report.genres)),
+        ReportTable(
+            f"reliability of p_llm, both labels of equal weight: calibration error {reliability.calibration_error:.3f},"
+            f" Brier score {reliability.brier:.3f}",
+            ["p_llm", "mean p_llm", "human", "llm", "share of llm", "95% interval"],
+            [
+                [
+                    f"{group.low:.3f}-{group.high:.3f}",
+                    f"{group.mean:.3f}",
+                    str(group.human),
+                    str(group.llm),
+                    "-" if group.observed.share is None else f"{group.observed.share:.3f}",
+                    _interval(group.observed, ".3f"),
+                ]
+                for group in reliability.groups
+            ],
+        ),
+    ]
+    return [table for table in all_tables if table.rows]
+
+
+def in_words(measured: Share) -> str:
+    """A share with its counts and its interval."""
+    if measured.share is None:
+        return "no texts"
+    return f"{measured.share:.2%} ({measured.count} of {measured.total}; 95% interval {_interval(measured, '.2%')})"
+
+
+def _slices(rows: list[Slice]) -> tuple[list[str], list[list[str]]]:
+    headings = ["texts", "human", "flagged", "FPR", "95% interval", "LLM", "found", "TPR", "95% interval", "AUROC"]
+    return headings, [
+        [
+            row.name,
+            *_counts(row.false_positives),
+            *_counts(row.sensitivity),
+            "-" if row.auroc is None else f"{row.auroc.value:.3f}",
+        ]
+        for row in rows
+    ]
+
+
+def _counts(measured: Share) -> list[str]:
+    said = "-" if measured.share is None else f"{measured.share:.2%}"
+    return [str(measured.total), str(measured.count), said, _interval(measured, ".2%")]
+
+
+def _interval(measured: Share, form: str) -> str:
+    return "-" if measured.low is None or measured.high is None else f"{measured.low:{form}} to {measured.high:{form}}"

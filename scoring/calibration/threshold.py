@@ -1,0 +1,241 @@
+r"""Where to put a detector's threshold, measured on labelled texts, and what it is worth there.
+
+**The threshold.** Let x be the number that is compared, turned so that larger looks more like llm, and let n human
+texts be given. To flag a share of at most f of human texts, allow k = floor(f (n + 1)) - 1 of them and put the
+threshold on the (k+1)-th largest x: a text is flagged strictly beyond it, so at most k of the n are (fewer where scores
+tie), and it is the largest flagged share that this rule allows. If one more human text comes from where these came
+from, its rank among the n + 1 is uniform, so it is flagged with probability (k + 1)/(n + 1) <= f or less: that is a
+statement about texts to come, for any law of the scores (Vovk, Gammerman and Shafer 2005). The observed share k/n alone
+would promise too much. Its interval is that of `scoring.statistics.shares`, clustered by site. The threshold's own interval is
+that of the scores at its two ends (Woodruff, JASA 47, 1952); simulated with pages that agree it covers in 93-97% of
+cases, where resampling whole sites covered in 82-95%.
+
+**How many texts.** With n human texts and none flagged, a rate of f is still possible with probability (1 - f)^n; it
+takes n >= ln .05 / ln(1 - f), about 3/f, to show f with 95% confidence ("rule of three": Hanley and Lippman-Hand,
+JAMA 249, 1983). 100 LLM texts know a share of 50 to 80% to 8 to 10 points. Pages of a site agree, so where sites are
+known at least 10 of each label are asked for.
+
+**The site test.** `scoring.sites.sprt` asks for p0, the share of pages of a human site that are flagged, and p1 for
+an LLM site. Sites differ, and the test is wrong for those between, so both lie toward the other kind: p0 is the share
+which nine of ten human sites stay at or below, p1 the one which nine of ten LLM sites reach. On 69 real sites with
+Binoculars at .9015 this gives .20 and .63; the test's own defaults are .20 and .65. Fewer articles than could decide
+at these leave a site unclassifiable. Crawling stops at 20 usable scores: a test that could not say llm, or not human,
+by then, whatever the pages are, is none. At p0 = .80 and p1 = .98 it takes 34 flagged pages in a row to say llm.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from scoring.calibration.labelled_scores import LabelledScores, separation
+from scoring.calibration.platt import cross_fitted, fit_curve, reliability
+from scoring.calibration.report import CalibrationReport, Slice
+from scoring.errors import BadParameters, CalibrationRefused
+from scoring.interface import BUILT_IN
+from scoring.settings import TallySettings
+from scoring.sites.sprt import SprtParams, fewest_pages, params_for
+from scoring.statistics.shares import share
+from scoring.thresholds.published import published_for
+from scoring.thresholds.threshold_set import Curve, ThresholdSet
+
+LLM_TEXTS = 100  # needed at least: a share of 50 to 80% of them is then known to 8 to 10 points
+SITES = 10  # of each label, needed at least where sites are known
+SITE_TEXTS = 5  # a site of fewer says nothing of the share of its pages that is flagged
+BANDS = ((0, 150), (150, 300), (300, 700), (700, None))  # words: from, below
+GENRES = 20  # shown; the rest is one row
+_READ = TallySettings().enough_articles  # usable scores of a site, unless set
+_TOWARD = 0.9  # sites that lie on the right side of p0, and of p1
+
+
+def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdSet, CalibrationReport]:
+    """The threshold that flags at most `fpr` of human texts to come, as a set called `name`, and what it is worth.
+
+    Raises BadParameters for a rate out of (0, .5], CalibrationRefused where the texts are too few or not told apart.
+    """
+    if not 0 < fpr <= 0.5:
+        raise BadParameters(f"the false-positive rate is above 0 and at most .5, not {fpr}")
+    refuse_too_few(scores, fpr)
+    apart = separation(scores)
+    if apart.low <= 0.5:
+        swapped = "; it is rather below .5: are the labels swapped?" if apart.high < 0.5 else ""
+        raise CalibrationRefused(
+            f"{scores.detector} does not tell these texts apart: AUROC {apart.value:.3f}, 95% interval "
+            f"{apart.low:.3f} to {apart.high:.3f}, has to be above .5{swapped}. Check the labels, label "
+            "more texts, or use another detector"
+        )
+    threshold = choose_threshold(scores, fpr)
+    low, high = threshold_interval(scores, threshold)
+    clusters = scores.clusters
+    curve: Curve | None = None
+    if scores.number == "score":
+        curve = fit_curve(scores.value, scores.llm)
+        if (curve.slope < 0) is not scores.llm_below:
+            raise CalibrationRefused(
+                "the curve from score to probability runs the wrong way, though most texts are told apart: a few "
+                "scores far outside of the others pull it. Look at the labels of the largest and least scores"
+            )
+        p_llm = cross_fitted(scores.value, scores.llm, clusters)
+    else:
+        p_llm = scores.value
+    site_test, about_sites = measure_sites(scores, threshold)
+    chosen = ThresholdSet(
+        name=name,
+        detector=scores.detector,
+        number="score" if scores.number == "score" else "p_llm",
+        threshold=threshold,
+        llm_below=scores.llm_below,
+        curve=curve,
+        site_test=site_test,
+    )
+    report = CalibrationReport(
+        thresholds=chosen,
+        identity=f"{scores.detector}/{chosen.tag}",
+        fpr=fpr,
+        threshold_low=low,
+        threshold_high=high,
+        knows_sites=scores.knows_sites,
+        human_sites=_sites(scores, llm=False),
+        llm_sites=_sites(scores, llm=True),
+        abstained_human=scores.abstained_human,
+        abstained_llm=scores.abstained_llm,
+        all=measure(scores, chosen, "all"),
+        published=[measure(scores, other, other.name) for other in published_for(scores.detector)],
+        lengths=[measure(part, chosen, band) for band, part in by_length(scores)],
+        genres=[measure(part, chosen, genre) for genre, part in by_genre(scores)],
+        reliability=reliability(p_llm, scores.llm, clusters),
+        about_sites=about_sites,
+    )
+    return chosen, report.rounded()
+
+
+def needed_human_texts(fpr: float) -> int:
+    """Human texts without which a false-positive rate of `fpr` cannot be shown with 95% confidence."""
+    return math.ceil(math.log(0.05) / math.log1p(-fpr))
+
+
+def refuse_too_few(scores: LabelledScores, fpr: float) -> None:
+    """Raises CalibrationRefused with what there is and what is needed."""
+    llm, human = int(scores.llm.sum()), int((~scores.llm).sum())
+    rows = [
+        ("human texts", human, needed_human_texts(fpr), scores.abstained_human),
+        ("LLM texts", llm, LLM_TEXTS, scores.abstained_llm),
+    ]
+    if scores.knows_sites:
+        rows.append(("sites with human texts", _sites(scores, llm=False), SITES, 0))
+        rows.append(("sites with LLM texts", _sites(scores, llm=True), SITES, 0))
+    if all(have >= need for _, have, need, _ in rows):
+        return
+    told = [
+        f"{have} {noun}"
+        + (f" (and {out} not scored)" if out else "")
+        + (f", {need} are needed" if have < need else f" are enough ({need} are needed)")
+        for noun, have, need, out in rows
+    ]
+    hint = (
+        f" For fewer, ask for a higher --fpr: .05 takes {needed_human_texts(0.05)} human texts." if fpr < 0.05 else ""
+    )
+    raise CalibrationRefused(f"too few labelled texts for a false-positive rate of {fpr:g}: {'; '.join(told)}.{hint}")
+
+
+def choose_threshold(scores: LabelledScores, fpr: float) -> float:
+    """The threshold that flags most and, of human texts to come, at most `fpr`; there are some 1/fpr of them."""
+    human = np.sort(scores.toward_llm[~scores.llm])[::-1]
+    threshold = float(human[_allowed(len(human), fpr)])
+    return -threshold if scores.llm_below else threshold
+
+
+def _allowed(texts: int, fpr: float) -> int:
+    return max(0, math.floor(fpr * (texts + 1) + 1e-9) - 1)
+
+
+def threshold_interval(scores: LabelledScores, threshold: float) -> tuple[float, float]:
+    """95% interval of the threshold: the scores beyond which the ends of the false-positive rate's interval lie."""
+    chosen = ~scores.llm
+    x = scores.toward_llm[chosen]
+    beyond = share(x > (-threshold if scores.llm_below else threshold), scores.clusters[chosen])
+    assert beyond.low is not None and beyond.high is not None
+    ranked, texts = np.sort(x)[::-1], len(x)
+    high = float(ranked[math.floor(beyond.low * texts)])
+    low = float(ranked[min(texts - 1, math.ceil(beyond.high * texts))])
+    return (-high, -low) if scores.llm_below else (low, high)
+
+
+def measure(scores: LabelledScores, thresholds: ThresholdSet, name: str) -> Slice:
+    """What a threshold does to these texts."""
+    x = scores.toward_llm
+    flagged = x > (-thresholds.threshold if thresholds.llm_below else thresholds.threshold)
+    human, llm, clusters = ~scores.llm, scores.llm, scores.clusters
+    return Slice(
+        name=name,
+        false_positives=share(flagged[human], clusters[human]),
+        sensitivity=share(flagged[llm], clusters[llm]),
+        specificity=share(~flagged[human], clusters[human]),
+        auroc=separation(scores) if human.any() and llm.any() else None,
+    )
+
+
+def by_length(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
+    """The texts by their words; bands without a text are left out."""
+    parts = []
+    for start, below in BANDS:
+        inside = (scores.words >= start) & (scores.words < (below or math.inf))
+        if inside.any():
+            parts.append((f"{start}-{below - 1} words" if below else f"{start}+ words", scores.where(inside)))
+    return parts
+
+
+def by_genre(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
+    """The texts by genre, largest first; beyond GENRES they are one row, and those of no known genre another."""
+    if not any(scores.genres):
+        return []
+    names, codes, counts = np.unique(np.array(scores.genres, dtype=object), return_inverse=True, return_counts=True)
+    largest = [int(code) for code in np.argsort(-counts, kind="stable") if names[code]]
+    parts = [(str(names[code]), scores.where(codes == code)) for code in largest[:GENRES]]
+    if rest := largest[GENRES:]:
+        parts.append((f"{len(rest)} more", scores.where(np.isin(codes, rest))))
+    if "" in names:
+        parts.append(("(none)", scores.where(codes == int(np.flatnonzero(names == "")[0]))))
+    return parts
+
+
+def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams | None, str]:
+    """Parameters of the sequential test from the sites that are known, and what they rest on; None: they make none."""
+    if not scores.knows_sites:
+        return None, "none of its own: no sites are known"
+    known = scores.where(np.array([bool(site) for site in scores.sites]))
+    flagged = known.toward_llm > (-threshold if known.llm_below else threshold)
+    shares = {}
+    for llm in (False, True):
+        chosen = known.llm == llm
+        _, codes = np.unique(known.clusters[chosen], return_inverse=True)
+        texts = np.bincount(codes)
+        enough = texts >= SITE_TEXTS
+        shares[llm] = np.bincount(codes, flagged[chosen])[enough] / texts[enough]
+    humans, llms = shares[False], shares[True]
+    counts = f"{len(humans)} human and {len(llms)} LLM sites with {SITE_TEXTS} texts or more"
+    if min(len(humans), len(llms)) < SITES:
+        return None, f"none of its own: {counts}, {SITES} of each are needed"
+    p0 = min(max(round(float(np.quantile(humans, _TOWARD, method="higher")), 3), 0.02), 0.98)
+    p1 = min(max(round(float(np.quantile(llms, 1 - _TOWARD, method="lower")), 3), 0.02), 0.98)
+    said = f"{_TOWARD:.0%} of {len(humans)} human sites are flagged on at most {p0:.1%} of their pages, "
+    said += f"{_TOWARD:.0%} of {len(llms)} LLM sites on at least {p1:.1%}"
+    if p1 - p0 < 0.1:
+        return None, f"none of its own: {said}, too near for a test at this threshold; take a higher --fpr"
+    built_in = scores.detector.split("/", 1)[0] == BUILT_IN
+    start = params_for(BUILT_IN) if built_in else SprtParams()
+    fewest = fewest_pages(msgspec.structs.replace(start, p0=p0, p1=p1, min_pages=1, min_articles=1))
+    if max(fewest) > _READ:
+        return None, (
+            f"none of its own: {said}; with these the test needs {fewest.llm} pages to say llm and {fewest.human} to"
+            f" say human, and {_READ} of a site are read (tally.enough_articles);"
+            f" take a {'lower' if fewest.llm > _READ else 'higher'} --fpr"
+        )
+    least = start.min_articles if built_in else 1
+    return msgspec.structs.replace(start, p0=p0, p1=p1, min_articles=max(least, min(fewest))), said
+
+
+def _sites(scores: LabelledScores, *, llm: bool) -> int:
+    return len({site for site, label in zip(scores.sites, scores.llm, strict=True) if site and bool(label) is llm})

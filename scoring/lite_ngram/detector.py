@@ -1,0 +1,171 @@
+"""The built-in detector: a logistic regression over signed-hash word 1-2-grams, calibrated by length.
+
+It runs on numpy alone, on any machine. It tells the style of chat assistants from human prose; it does not see what an
+observer and a performer model see (Binoculars, arXiv 2401.12070), and it has no notion of base-model continuations.
+How it is trained: scoring.training.training. How wrong it is: docs/detectors.md, and `warning`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.errors import BadThresholds, BadWeights
+from scoring.interface import BUILT_IN, TextScore
+from scoring.lite_ngram.function_words import function_words_per_100
+from scoring.lite_ngram.ngrams import tokens, vectors
+from scoring.lite_ngram.normalisation import normalise
+from scoring.lite_ngram.weights import Calibration, Weights, unpack
+from scoring.statistics.logistic import logistic
+from scoring.thresholds.threshold_set import ThresholdSet
+
+WEIGHTS_FILE = "lite-ngram.weights"
+MIN_WORDS = 150
+MAX_WORDS = 700  # what the calibration knows; of a longer text the first 700 words are read
+LONGEST_CHARS, LONGEST_WORDS = 1_000_000, 50_000  # beyond them is a book or a dump, not an article
+MIN_FUNCTION_WORDS_PER_100 = 18
+CALIBRATED_WORDS = (60, 700)
+_BATCH = 64  # texts hashed at a time: small enough for the cache, large enough for numpy
+
+
+class ErrorRates(msgspec.Struct, frozen=True):
+    """Measured when the weights were trained; stands beside them as JSON."""
+
+    digest: str  # of the weights file
+    warning: str
+
+
+class Reading(NamedTuple):
+    """A text as the model sees it, or the reason why it does not."""
+
+    words: list[bytes]  # tokens, punctuation included
+    length: int  # words
+    abstain: str = ""
+
+
+def read(text: str) -> Reading:
+    """Normalise, cut and tokenise a text, or say why it is not judged."""
+    if len(text) > LONGEST_CHARS:
+        return Reading([], 0, "too_long")
+    words = normalise(text).split()
+    if len(words) > LONGEST_WORDS:
+        return Reading([], len(words), "too_long")
+    if len(words) < MIN_WORDS:
+        return Reading([], len(words), "too_short")
+    kept = words[:MAX_WORDS]
+    found = tokens(" ".join(kept))
+    if function_words_per_100(found, len(kept)) < MIN_FUNCTION_WORDS_PER_100:
+        return Reading([], len(kept), "few_function_words")
+    return Reading(found, len(kept))
+
+
+def log_length(words: NDArray[np.float64]) -> NDArray[np.float64]:
+    """L of the calibration: ln(words / 300), words kept within the range that was calibrated."""
+    return np.asarray(np.log(np.clip(words, *CALIBRATED_WORDS) / 300.0))
+
+
+def probability(
+    margin: NDArray[np.float64], length: NDArray[np.float64], calibration: Calibration
+) -> NDArray[np.float64]:
+    """Calibrated p(llm) of margins s at lengths L (Platt scaling with the length in it)."""
+    logit = (
+        calibration.slope * margin
+        + calibration.length * length
+        + calibration.slope_length * margin * length
+        + calibration.offset
+    )
+    return logistic(logit)
+
+
+class LiteNgram:
+    """The built-in detector with its weights."""
+
+    def __init__(self, weights: Weights, warning: str, thresholds: ThresholdSet | None = None) -> None:
+        """Score with `weights`; `warning` says how wrong they are. `thresholds` stand in place of the weights' own.
+
+        Raises BadThresholds where these are of another detector, or of other weights.
+        """
+        own = own_thresholds(weights)
+        self.weights = weights
+        self.warning = warning
+        self.thresholds = thresholds or own
+        if self.thresholds.detector != own.detector:
+            raise BadThresholds(
+                f"thresholds {self.thresholds.name!r} are of {self.thresholds.detector}, not {own.detector}"
+            )
+        self.identity = f"{own.detector}/{self.thresholds.tag}"
+
+    @classmethod
+    def load(cls, path: Path | None = None, thresholds: ThresholdSet | None = None) -> LiteNgram:
+        """Load the weights at `path`, or those that ship with farmwatch, with the numbers beside them.
+
+        Raises BadWeights for a missing, truncated or altered file, or numbers of other weights.
+        """
+        folder = resources.files("scoring.data") if path is None else path.parent
+        source = folder.joinpath(WEIGHTS_FILE if path is None else path.name)
+        numbers = folder.joinpath(f"{source.name.removesuffix('.weights')}.json")
+        try:
+            weights = unpack(source.read_bytes(), str(source))
+            rates = msgspec.json.decode(numbers.read_bytes(), type=ErrorRates)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadWeights(f"{source} or the numbers beside it cannot be read: {error}") from error
+        if rates.digest != weights.digest:
+            raise BadWeights(f"{numbers} tells of other weights than {source}: train again, or restore both files")
+        return cls(weights, rates.warning, thresholds)
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """One TextScore per text; `score` is the margin of the regression, `p_llm` the calibrated probability."""
+        scores: list[TextScore] = []
+        for start in range(0, len(texts), _BATCH):
+            scores += self._score([read(text) for text in texts[start : start + _BATCH]])
+        return scores
+
+    def _score(self, readings: Sequence[Reading]) -> list[TextScore]:
+        header = self.weights.header
+        margin = margins([reading.words for reading in readings], self.weights.vector) + header.intercept
+        length = log_length(np.array([reading.length for reading in readings], np.float64))
+        p_llm = probability(margin, length, header.calibration)
+        return [
+            TextScore(abstain=reading.abstain)
+            if reading.abstain
+            else self._judged(round(float(s), 6), round(float(p), 6), len(reading.words))
+            for reading, s, p in zip(readings, margin, p_llm, strict=True)
+        ]
+
+    def _judged(self, score: float, p_llm: float, tokens: int) -> TextScore:
+        """A text's numbers under the thresholds: the flag follows from the rounded numbers, so a record explains it."""
+        compared = p_llm if self.thresholds.number == "p_llm" else score
+        curve = self.thresholds.curve
+        return TextScore(
+            score=score,
+            p_llm=p_llm if curve is None else round(curve.p_llm(score), 6),
+            flag=self.thresholds.flag(compared),
+            tokens=tokens,
+        )
+
+
+def own_thresholds(weights: Weights) -> ThresholdSet:
+    """The threshold that was measured when the weights were trained; its tag, such as p0.95, needs no digest."""
+    threshold = weights.header.threshold
+    return ThresholdSet(
+        name=f"p{threshold:g}",
+        detector=f"{BUILT_IN}/{weights.digest[:8]}",
+        number="p_llm",
+        threshold=threshold,
+        llm_below=False,
+        published=True,
+    )
+
+
+def margins(texts: Sequence[Sequence[bytes]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Inner product of each text's vector with the weights; 0 for a text without tokens."""
+    starts, columns, values = vectors(texts)
+    row = np.repeat(np.arange(len(texts)), np.diff(starts))
+    sums: NDArray[np.float64] = np.bincount(row, values * weights[columns], len(texts)).astype(np.float64)
+    return sums

@@ -1,0 +1,130 @@
+"""Binoculars and Fast-DetectGPT as detectors: two views on what one engine reads.
+
+Nothing at the top of this module needs torch: what a detector is called and what must be said of it is known without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scoring.errors import BadThresholds, PoisonText, UnsupportedModel
+from scoring.interface import UNCALIBRATED, Measure, TextScore
+from scoring.pair.scores import PairReading
+from scoring.pair.settings import PairSettings, pair_identity
+from scoring.pair.tokens import Abstained
+from scoring.statistics.rounding import SCORE_DIGITS, significant
+
+if TYPE_CHECKING:
+    from scoring.pair.engine import PairEngine, Result
+    from scoring.pair.models import PairModels
+    from scoring.thresholds.threshold_set import ThresholdSet
+
+_TITLES = {"binoculars": "Binoculars (arXiv 2401.12070)", "fast-detectgpt": "Fast-DetectGPT (arXiv 2310.05130)"}
+_PUBLISHED = {"accuracy": ("2.1%", "80%", "9%"), "low-fpr": ("0.4%", "41%", "4%")}
+"""Published threshold -> share flagged of 2,106 human pages of 100 words or more, of 511 LLM pages, and of 1,306
+shorter human pages: 69 real sites of 2025, labelled by site."""
+
+
+class PairDetector:
+    """One measure of a pair of language models, with its thresholds if there are any."""
+
+    def __init__(self, engine: PairEngine, base: str, measure: Measure, thresholds: ThresholdSet | None = None) -> None:
+        """Judge by `measure` what `engine` reads; `base` is the identity without the threshold set.
+
+        Raises BadThresholds for a set that is not on the score.
+        """
+        if thresholds is not None and thresholds.number != "score":
+            raise BadThresholds(
+                f"{thresholds.name} is a threshold on p_llm, which {base} does not have: calibrate anew"
+            )
+        self.engine = engine
+        self.measure: Measure = measure
+        self.thresholds = thresholds
+        self.identity = f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
+        self.warning = pair_warning(self.identity)
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """One TextScore per text.
+
+        Raises PoisonText where one of them is to be buried (`score_each` keeps it apart), DeviceLost, DeviceGone.
+        """
+        scores = []
+        for found in self.score_each(texts):
+            if isinstance(found, PoisonText):
+                raise found
+            scores.append(found)
+        return scores
+
+    def score_each(self, texts: Sequence[str]) -> list[TextScore | PoisonText]:
+        """As `score`, but a text that is to be buried is an element of its own. Raises DeviceLost or DeviceGone."""
+        return [self.judge(result) for result in self.engine.read(texts)]
+
+    def judge(self, result: Result) -> TextScore | PoisonText:
+        """What this detector says of what the engine has read; a PoisonText stays one.
+
+        The flag follows from the rounded score, so a record explains it.
+        """
+        if isinstance(result, PoisonText):
+            return result
+        if isinstance(result, Abstained):
+            return TextScore(abstain=result.reason, tokens=result.tokens)
+        score = significant(self._number(result), SCORE_DIGITS)
+        chosen = self.thresholds
+        p_llm = None
+        if chosen is not None and chosen.curve is not None:
+            p_llm = significant(chosen.curve.p_llm(score), SCORE_DIGITS)
+        flag = None if chosen is None else chosen.flag(score)
+        return TextScore(score=score, p_llm=p_llm, flag=flag, tokens=result.tokens)
+
+    def _number(self, reading: PairReading) -> float:
+        return reading.binoculars if self.measure == "binoculars" else reading.fast_detectgpt
+
+
+def load_pair_engine(settings: PairSettings) -> PairEngine:
+    """The pair of `settings` on its device, ready to read.
+
+    Raises MissingExtra, MissingModel, UnsupportedModel, DifferentTokenizers, NoDevice, DeviceLost.
+    """
+    from scoring.pair.models import libraries, load_models
+
+    libraries()  # says what to install where torch is missing; the engine imports it
+    from scoring.pair.engine import PairEngine
+    from scoring.pair.suspects import default_file
+
+    models = load_models(settings)
+    identity = pair_identity(settings, "binoculars")
+
+    def reload() -> PairModels:
+        if pair_identity(settings, "binoculars") != identity:
+            raise UnsupportedModel("the files of the models have changed since the start: start this process anew")
+        return load_models(settings)
+
+    suspects = Path(settings.suspects_file).expanduser() if settings.suspects_file else default_file(identity)
+    return PairEngine(models, settings, reload=reload, suspects=suspects)
+
+
+def load_pair_detectors(
+    settings: PairSettings, thresholds: Mapping[str, ThresholdSet | None]
+) -> dict[str, PairDetector]:
+    """A detector per measure in `thresholds`, all on one engine. Raises as `load_pair_engine`, and BadThresholds."""
+    engine = load_pair_engine(settings)
+    names: list[Measure] = [name for name in ("binoculars", "fast-detectgpt") if name in thresholds]
+    return {name: PairDetector(engine, pair_identity(settings, name), name, thresholds[name]) for name in names}
+
+
+def pair_warning(identity: str) -> str:
+    """What must be said wherever scores of the pair detector `identity` show."""
+    measure, pair, number_format, tokens, tag = identity.split("/")
+    said = f"{_TITLES[measure]} on {pair.partition('@')[0]} in {number_format}, English prose, first {tokens} tokens"
+    if tag == UNCALIBRATED:
+        return f"{said}; no threshold: its scores are not flags, and error rates are unknown for this pair"
+    if tag not in _PUBLISHED:
+        return f"{said}; threshold set {tag} of `farmwatch calibrate`: error rates in its report"
+    flagged, found, short = _PUBLISHED[tag]
+    return (
+        f"{said}; published threshold {tag}, for the original weights, which a folder's name does not prove: of pages"
+        f" with 100 words or more of 69 real sites (2025) it flags {flagged} of the human ones and finds {found}"
+        f" of the LLM ones ({short} of shorter human pages, which are not scored by default); newer models may evade it"
+    )

@@ -1,0 +1,101 @@
+"""Settings of the pair engine, and the identity that follows from them and from the models' small files.
+
+Neither torch nor a weight is loaded here: `farmwatch doctor`, the configuration check and the stage's start ask for
+identities on machines that never run the models.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+import msgspec
+
+from scoring.interface import Measure
+from scoring.pair.model_folder import find_model, fingerprint
+from scoring.pair.tokens import RULES
+
+_DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A pair of language models of one tokenizer, and how texts go through it, in order of use."""
+
+    observer: str = "tiiuae/falcon-7b"
+    """Folder or hub id of the model that gives the weights of the cross-perplexity."""
+    performer: str = "tiiuae/falcon-7b-instruct"
+    """Folder or hub id of the model whose surprise at the text is measured."""
+    observer_revision: str = ""
+    """Branch, tag or commit of the observer at the hub; empty: the main branch. A folder has none."""
+    performer_revision: str = ""
+    """Branch, tag or commit of the performer at the hub; empty: the main branch. A folder has none."""
+    device: str = "cuda"
+    """Where the models run: cuda, cuda:1 … or cpu (small models only)."""
+    dtype: Literal["", "bfloat16", "float32"] = ""
+    """Number format of weights and activations; empty: bfloat16 on cuda, float32 on cpu. Part of the identity."""
+    max_tokens: Annotated[int, msgspec.Meta(ge=2, le=2048)] = 512
+    """Tokens read of a text, special ones included; the rest is cut off. Part of the identity."""
+    min_tokens: Annotated[int, msgspec.Meta(ge=2, le=2048)] = 128
+    """Texts of fewer tokens are not scored (`too_short`). Under about 100 words, 128 tokens, the published thresholds
+    flagged 4% and 9% of 1,306 human pages, above it 0.4% and 2%."""
+    english_only: bool = True
+    """Texts in another script (`other_language`) or with few English function words (`few_function_words`) are not
+    scored: the published thresholds are English."""
+    batch_tokens: Annotated[int, msgspec.Meta(ge=0, le=4_194_304)] = 0
+    """Tokens of a batch, padding included; 0: 16,384 on cuda, 2,048 on cpu. Halved by itself while memory is short."""
+    kernel: Literal["auto", "torch", "triton"] = "auto"
+    """How the vocabulary is passed over: auto takes the Triton kernel on cuda, and torch elsewhere or where Triton
+    cannot compile."""
+    compile: bool = False
+    """Fuse the layers of Falcon models with torch.compile: faster on cuda, a minute of compiling at the start."""
+    suspects_file: str = ""
+    """Remembers, as digests, texts that lost the device, so that the next process buries them and goes on; empty: a
+    file in the temporary folder."""
+
+    def __post_init__(self) -> None:
+        for name in ("observer", "performer"):
+            if not getattr(self, name).strip() or "\0" in getattr(self, name):
+                raise ValueError(f"{name} must be a model folder or a hub id such as 'tiiuae/falcon-7b'")
+        if not _DEVICE.fullmatch(self.device):
+            raise ValueError("device must be cpu, cuda, or cuda: with the number of a card")
+        if not 2 <= self.max_tokens <= 2048:
+            raise ValueError("max_tokens must be 2 to 2048")
+        if not 2 <= self.min_tokens <= self.max_tokens:
+            raise ValueError("min_tokens must be 2 to max_tokens")
+        if self.batch_tokens and not 64 <= self.batch_tokens <= 4_194_304:
+            raise ValueError("batch_tokens must be 64 to 4194304, or 0")
+
+    @property
+    def token_budget(self) -> int:
+        """Tokens of a batch: those that are set, or else what suits the device."""
+        return self.batch_tokens or (2_048 if self.device == "cpu" else 16_384)
+
+    @property
+    def number_format(self) -> Literal["bfloat16", "float32"]:
+        """The dtype that is used: the one that is set, or else the device's own."""
+        if self.dtype:
+            return self.dtype
+        return "float32" if self.device == "cpu" else "bfloat16"
+
+
+def pair_identity(settings: PairSettings, measure: Measure) -> str:
+    """The identity without its threshold set: "binoculars/falcon-7b+falcon-7b-instruct@<8 hex>/bfloat16/512".
+
+    The eight digits stand for what both models' folders hold and for the rules that decide which texts are scored.
+    Raises MissingModel where a folder or the hub's cache on this machine does not have a model, UnsupportedModel where
+    it has no safetensors weights, MissingExtra for a hub id without the packages that know the cache.
+    """
+    folders = (
+        find_model(settings.observer, settings.observer_revision),
+        find_model(settings.performer, settings.performer_revision),
+    )
+    rules = f"min_tokens={settings.min_tokens} english_only={settings.english_only} rules={RULES}"
+    digest = fingerprint(folders, rules)[:8]
+    names = f"{_short(settings.observer)}+{_short(settings.performer)}"
+    return f"{measure}/{names}@{digest}/{settings.number_format}/{settings.max_tokens}"
+
+
+def _short(name: str) -> str:
+    """Last path component of a folder or hub id, without what separates the parts of an identity."""
+    return _NOT_IN_A_NAME.sub("-", re.split(r"[/\\]", name.rstrip("/\\"))[-1]) or "model"

@@ -1,0 +1,165 @@
+"""From a text to the tokens that a pair of models reads, or to the reason why it reads none; and batches of such texts.
+
+The rules, in order:
+
+    empty               nothing but white space
+    too_long            over 1,000,000 characters or 50,000 words: a book or a dump, as for the built-in detector
+    bad_unicode         a lone surrogate, which no encoding of the text can hold
+    no_words            no letter: only emoji, digits, punctuation
+    other_language      most letters are not Latin ones (with english_only)
+    one_token           fewer than two tokens: nothing predicts, or nothing is predicted
+    too_short           fewer than min_tokens
+    few_function_words  a list, a table, or another language in Latin letters (with english_only), by the part that is
+                        read
+
+A text is otherwise cut at max_tokens, as the authors of Binoculars do. What looks like a special token in a text
+("<|endoftext|>") is read as the characters it is written with: a page must not speak to the model.
+
+Batches are filled by padded tokens, since that is what a device works and holds; texts of one length go together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from scoring.lite_ngram.function_words import function_words_per_100
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+LONGEST_CHARS, LONGEST_WORDS = 1_000_000, 50_000
+MIN_FUNCTION_WORDS_PER_100 = 18
+RULES = f"2 {LONGEST_CHARS} {LONGEST_WORDS} {MIN_FUNCTION_WORDS_PER_100}"
+"""Part of a pair's identity. Its first number is the rules' version: it goes up with each change of what is read."""
+_LOOKED_AT_CHARS = 4_000  # of a text, to tell its script
+_LITTLE_PADDING = 0.9  # a text of at least this share of the longest one's length
+_LARGE_ENOUGH = 0.25  # of the budget; products of matrices gain little from more rows
+_WORD_BEFORE_SPACE = re.compile(r"\S(?= \S)")
+_LETTER = re.compile(r"[^\W\d_]")
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
+
+
+class Abstained(msgspec.Struct, frozen=True):
+    """A text that is not scored, and why, in a word."""
+
+    reason: str
+    tokens: int = 0  # how many it has, where that was looked at
+
+
+class TextRules(msgspec.Struct, frozen=True):
+    """Which texts are read, and how much of them."""
+
+    max_tokens: int = 512
+    min_tokens: int = 2
+    english_only: bool = False
+
+
+def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: TextRules) -> list[list[int] | Abstained]:
+    """Token ids of each text, at most `max_tokens`, or the reason why it has none; on all of the machine's cores.
+
+    `tokenizer` is one of `plain_tokenizer`.
+    """
+    read: list[list[int] | Abstained] = [
+        Abstained(reason) if (reason := unreadable(text, rules)) else [] for text in texts
+    ]
+    kept = [index for index, found in enumerate(read) if isinstance(found, list)]
+    heads = [head(texts[index], rules.max_tokens) for index in kept]
+    encode = (
+        tokenizer.encode_batch if rules.english_only else tokenizer.encode_batch_fast
+    )  # a tenth slower: with places
+    for index, text, encoding in zip(kept, heads, encode(heads), strict=True):
+        if len(encoding) < rules.max_tokens and len(text) < len(texts[index]):  # a tokenizer whose tokens span words
+            text, encoding = texts[index], tokenizer.encode(texts[index])
+        ids = encoding.ids
+        reason = unreadable_tokens(len(ids), covered(text, encoding) if rules.english_only else text, rules)
+        read[index] = Abstained(reason, len(ids)) if reason else ids
+    return read
+
+
+def plain_tokenizer(tokenizer: Tokenizer, max_tokens: int) -> Tokenizer:
+    """A copy that cuts at `max_tokens`, does not pad, and takes special tokens in a text for plain characters."""
+    copy: Tokenizer = type(tokenizer).from_str(tokenizer.to_str())
+    copy.no_padding()
+    copy.enable_truncation(max_tokens)
+    copy.encode_special_tokens = True
+    return copy
+
+
+def unreadable(text: str, rules: TextRules) -> str:
+    """Why `text` is not tokenised at all; empty where it is."""
+    if not text or text.isspace():
+        return "empty"
+    if len(text) > LONGEST_CHARS or (len(text) > LONGEST_WORDS and len(text.split()) > LONGEST_WORDS):
+        return "too_long"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "bad_unicode"
+    if not _LETTER.search(text):
+        return "no_words"
+    looked_at = text[:_LOOKED_AT_CHARS]
+    if rules.english_only and not looked_at.isascii():
+        letters = len(_LETTER.findall(looked_at))
+        if len(_LATIN.findall(looked_at)) * 2 < letters:
+            return "other_language"
+    return ""
+
+
+def unreadable_tokens(count: int, text: str, rules: TextRules) -> str:
+    """Why a text of `count` tokens is not scored; empty where it is. `text` is what these tokens cover."""
+    if count < 2:
+        return "one_token"
+    if count < rules.min_tokens:
+        return "too_short"
+    if rules.english_only and _function_words_per_100(text) < MIN_FUNCTION_WORDS_PER_100:
+        return "few_function_words"
+    return ""
+
+
+def covered(text: str, encoding: Encoding) -> str:
+    """The part of `text` up to the end of the last token that stands for any of it."""
+    for index in reversed(range(len(encoding))):
+        if span := encoding.token_to_chars(index):
+            return text[: span[1]]
+    return ""
+
+
+def head(text: str, max_tokens: int) -> str:
+    """The beginning of `text` whose first `max_tokens` tokens are those of the whole text.
+
+    A word is at least one token, and with nearly all tokenizers none spans the end of a word and the single space
+    behind it: so it is safe to cut at such a place with `max_tokens` words before it. A text without them is not cut.
+    """
+    ends = islice(_WORD_BEFORE_SPACE.finditer(text), max_tokens, None)
+    end = next(ends, None)
+    return text[: end.end()] if end else text
+
+
+def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Indices of texts of these lengths in batches, the longest first, each of at most `budget` padded tokens.
+
+    A batch that is large enough for the device to work at full speed is closed early, where the next text would bring
+    more than a little padding. A text longer than the budget stands alone.
+    """
+    filled: list[list[int]] = []
+    width = 0
+    for index in sorted(range(len(lengths)), key=lambda index: (-lengths[index], index)):
+        cells = len(filled[-1]) * width if filled else 0
+        much_shorter = lengths[index] < _LITTLE_PADDING * width
+        if not filled or cells + width > budget or (much_shorter and cells >= _LARGE_ENOUGH * budget):
+            filled.append([])
+            width = lengths[index]
+        filled[-1].append(index)
+    return filled
+
+
+def _function_words_per_100(text: str) -> float:
+    words = len(text.split())
+    from scoring.lite_ngram.ngrams import tokens as word_tokens  # it brings numpy: not for who asks for an identity
+
+    return function_words_per_100(word_tokens(text.lower().replace("’", "'")), words)

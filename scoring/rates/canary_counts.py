@@ -1,0 +1,168 @@
+"""What became of canary sites: the errors of the site verdict, and of page flags, by what is known of their truth.
+
+A canary site is sent again every round under a new name, with the same texts; a detector that gives a text the same
+score every time says nothing new on it. So the rounds of one content are one site. So are those of one label, whose
+texts may be edited from round to round and are no draw of a new site: of each label, and of each content, one round
+counts, the newest. Only while that is on its way the one before it counts in its place; a round that a newer one
+follows has had its time, and counts however it ended. What is counted is what rates are made of: classifiable sites,
+the undecided as not llm.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, TRUTHS, canary_name, truth_of
+from scoring.rates.error_counts import CanaryCounts
+from scoring.rates.intervals import Z95, Interval, wilson
+from scoring.rates.site_rates import refuse_pooled
+from stream.schema.records import SiteState
+from stream.schema.vocabulary import LLM, UNCLASSIFIABLE
+
+
+class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):
+    """Pages of canary sites of one truth, or of one site."""
+
+    sent: int  # by the sites' names
+    measured: int  # with features
+    kept: int  # articles by the ruleset
+    scored: int  # articles with a usable score
+    flagged: int  # of them taken for LLM text
+
+
+class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
+    """Canary sites of one detector, ruleset and site method; keys are `human` and `llm`, who wrote them."""
+
+    sites: Mapping[str, Mapping[str, int]]  # truth -> verdict -> sites
+    pages_of: Mapping[str, Sequence[CanaryPages]]  # truth -> the pages of each site of which none is on its way
+    last_at: int  # when the newest page of a canary site was sent that came through, ms; 0 = none did
+
+    @property
+    def pages(self) -> dict[str, CanaryPages]:
+        """The pages of all sites of a truth."""
+        return {truth: _together(found) for truth, found in self.pages_of.items()}
+
+    @property
+    def counts(self) -> CanaryCounts:
+        """The errors of the site verdict."""
+        human, llm = self.sites[HUMAN_TRUTH], self.sites[LLM_TRUTH]
+        classifiable = {truth: _classifiable(found) for truth, found in self.sites.items()}
+        return CanaryCounts(
+            llm_sites=classifiable[LLM_TRUTH],
+            llm_found=llm.get(LLM, 0),
+            human_sites=classifiable[HUMAN_TRUTH],
+            human_cleared=classifiable[HUMAN_TRUTH] - human.get(LLM, 0),
+        )
+
+    def shares(self) -> dict[str, Interval]:
+        """What the canaries measure, by name; what has nothing to divide by is left out.
+
+        site_fpr and site_tpr: classifiable sites called llm; page_fpr and page_tpr: scored pages that are flagged;
+        kept_human and kept_llm: pages sent that the ruleset keeps. Pages of a site agree: the intervals of page shares
+        are those of `scoring.statistics.shares`, in which whole sites vary.
+        """
+        shares: dict[str, Interval] = {}
+        for truth, name in ((HUMAN_TRUTH, "fpr"), (LLM_TRUTH, "tpr")):
+            found, pages = self.sites[truth], self.pages_of[truth]
+            classifiable = _classifiable(found)
+            if classifiable:
+                shares[f"site_{name}"] = wilson(found.get(LLM, 0), classifiable, Z95)
+            for kind, counted in (
+                (f"page_{name}", [(site.flagged, site.scored) for site in pages]),
+                (f"kept_{truth}", [(site.kept, site.sent) for site in pages]),
+            ):
+                if any(whole for _, whole in counted):
+                    shares[kind] = _share_of_pages(counted)
+        return shares
+
+
+def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummary:
+    """Count the canary sites among rows that were sent since then (ms), one round of each label and content.
+
+    Raises PooledDetectors for canary rows of several detectors, rulesets, site methods or runs.
+    """
+    canaries = [row for row in rows if truth_of(row.site) is not None]
+    refuse_pooled(canaries)
+    chosen = _chosen(row for row in canaries if row.updated_at >= since_ms)
+    of_truth = {truth: [found for found in chosen if truth_of(found.row.site) == truth] for truth in TRUTHS}
+    return CanarySummary(
+        sites={truth: dict(Counter(found.row.verdict for found in of)) for truth, of in of_truth.items()},
+        pages_of={truth: [_pages(found.row) for found in of if found.over] for truth, of in of_truth.items()},
+        last_at=max((row.updated_at for row in canaries), default=0),
+    )
+
+
+def canary_counts(rows: Iterable[SiteState], since_ms: int = 0) -> CanaryCounts:
+    """The errors of the site verdict on the canary sites among `rows`. Raises as `canary_summary`."""
+    return canary_summary(rows, since_ms).counts
+
+
+class _Round(NamedTuple):
+    row: SiteState
+    over: bool  # finished, or followed by a newer round
+
+
+def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
+    """One round of each label and of each content, see above."""
+    chosen: list[_Round] = []
+    taken: set[str] = set()
+    under_way: list[SiteState] = []
+    followed: set[str] = set()
+    for row in sorted(rows, key=lambda row: (row.updated_at, row.site), reverse=True):
+        if not taken.isdisjoint(_same(row)):
+            continue
+        if followed.isdisjoint(_same(row)) and _is_under_way(row):
+            under_way.append(row)
+            followed |= _same(row)
+        else:
+            chosen.append(_Round(row, True))
+            taken |= _same(row)
+    # Where there is no round before it, one under way counts as it stands.
+    return chosen + [_Round(row, False) for row in under_way if taken.isdisjoint(_same(row))]
+
+
+def _same(row: SiteState) -> set[str]:
+    """What two rounds have in common if they say the same, or of one site: label and truth, or content."""
+    name = canary_name(row.site)
+    return {row.site} if name is None else {f"{name.label} {name.truth}", name.content}
+
+
+def _is_under_way(row: SiteState) -> bool:
+    name = canary_name(row.site)
+    pages = row.pages if name is None else name.pages
+    return row.pages < pages or row.scored + row.abstained < row.articles
+
+
+def _classifiable(verdicts: Mapping[str, int]) -> int:
+    return sum(count for verdict, count in verdicts.items() if verdict != UNCLASSIFIABLE)
+
+
+def _pages(row: SiteState) -> CanaryPages:
+    name = canary_name(row.site)
+    return CanaryPages(
+        sent=row.pages if name is None else name.pages,
+        measured=row.pages,
+        kept=row.articles,
+        scored=row.scored,
+        flagged=row.flagged,
+    )
+
+
+def _together(sites: Sequence[CanaryPages]) -> CanaryPages:
+    return CanaryPages(**{name: sum(getattr(site, name) for site in sites) for name in CanaryPages.__struct_fields__})
+
+
+def _share_of_pages(counted: Sequence[tuple[int, int]]) -> Interval:
+    """The share of pages in its interval; `counted` are (part, whole) of each site, any whole > 0."""
+    import numpy as np
+
+    from scoring.statistics.shares import share  # it loads numpy, which most rates do without
+
+    hits = np.concatenate([np.arange(whole) < part for part, whole in counted])
+    found = share(hits, np.repeat(np.arange(len(counted)), [whole for _, whole in counted]))
+    assert found.share is not None and found.low is not None and found.high is not None  # there are pages
+    return Interval(found.share, found.low, found.high)

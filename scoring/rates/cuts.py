@@ -1,0 +1,96 @@
+"""Which sites a rate is taken of: those of one source, one query group, a range of ranks, a stretch of days."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+
+from scoring.rates.canary import is_canary
+from scoring.rates.settings import RateSettings
+from scoring.rates.site_rates import days_within, query_groups
+from stream.schema.records import SiteState
+from stream.text.times import read_day
+from stream.text.user_errors import UsageError
+
+_RANKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What is asked of a site; "" and None ask nothing. `ranks` are the first and the last, both included."""
+
+    source: str = ""
+    group: str = ""
+    ranks: tuple[int, int] | None = None
+    since: date | None = None
+    until: date | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for days that run backwards: no site could be asked for."""
+        if self.since and self.until and self.since > self.until:
+            raise UsageError(f"--since {self.since} is after --until {self.until}")
+
+    def of(self, rows: Iterable[SiteState], settings: RateSettings) -> list[SiteState]:
+        """The sites that it asks for; canaries pass, since they belong to no search result and are left out later."""
+        group_of = query_groups(settings.groups)
+        return [row for row in rows if is_canary(row.site) or self._has(row, group_of)]
+
+    def undated(self, rows: Iterable[SiteState], settings: RateSettings) -> int:
+        """Sites that `since` or `until` leave out only because no day is known on which a search returned them."""
+        if self.since is None and self.until is None:
+            return 0
+        group_of = query_groups(settings.groups)
+        without = replace(self, since=None, until=None)
+        return sum(not row.days and not is_canary(row.site) and without._has(row, group_of) for row in rows)
+
+    @property
+    def text(self) -> str:
+        """The cut in words, "" where nothing is cut."""
+        ranks = self.ranks and ("rank " + "-".join(map(str, dict.fromkeys(self.ranks))))
+        said = (
+            self.source and f"source {self.source}",
+            self.group and f"query group {self.group}",
+            ranks,
+            self.since and f"since {self.since}",
+            self.until and f"until {self.until}",
+        )
+        return ", ".join(part for part in said if part)
+
+    def _has(self, row: SiteState, group_of: Callable[[str], str]) -> bool:
+        if self.source and self.source not in row.sources:
+            return False
+        if self.group and all(group_of(query) != self.group for query in row.queries):
+            return False
+        if self.ranks is not None and not self.ranks[0] <= row.best_rank <= self.ranks[1]:
+            return False
+        return (self.since is None and self.until is None) or bool(days_within(row, self.since, self.until))
+
+
+def read_ranks(text: str) -> tuple[int, int] | None:
+    """`1-10`, or one rank; None for "". Raises UsageError."""
+    if not text:
+        return None
+    found = _RANKS.fullmatch(text.strip())
+    first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= first <= last:
+        raise UsageError(f"--rank {text!r}: expected a rank or a range of ranks from 1 on, such as 1-10")
+    return first, last
+
+
+def read_days(since: str, until: str, now_ms: int) -> tuple[date | None, date | None]:
+    """The days of --since and --until; None for "". Raises UsageError.
+
+    A cut may end on a day to come, which is as good as none; nothing is found where it begins on one.
+    """
+    return _day(since, "--since", now_ms), _day(until, "--until", now_ms, may_come=True)
+
+
+def _day(text: str, option: str, now_ms: int, *, may_come: bool = False) -> date | None:
+    if not text:
+        return None
+    try:
+        return read_day(text, now_ms, may_come=may_come)
+    except ValueError as error:
+        raise UsageError(f"{option} {error}") from None

@@ -1,0 +1,40 @@
+"""Settings of the rate: confidence, corrections, groups, and the series that is kept."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from scoring.rates.rate import HALF_WIDTH, ErrorCounts
+from scoring.rates.site_rates import OTHER
+from stream.text.ranges import TEN_YEARS_S, PositiveCount
+
+_RESERVED_GROUPS = (OTHER, "unknown")
+
+
+class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the rate is estimated, split and kept."""
+
+    confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95  # of the interval
+    # half width of an interval that is narrow enough: a wider one says how many more sites it needs
+    half_width: Annotated[float, msgspec.Meta(gt=0, lt=1)] = HALF_WIDTH
+    # how the site verdict did on sites of known truth, as a table of llm_sites, llm_found, human_sites, human_cleared;
+    # without it the canaries take its place, and without those the rate is not corrected, and says so
+    errors: ErrorCounts | None = None
+    canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0  # days after which a canary site counts no more
+    # classifiable canary sites of each truth (human, llm) from which on the rate is corrected by them
+    canary_least: PositiveCount = 20
+    # groups of queries, as a table of name -> patterns of query ids, such as health = ["health-*"]; the first group
+    # that matches counts, and what matches none is in the group `other`
+    groups: dict[str, list[str]] = {}
+    series_s: Annotated[int, msgspec.Meta(ge=60, le=TEN_YEARS_S)] = (
+        3600  # seconds between two points of the series that are kept
+    )
+
+    def __post_init__(self) -> None:
+        for name in self.groups:
+            if not name.strip() or name in _RESERVED_GROUPS:
+                raise ValueError(f"groups: a group cannot be called {name!r}: that is what sites without one are in")
+        if self.errors is not None and self.errors.unusable:
+            raise ValueError(f"errors: no rate can be corrected by these counts: {self.errors.unusable}")

@@ -1,0 +1,211 @@
+"""Rates over site rows: all of them, and by source, query group, rank band and window of time.
+
+Each rate has all its denominators. Canary sites never count. Rows of two detectors, rulesets, site methods or runs are
+refused: their verdicts mean different things. A site without a page so far has no ruleset yet, and counts with any one
+and with any site method. A row of before methods had digests is of none that has one.
+
+A window counts the sites that search results have returned in it, each with its verdict as it stands now: a row is a
+site's present state, not its history. A site that was returned in several windows counts in each of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+import msgspec
+
+from scoring.errors import PooledDetectors
+from scoring.rates.canary import is_canary
+from scoring.rates.rate import HALF_WIDTH, ErrorCounts, Rate, estimate
+from stream.schema.records import SiteState
+from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
+
+GroupKey = Callable[[SiteState], Sequence[str]]  # the groups that a site belongs to: none, one or several
+
+RANK_BANDS = ((1, 3), (4, 10), (11, 20), (21, 50))  # first to last rank, both included; beyond: "51+"
+
+
+class SiteRate(msgspec.Struct, frozen=True, kw_only=True):
+    """A rate with every denominator: sites = llm + human + undecided + unclassifiable."""
+
+    rate: Rate
+    llm: int
+    human: int
+    undecided: int
+    unclassifiable: int
+    sites: int
+    without_pages: int | None = None  # of the unclassifiable: no page so far; None where pages were not told
+
+    @property
+    def text(self) -> str:
+        """The rate in words, with what could not be classified, and why."""
+        said = f"{self.rate.text}; {self.unclassifiable} of {self.sites} sites unclassifiable"
+        if self.without_pages is None or not self.unclassifiable:
+            return said
+        few = self.unclassifiable - self.without_pages
+        return f"{said} ({self.without_pages} without a page so far, {few} with too few scored articles)"
+
+    @property
+    def classifiable(self) -> int:
+        """Sites whose verdict is not `unclassifiable`; the undecided are among them."""
+        return self.sites - self.unclassifiable
+
+
+def site_rate(
+    verdicts: Iterable[str],
+    errors: ErrorCounts | None = None,
+    confidence: float = 0.95,
+    without_pages: int | None = None,
+    half_width: float = HALF_WIDTH,
+) -> SiteRate:
+    """The rate over site verdicts, one per site; `without_pages` of them had no page. Raises as `estimate`."""
+    counts = Counter(verdicts)
+    unclassifiable = counts[UNCLASSIFIABLE]
+    sites = counts.total()
+    return SiteRate(
+        rate=estimate(counts[LLM], sites - unclassifiable, errors, confidence, counts[UNDECIDED], half_width),
+        llm=counts[LLM],
+        human=counts[HUMAN],
+        undecided=counts[UNDECIDED],
+        unclassifiable=unclassifiable,
+        sites=sites,
+        without_pages=without_pages,
+    )
+
+
+def rate_of(
+    rows: Iterable[SiteState],
+    errors: ErrorCounts | None = None,
+    confidence: float = 0.95,
+    half_width: float = HALF_WIDTH,
+) -> SiteRate:
+    """The rate over site rows, canaries left out; of the unclassifiable it knows which had no page so far.
+
+    Raises PooledDetectors for rows of several detectors, rulesets, site methods or runs, and as `estimate`.
+    """
+    counted = [row for row in rows if not is_canary(row.site)]
+    refuse_pooled(counted)
+    without_pages = sum(row.verdict == UNCLASSIFIABLE and row.pages == 0 for row in counted)
+    return site_rate((row.verdict for row in counted), errors, confidence, without_pages, half_width)
+
+
+def rates_by(
+    rows: Iterable[SiteState],
+    key: GroupKey,
+    errors: ErrorCounts | None = None,
+    confidence: float = 0.95,
+    half_width: float = HALF_WIDTH,
+) -> dict[str, SiteRate]:
+    """The rate of each group, groups in the order of `group_order`, canaries left out. Raises as `rate_of`.
+
+    A site found by two sources counts in both, so the groups need not add up to the whole.
+    """
+    counted = [row for row in rows if not is_canary(row.site)]
+    refuse_pooled(counted)
+    groups: dict[str, list[SiteState]] = {}
+    for row in counted:
+        for group in key(row):
+            groups.setdefault(group, []).append(row)
+    return {group: rate_of(groups[group], errors, confidence, half_width) for group in sorted(groups, key=group_order)}
+
+
+def refuse_pooled(rows: Iterable[SiteState]) -> None:
+    """Raise PooledDetectors, naming both, where rows are of two detectors, rulesets, site methods or runs."""
+    seen: dict[str, str] = {}
+    for row in rows:
+        ruleset = f"{row.ruleset} {row.digest}".strip()
+        method = f"{row.method} {row.method_digest}".strip() if has_verdict(row) else ""
+        named = (("detector", row.detector), ("ruleset", ruleset), ("site method", method), ("run", row.run))
+        for what, name in named:
+            if name and seen.setdefault(what, name) != name:
+                both = sorted((seen[what], name))
+                raise PooledDetectors(f"sites of two {what}s cannot be counted together: {both[0]} and {both[1]}")
+
+
+def has_verdict(row: SiteState) -> bool:
+    """Whether any page of the site was judged: where none was, ruleset and site method had no part in the row."""
+    return bool(row.ruleset) or row.verdict != UNCLASSIFIABLE
+
+
+def by_source(row: SiteState) -> Sequence[str]:
+    """Key: the sources whose hits led to the site."""
+    return row.sources
+
+
+def by_query_group(group_of: Callable[[str], str]) -> GroupKey:
+    """Key: the groups of the queries that led to the site; `group_of` maps a query id to its group."""
+    return lambda row: sorted({group_of(query) for query in row.queries})
+
+
+OTHER = "other"  # the group of queries that no pattern matches
+
+
+def query_groups(patterns: Mapping[str, Sequence[str]]) -> Callable[[str], str]:
+    """Query id -> name of the first group with a pattern that matches it, or OTHER.
+
+    A pattern is a query id in which `*` stands for any characters, `?` for one and `[abc]` for one of these.
+    """
+
+    @lru_cache(maxsize=100_000)
+    def group_of(query: str) -> str:
+        found = (name for name, texts in patterns.items() if any(fnmatchcase(query, text) for text in texts))
+        return next(found, OTHER)
+
+    return group_of
+
+
+def by_rank_band(row: SiteState) -> Sequence[str]:
+    """Key: the band of the site's best rank, "1-3" and so on; "unknown" for rank 0."""
+    rank = row.best_rank
+    if rank < 1:
+        return ["unknown"]
+    return [next((band for band, (_, last) in zip(_BANDS, RANK_BANDS, strict=False) if rank <= last), _BANDS[-1])]
+
+
+_BANDS = (*(f"{first}-{last}" for first, last in RANK_BANDS), f"{RANK_BANDS[-1][1] + 1}+")
+
+
+def group_order(group: str) -> tuple[int, str]:
+    """What groups of one split are sorted by: bands of ranks from the first rank on, all others by name."""
+    return (_BANDS.index(group) if group in _BANDS else len(_BANDS)), group
+
+
+_EPOCH = date(1970, 1, 1)
+_WINDOWS: Mapping[str, Callable[[date], str]] = {
+    "day": date.isoformat,
+    "week": lambda day: "{}-W{:02d}".format(*day.isocalendar()[:2]),  # of ISO 8601: from Monday, week 1 has January 4
+    "month": lambda day: f"{day.year:04d}-{day.month:02d}",
+}
+
+
+def by_window(window: str, since: date | None = None, until: date | None = None) -> GroupKey:
+    """Key: the days, weeks or months (UTC) in which search results returned the site; none where no day is known.
+
+    With `since` and `until` only days from the one to the other count, both included.
+    """
+    name_of = _WINDOWS[window]
+
+    @lru_cache(maxsize=100_000)
+    def window_of(day: int) -> str:
+        return name_of(day_of(day))
+
+    return lambda row: sorted({window_of(day) for day in days_within(row, since, until)})
+
+
+def days_within(row: SiteState, since: date | None, until: date | None) -> list[int]:
+    """The days on which search results returned the site, from `since` to `until`, both included."""
+    first = 0 if since is None else max(0, (since - _EPOCH).days)
+    last = _LAST_DAY if until is None else (until - _EPOCH).days
+    return [day for day in row.days if first <= day <= last]
+
+
+_LAST_DAY = (date.max - _EPOCH).days
+
+
+def day_of(days: int) -> date:
+    """The day so many days after the first of 1970; days beyond the calendar are its last."""
+    return _EPOCH + timedelta(days=min(max(days, 0), _LAST_DAY))

@@ -1,0 +1,83 @@
+"""How many more sites an interval of a wanted half width takes, by the estimate as it stands.
+
+The share of sites called llm is supposed to stay as it is while n grows, and the interval is computed anew: it narrows
+with n, so the least n is found by doubling and halving. A corrected interval cannot become narrower than what the
+measured errors leave: as n grows without end, half goes to
+
+    z sqrt(point^2 Se'(1 - Se')/n1' + (1 - point)^2 Sp'(1 - Sp')/n0') / (Se' + Sp' - 1).
+
+Where that floor is above the wanted half width no number of sites will do; what is missing are sites of known truth. A
+good plan gives each source of error half of the variance, so as many known sites are asked for, in the proportion of
+those that there are, as bring the floor to 1/sqrt(2) of the wanted half width.
+
+Where counts and errors do not fit (`scoring.rates.intervals.fits`) more sites only make that plainer. What is missing
+then is to know the errors on sites like those that are counted: as many known sites as above, with the half width
+before it is clipped, and FEW_KNOWN at least, for it may be that the sites of before were many and of another kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from scoring.rates.intervals import Interval, Known, clipped, fits, lang_reiczigel, wilson
+
+FEW_KNOWN = 30  # sites of known truth to ask for where those of before do not fit
+_WITHOUT_END = 1e12  # sites: as good as infinitely many
+_WORST_SHARE = 0.5  # widest interval: supposed where there is no site yet
+
+
+class SitesNeeded(NamedTuple):
+    """What is missing for the wanted half width; both 0 where nothing is."""
+
+    more_sites: int | None  # classifiable sites; None: no number of them would do
+    more_known_sites: int  # sites of known truth, where `more_sites` is None
+
+
+def sites_needed(llm: int, n: int, known: Known | None, z: float, half_width: float) -> SitesNeeded:
+    """What is missing until the interval at `llm` of `n` classifiable sites has at most this half width (0 to 1)."""
+    share = llm / n if n else _WORST_SHARE
+    if known is not None and n and not fits(llm, n, known, z):
+        return SitesNeeded(None, _known_for_a_fit(share, known, z, half_width / math.sqrt(2)))
+    if known is not None and _at(share, _WITHOUT_END, known, z).half_width > half_width:
+        return SitesNeeded(None, _known_needed(share, known, z, half_width / math.sqrt(2)))
+    least = _least(lambda sites: _at(share, sites, known, z).half_width <= half_width)
+    return SitesNeeded(max(0, least - n), 0)
+
+
+def _at(share: float, n: float, known: Known | None, z: float) -> Interval:
+    return wilson(share * n, n, z) if known is None else lang_reiczigel(share * n, n, known, z)
+
+
+def _known_needed(share: float, known: Known, z: float, floor: float) -> int:
+    """Known sites to add, of both kinds together, in the proportion of those that there are; Se' and Sp' stay."""
+    n1, a, n0, b = known.llm_sites + 2, known.llm_found + 1, known.human_sites + 2, known.human_cleared + 1
+
+    def enough(sites: int) -> bool:
+        k = 1 + sites / (n1 + n0)
+        more = Known(n1 * k - 2, a * k - 1, n0 * k - 2, b * k - 1)
+        return _at(share, _WITHOUT_END, more, z).half_width <= floor
+
+    return _least(enough)
+
+
+def _known_for_a_fit(share: float, known: Known, z: float, floor: float) -> int:
+    n1, n0 = known.llm_sites + 2, known.human_sites + 2
+    se, sp = (known.llm_found + 1) / n1, (known.human_cleared + 1) / n0
+    point = clipped((share + sp - 1) / (se + sp - 1))
+    variance = point**2 * se * (1 - se) / n1 + (1 - point) ** 2 * sp * (1 - sp) / n0
+    times = variance * (z / (se + sp - 1) / floor) ** 2  # by which n1 and n0 must grow
+    return max(FEW_KNOWN, math.ceil((n1 + n0) * (times - 1)))
+
+
+def _least(enough: Callable[[int], bool]) -> int:
+    """The least number from 1 on that is enough, where every greater one is."""
+    high = 1
+    while not enough(high):
+        high *= 2
+    low = high // 2
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,156 @@
+"""Rates over the site rows of a log, with all denominators; never pooled over rulesets, detectors, site methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from scoring.rates.canary import is_canary
+from scoring.rates.canary_errors import errors_in_force
+from scoring.rates.cuts import Cut
+from scoring.rates.estimate_line import EstimateLine, estimate_line
+from scoring.rates.settings import RateSettings
+from scoring.rates.site_rates import (
+    GroupKey,
+    SiteRate,
+    by_query_group,
+    by_rank_band,
+    by_source,
+    by_window,
+    has_verdict,
+    query_groups,
+    rate_of,
+    rates_by,
+)
+from stream.schema.records import SiteState
+
+UNKNOWN = "unknown"  # the group of sites whose hits name no source, query, rank or day
+WINDOWS = ("day", "week", "month")
+SPLITS = ("source", "query", "query-group", "rank", *WINDOWS)
+
+
+class Versions(NamedTuple):
+    """What must be equal for sites to be counted together."""
+
+    run: str
+    ruleset: str
+    digest: str  # of the ruleset
+    detector: str  # identity
+    site_method: str
+    site_method_digest: str  # "" = rows that are older than it
+
+
+class RateLine(EstimateLine, frozen=True, kw_only=True):
+    """What `rate --json` prints for each group: the fields of `estimate`, then the group and the versions."""
+
+    by: str  # "", or one of SPLITS
+    group: str  # its value; "" = all sites
+    run: str
+    ruleset: str
+    digest: str
+    detector: str
+    site_method: str
+    site_method_digest: str
+    without_pages: int  # of the unclassifiable: no page so far; the others have too few scored articles
+    open_sites: int | None = None  # of the whole crawl: pages of them are still to come; None where it was not looked
+    undated: int = 0  # of all sites: left out by a cut of days because no day is known of them
+    mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
+    correction: str = ""  # what canaries say of the correction; part of the text of all sites
+
+
+def rate_lines(
+    rows: Sequence[SiteState],
+    by: str = "",
+    settings: RateSettings | None = None,
+    *,
+    now_ms: int = 0,
+    open_sites: int | None = None,
+    cut: Cut | None = None,
+    run: str = "",
+) -> list[RateLine]:
+    """Rates of site rows: one for all sites, or one per group of `by`; each of them per ruleset, detector, method.
+
+    A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
+    rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
+    `now_ms`. Without rows there is one line, which says so, and is of `run`.
+    """
+    settings = settings or RateSettings()
+    cut = cut or Cut()
+    lines = []
+    for versions, found_rows in comparable(rows, run):
+        correction = errors_in_force(settings, found_rows, now_ms)
+        wanted = [row for row in cut.of(found_rows, settings) if not is_canary(row.site)]
+        estimating = (correction.errors, settings.confidence, settings.half_width)
+        groups = rates_by(wanted, _key(by, settings, cut), *estimating) if by else {"": rate_of(wanted, *estimating)}
+        mixed = _mixed(wanted, _key(by, settings, cut) if by else lambda _: [""])
+        undated = cut.undated(found_rows, settings)
+        for group, found in groups.items():
+            line = _line(found, by, group, versions, open_sites, mixed.get(group, 0), correction.remark)
+            lines.append(msgspec.structs.replace(line, undated=undated))
+    return lines
+
+
+def _key(by: str, settings: RateSettings, cut: Cut) -> GroupKey:
+    if by in WINDOWS:
+        key = by_window(by, cut.since, cut.until)
+    else:
+        keys: dict[str, GroupKey] = {
+            "source": by_source,
+            "query": by_query_group(lambda query: query),
+            "query-group": by_query_group(query_groups(settings.groups)),
+            "rank": by_rank_band,
+        }
+        key = keys[by]
+    return lambda row: key(row) or [UNKNOWN]
+
+
+def _mixed(rows: Iterable[SiteState], key: GroupKey) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in rows:
+        for group in key(row) if row.mixed else ():
+            found[group] = found.get(group, 0) + 1
+    return found
+
+
+def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versions, list[SiteState]]]:
+    """Rows that may be counted together; without rows there is one set of versions, of `run`.
+
+    A site of which no page was judged yet counts with each of its detector.
+    """
+    found: dict[Versions, list[SiteState]] = {}
+    for row in rows:
+        method = (row.method, row.method_digest) if has_verdict(row) else ("", "")
+        found.setdefault(Versions(row.run, row.ruleset, row.digest, row.detector, *method), []).append(row)
+    judged = {versions for versions in found if versions.ruleset}
+    for versions in sorted(judged or set(found) or {Versions(run, "", "", "", "", "")}):
+        unjudged = Versions(versions.run, "", "", versions.detector, "", "")
+        extra = found.get(unjudged, []) if versions in judged else []
+        yield versions, [*found.get(versions, []), *extra]
+
+
+def _line(
+    found: SiteRate, by: str, group: str, versions: Versions, open_sites: int | None, mixed: int, correction: str
+) -> RateLine:
+    estimate = msgspec.structs.asdict(estimate_line(found))
+    if not by:
+        still_open = (
+            f"{open_sites} {'site' if open_sites == 1 else 'sites'} still open in the crawl" if open_sites else ""
+        )
+        estimate["text"] = "; ".join(part for part in (estimate["text"], correction, still_open) if part)
+    return RateLine(
+        **estimate,
+        by=by,
+        group=group,
+        run=versions.run,
+        ruleset=versions.ruleset,
+        digest=versions.digest,
+        detector=versions.detector,
+        site_method=versions.site_method,
+        site_method_digest=versions.site_method_digest,
+        without_pages=found.without_pages or 0,
+        open_sites=open_sites,
+        mixed=mixed,
+        correction=correction,
+    )

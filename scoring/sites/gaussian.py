@@ -1,0 +1,134 @@
+"""The method `gaussian`: the sequential test on the scores themselves, taken as two bell curves, clipped.
+
+Let the score x of a human site's page be normal with mean mu0 and standard deviation sd0, of an LLM site's page with
+mu1 and sd1. A page adds
+
+    l(x) = ln(sd0 / sd1) + (x - mu0)^2 / (2 sd0^2) - (x - mu1)^2 / (2 sd1^2)
+
+to the sum of `scoring.sites.sequential`. A score just below the threshold says little and one far below says much, which a
+flag cannot tell: hence fewer pages than `sprt` needs. Three things keep it from believing too much:
+
+- scores are cut to [low, high] first: the tails of real scores (lists, quotations, broken extractions) are no bell,
+  and with sd0 other than sd1 the far tail of either side would speak for the wider bell;
+- l is cut to +-clip: no page says more, whatever its score. What the bounds rest on is that exp(l) of a human page has
+  a mean of at most 1; cut on both sides that is no longer sure by itself, and it is .44 on the real scores;
+- the pages of a site resemble each other. With variance w within sites and b between them, r = b / (w + b) of a score's
+  variance is the site's own, and the mean of m pages varies as if a page had the variance (w + b)(1 + (m - 1) r): the
+  design effect of Kish. `fit_gaussian` takes that variance, for m = 8 pages, as sd^2, and the same for both labels,
+  so that l is a straight line and neither tail turns round.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+from scoring.errors import BadParameters, BadTrainingData, NoSiteTest, TooFewLabels
+from scoring.interface import MethodName, PageScore, SiteVerdict
+from scoring.sites.bimodal import is_mixed
+from scoring.sites.family import BINOCULARS_FALCON, not_as_measured
+from scoring.sites.method import method_digest
+from scoring.sites.sequential import SequentialTest, check_errors, wald_bounds
+from stream.text.ranges import MOST
+
+DESIGN_PAGES = 8  # m above: about as many as the test takes to decide
+
+
+class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of the test. The defaults are for Binoculars with Falcon-7B: `fit_gaussian` on 69 real sites, 2025.
+
+    Raises BadParameters where they make no test.
+    """
+
+    mu0: float = 0.985  # mean score of human sites' pages
+    sd0: float = 0.075  # their standard deviation
+    mu1: float = 0.860  # of LLM sites' pages
+    sd1: float = 0.075  # their standard deviation
+    low: float = 0.75  # scores are cut to [low, high]
+    high: float = 1.10  # see low
+    alpha: float = 0.001  # a human site is called llm: at most about this often
+    beta: float = 0.02  # an LLM site is called human: at most about this often
+    clip: float = 1.5  # most that one page can say, nats
+    min_pages: int = 1  # no verdict on fewer usable scores
+    min_articles: int = 5  # fewer usable scores: unclassifiable. 5 are the fewest that can decide at the defaults
+
+    def __post_init__(self) -> None:
+        for name in ("mu0", "sd0", "mu1", "sd1", "low", "high", "clip"):
+            if not abs(number := getattr(self, name)) <= MOST:  # not a number, too
+                raise BadParameters(f"gaussian needs finite numbers, not {name}={number}: at most {MOST:,} from 0")
+        if self.mu0 == self.mu1 or min(self.sd0, self.sd1) <= 0:
+            raise BadParameters("gaussian needs mu0 other than mu1, and sd0 and sd1 above 0")
+        if not self.low < self.high or not self.clip > 0:
+            raise BadParameters(f"gaussian needs low < high and clip > 0, not {self.low}, {self.high}, {self.clip}")
+        check_errors(self.alpha, self.beta, self.min_pages, self.min_articles, "gaussian")
+
+
+def gaussian_params_for(detector: str) -> GaussianParams:
+    """The parameters that were measured for scores of this detector. Raises NoSiteTest where none were."""
+    if reason := not_as_measured(detector):
+        raise NoSiteTest(
+            f"the method gaussian has no numbers for {detector}, only for {BINOCULARS_FALCON} ({reason}): run"
+            " `farmwatch train-sites` on scores of labelled sites and put what it prints into [tally.gaussian],"
+            ' or set tally.method = "sprt"'
+        )
+    return GaussianParams()
+
+
+class GaussianTest:
+    """The method `gaussian` with its parameters. Pure: the verdict depends on the scores and their order only."""
+
+    name: MethodName = "gaussian"
+
+    def __init__(self, params: GaussianParams, close_after_ms: int | None = None) -> None:
+        """`close_after_ms`: see scoring.sites.sequential; None = the site never closes."""
+        self.params = params
+        self.digest = method_digest(self.name, params, close_after_ms)
+        bounds = wald_bounds(params.alpha, params.beta)
+        self._walk = SequentialTest(self.name, bounds, params.min_pages, params.min_articles, close_after_ms)
+
+    def step(self, score: float) -> float:
+        """What a page with this score adds to the sum, nats."""
+        params = self.params
+        x = min(max(score, params.low), params.high)
+        human, llm = (x - params.mu0) / params.sd0, (x - params.mu1) / params.sd1
+        ratio = math.log(params.sd0 / params.sd1) + (human * human - llm * llm) / 2
+        return min(max(ratio, -params.clip), params.clip)
+
+    def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
+        """Judge a site by its page scores in the order of their fetch; those without a score are passed over."""
+        usable = [page for page in pages if page.score is not None]
+        found = self._walk.walk((page, self.step(page.score)) for page in usable if page.score is not None)
+        return msgspec.structs.replace(found, mixed=is_mixed(usable[: found.pages]))
+
+    def evidence(self, verdict: SiteVerdict) -> str:
+        """Why a verdict is what it is, in one sentence for people."""
+        return self._walk.evidence(verdict)
+
+
+def fit_gaussian(human: Sequence[Sequence[float]], llm: Sequence[Sequence[float]]) -> GaussianParams:
+    """Parameters from the page scores of labelled sites, each site counted the same.
+
+    `low` and `high` lie 1.5 sd beyond the outer means. Raises BadTrainingData for fewer than two sites of a label with
+    two pages each.
+    """
+    means, variances = [], []
+    for label, sites in (("human", human), ("llm", llm)):
+        used = [site for site in sites if len(site) > 1]
+        if len(used) < 2:
+            raise TooFewLabels(f"{len(used)} {label} sites with at least 2 scores, at least 2 are needed")
+        centres = [statistics.fmean(site) for site in used]
+        within = statistics.fmean(statistics.pvariance(site) for site in used)
+        between = statistics.pvariance(centres)
+        whole = within + between
+        if not whole > 0:
+            raise BadTrainingData(f"all scores of the {label} sites are the same")
+        means.append(statistics.fmean(centres))
+        variances.append(whole + (DESIGN_PAGES - 1) * between)
+    sd = math.sqrt(statistics.fmean(variances))
+    ends = sorted(means)
+    if not ends[1] > ends[0]:
+        raise BadTrainingData("human and llm sites have the same mean score")
+    return GaussianParams(mu0=means[0], sd0=sd, mu1=means[1], sd1=sd, low=ends[0] - 1.5 * sd, high=ends[1] + 1.5 * sd)

@@ -1,0 +1,100 @@
+"""Threshold sets that are published with a detector, and those that `farmwatch calibrate` wrote.
+
+The authors of Binoculars chose two thresholds on their own data for one pair, Falcon-7B as observer and its instruct
+sibling as performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their code): `accuracy` where F1 is
+best, `low-fpr` at a false-positive rate of .01 %. They say nothing of another pair, another precision or fewer tokens,
+where scores lie elsewhere: for those there is no published set. Nor is there one for Fast-DetectGPT's analytic form.
+What the two do on real pages is measured: docs/calibration.md.
+
+A set is a small JSON file, the fields of `ThresholdSet`; it is read strictly, since a threshold that is silently
+another one makes every later number wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from scoring.errors import BadThresholds, UnknownThresholds
+from scoring.sites.family import not_as_measured
+from scoring.thresholds.threshold_set import ThresholdSet
+
+_SLASHES = 3  # of a base: binoculars / pair / dtype / max_tokens
+_PUBLISHED = {"accuracy": 0.9015310749276843, "low-fpr": 0.8536432310785527}
+_LARGEST_BYTES = 1 << 20  # a set has a few hundred; a larger file is something else
+
+
+def published_for(base: str) -> list[ThresholdSet]:
+    """The sets that are published for a detector of this base, by name; none for most."""
+    if base.count("/") != _SLASHES or not_as_measured(base):
+        return []
+    return [
+        ThresholdSet(name=name, detector=base, threshold=threshold, llm_below=True, published=True)
+        for name, threshold in sorted(_PUBLISHED.items())
+    ]
+
+
+def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
+    """The set that `score.thresholds` names for the detector of this base: a published name, or a file.
+
+    Whatever has a slash or ends in .json is a file. Raises BadThresholds, which says what is wrong and what to do.
+    """
+    if "/" not in name_or_path and not name_or_path.endswith(".json"):
+        published = published_for(base)
+        for found in published:
+            if found.name == name_or_path:
+                return found
+        there = ", ".join(found.name for found in published)
+        why = not_as_measured(base) if name_or_path in _PUBLISHED else ""
+        raise UnknownThresholds(
+            f"no threshold set {name_or_path!r} is published for {base}{why and f' ({why})'}:"
+            f" name {f'{there}, or ' if there else ''}the file (….json) that `farmwatch calibrate` wrote"
+        )
+    found = read_thresholds(Path(name_or_path))
+    if found.detector != base:
+        raise BadThresholds(
+            f"{name_or_path}: thresholds of {found.detector}, not of {base}, whose scores lie elsewhere: "
+            "run `farmwatch calibrate` with this detector, or configure the other one"
+        )
+    return found
+
+
+def read_thresholds(path: Path) -> ThresholdSet:
+    """The set in a file, of whichever detector. Raises BadThresholds."""
+    again = "write it anew by `farmwatch calibrate`"
+    try:
+        with path.open("rb") as file:
+            body = file.read(_LARGEST_BYTES + 1)
+    except OSError as error:
+        raise BadThresholds(f"{path}: cannot be read: {error.strerror}: mend the path in score.thresholds") from error
+    if len(body) > _LARGEST_BYTES:
+        raise BadThresholds(f"{path}: above {_LARGEST_BYTES} bytes, so no threshold set: {again}")
+    try:
+        found = msgspec.json.decode(body, type=ThresholdSet)
+    except msgspec.ValidationError as error:
+        raise BadThresholds(f"{path}: no threshold set: {error}: mend the field, or {again}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadThresholds(f"{path}: no JSON, or cut short: {error}: {again}") from error
+    if found.published:
+        raise BadThresholds(f"{path}: published sets come with farmwatch, not from a file: set published to false")
+    return found
+
+
+def write_thresholds(path: Path, thresholds: ThresholdSet, *, force: bool = False) -> None:
+    """Write a set as readable JSON, whole or not at all. Raises FileExistsError without `force`, and OSError."""
+    body = msgspec.json.format(msgspec.json.encode(thresholds, order="sorted"), indent=2) + b"\n"
+    write_whole(path, body, force=force)
+
+
+def write_whole(path: Path, body: bytes, *, force: bool) -> None:
+    """Write a file so that a reader sees the old one or the new one, never a part."""
+    if path.exists() and not force:
+        raise FileExistsError(f"{path} exists")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(body)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,161 @@
+"""The fits behind `lite-ngram`, by scikit-learn: imported here only, and only when a model is trained."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoring.errors import MissingExtra
+from scoring.lite_ngram.detector import log_length, margins, probability
+from scoring.lite_ngram.ngrams import BUCKETS, tokens, vectors
+from scoring.lite_ngram.weights import Calibration
+from scoring.training.texts import CROP_WORDS, Sample, balanced_weights, calibration_crop, training_crop
+
+C = 3.0
+CROPS = 6  # of each text: a text says more by six stretches than by one
+WEB_WEIGHT = 6.0  # human pages as the web has them are what it is for; registers it never saw gain by it too
+RARITY = 0.25  # see `rarity`; 0 leaves the columns as they come, 0.5 would be inverse document frequency's root
+_RAREST = 1e-3  # n-grams rarer than one text in a thousand are all alike
+_NO_PENALTY = 1e6
+_BATCH = 1024  # texts hashed at a time, for memory
+
+Floats = NDArray[np.float64]
+Keep = Callable[[Sample], bool]
+Crop = Callable[[Sequence[str], random.Random], list[str]]
+
+
+class Model(NamedTuple):
+    """A fitted regression before its calibration."""
+
+    vector: Floats
+    intercept: float
+
+
+class Crops(NamedTuple):
+    """Stretches of texts, hashed."""
+
+    matrix: Any  # scipy.sparse.csr_matrix, a row for each
+    length: Floats  # L of each, see log_length
+    samples: list[Sample]  # the text of each
+
+    def rows(self, keep: Keep) -> tuple[NDArray[np.int64], list[Sample]]:
+        """Places and texts of the crops whose text `keep` takes."""
+        places = [place for place, sample in enumerate(self.samples) if keep(sample)]
+        return np.array(places, np.int64), [self.samples[place] for place in places]
+
+    def margins(self, model: Model, places: NDArray[np.int64]) -> Floats:
+        """Margins of the crops at `places`."""
+        return np.asarray(self.matrix[places] @ model.vector + model.intercept)
+
+
+def crop_all(samples: Sequence[Sample], crop: Crop, times: int, seed: int) -> Crops:
+    """`times` crops of each text."""
+    rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
+    found: list[list[bytes]] = []
+    words: list[int] = []
+    for sample in samples:
+        for _ in range(times):
+            stretch = crop(sample.words, rng)
+            words.append(len(stretch))
+            found.append(tokens(" ".join(stretch)))
+    return Crops(
+        _matrix(found),
+        log_length(np.array(words, np.float64)),
+        [sample for sample in samples for _ in range(times)],
+    )
+
+
+def _matrix(texts: Sequence[Sequence[bytes]]) -> Any:
+    from scipy import sparse  # type: ignore[import-untyped]
+
+    parts = []
+    for start in range(0, len(texts), _BATCH):
+        batch = texts[start : start + _BATCH]
+        starts, columns, values = vectors(batch)
+        parts.append(sparse.csr_matrix((values, columns, starts), shape=(len(batch), BUCKETS)))
+    return sparse.vstack(parts, format="csr")
+
+
+class Trainer:
+    """Fits on subsets of one set of training crops, and calibrates on subsets of one set of calibration crops."""
+
+    def __init__(self, training: Sequence[Sample], dev: Sequence[Sample], seed: int) -> None:
+        """Crop and hash once. Raises MissingExtra without scikit-learn."""
+        self._sklearn = _linear_model()
+        self._training = crop_all(training, training_crop, CROPS, seed)
+        self._dev = crop_all(dev, calibration_crop, CROPS, seed + 1)
+        self._openings = crop_all([*training, *dev], lambda words, _: list(words[: CROP_WORDS[1]]), 1, seed)
+        self._place = {id(sample): place for place, sample in enumerate(self._openings.samples)}
+
+    def fit(self, keep: Keep = lambda _: True) -> Model:
+        """Fit on the texts that `keep` takes: logistic loss, L2, C = 3, balanced weights, columns scaled by rarity."""
+        rows, samples = self._training.rows(keep)
+        matrix = self._training.matrix[rows]
+        scale = rarity(matrix)
+        regression = self._sklearn.LogisticRegression(C=C, solver="liblinear", tol=1e-3, random_state=0)
+        regression.fit(
+            matrix.multiply(scale).tocsr(),
+            [sample.llm for sample in samples],
+            sample_weight=balanced_weights(samples, WEB_WEIGHT),
+        )
+        return Model(np.asarray(regression.coef_[0] * scale, np.float64), float(regression.intercept_[0]))
+
+    def calibrate(self, model: Model, keep: Keep = lambda _: True) -> Calibration:
+        """Length-aware Platt scaling on the dev crops that `keep` takes."""
+        rows, samples = self._dev.rows(keep)
+        margin, length = self._dev.margins(model, rows), self._dev.length[rows]
+        platt = self._sklearn.LogisticRegression(C=_NO_PENALTY, max_iter=1000)
+        platt.fit(
+            np.stack([margin, length, margin * length], axis=1),
+            [sample.llm for sample in samples],
+            sample_weight=balanced_weights(samples),
+        )
+        slope, by_length, slope_length = (round(float(value), 6) for value in platt.coef_[0])
+        return Calibration(slope, by_length, slope_length, round(float(platt.intercept_[0]), 6))
+
+    def margins(self, model: Model, samples: Sequence[Sample]) -> Floats:
+        """Margins of the openings (up to 500 words) of texts of this trainer."""
+        return self._openings.margins(model, self._places(samples))
+
+    def probabilities(self, model: Model, calibration: Calibration, samples: Sequence[Sample]) -> Floats:
+        """Calibrated p(llm) of the openings of texts of this trainer."""
+        return probability(self.margins(model, samples), self._openings.length[self._places(samples)], calibration)
+
+    def _places(self, samples: Sequence[Sample]) -> NDArray[np.int64]:
+        return np.array([self._place[id(sample)] for sample in samples], np.int64)
+
+
+def rarity(matrix: Any) -> Floats:
+    """What each bucket is multiplied by before the fit, [BUCKETS]: its share of the texts to the power -1/4.
+
+    Under L2 a weight costs its square, so the scale of a column is the prior width of its weight. As they come, the
+    frequent n-grams are the cheap ones and carry what is particular to the generators and registers trained on; made
+    dearer, they leave more to the many rare ones. On generators and human sources left out this is the better half of
+    the way to full inverse document frequency. The scaling is multiplied into the weights afterwards.
+    """
+    share = np.bincount(matrix.indices, minlength=BUCKETS) / matrix.shape[0]
+    scale = np.clip(share, _RAREST, 1.0) ** -RARITY
+    return np.asarray(scale / np.sqrt((share * scale**2).sum() / share.sum()))
+
+
+def model_margins(model: Model, texts: Sequence[Sequence[str]]) -> Floats:
+    """Margins of texts given as words."""
+    return margins([tokens(" ".join(words)) for words in texts], model.vector) + model.intercept
+
+
+def model_probability(model: Model, calibration: Calibration, texts: Sequence[Sequence[str]]) -> Floats:
+    """Calibrated p(llm) of texts given as words."""
+    margin = model_margins(model, texts)
+    return probability(margin, log_length(np.array([len(words) for words in texts], np.float64)), calibration)
+
+
+def _linear_model() -> Any:
+    try:
+        from sklearn import linear_model
+    except ImportError as error:
+        raise MissingExtra("training needs scikit-learn: run `pip install 'farmwatch[train]'`") from error
+    return linear_model
