@@ -13,7 +13,7 @@ from farmwatch.options import JUST_CONFIGURED, Configured
 from stream.text.user_errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from scoring.rates.rate import ErrorCounts
+    from scoring.rates.error_counts import ErrorCounts
 
 Files = Annotated[list[Path] | None, Parameter(help="Files of JSON lines; `-` or none is standard input.", negative="")]
 
@@ -173,7 +173,7 @@ def chunk(
 
 
 def _errors(*counts: int | None) -> ErrorCounts | None:
-    from scoring.rates.rate import ErrorCounts
+    from scoring.rates.error_counts import ErrorCounts
 
     llm_sites, llm_found, human_sites, human_cleared = counts
     if llm_sites is None or llm_found is None or human_sites is None or human_cleared is None:

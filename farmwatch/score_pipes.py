@@ -19,7 +19,7 @@ from scoring.errors import DeviceLost
 from scoring.interface import is_pair, name_of
 from scoring.method_choice import site_method
 from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_line, tally_scores
-from scoring.rates.rate import ErrorCounts
+from scoring.rates.error_counts import ErrorCounts
 from scoring.settings import ScoreSettings, TallySettings
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted

@@ -13,8 +13,9 @@ import msgspec
 from scoring.errors import PooledDetectors
 from scoring.interface import Detector, PageScore, SiteMethod, TextScore
 from scoring.rates.canary import is_canary
+from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine, estimate_line
-from scoring.rates.rate import HALF_WIDTH, ErrorCounts
+from scoring.rates.rate import HALF_WIDTH
 from scoring.rates.site_rates import site_rate
 from stream.schema.vocabulary import UNCLASSIFIABLE
 from stream.text.ids import Ident

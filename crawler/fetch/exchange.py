@@ -17,7 +17,7 @@ from crawler.fetch.connections import Connections
 from crawler.fetch.context import Ends, StaleConnection, Starved, Trip
 from crawler.fetch.jobs import Job, Kind, Outcome, Request
 from crawler.fetch.stored_headers import kept_headers
-from crawler.robots.rules import ROBOTS_CAP_BYTES
+from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
 from crawler.web.content_encoding import BadEncoding, Inflater

@@ -14,8 +14,8 @@ from farmwatch.comparing.site_rows import SiteRows, read_site_rows
 from farmwatch.runs.run_state import LIVE_NOW
 from farmwatch.runs.window import window_text
 from scoring.rates.canary_errors import Correction, errors_in_force
+from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.paired_bootstrap import Errors
-from scoring.rates.rate import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import SiteRate, site_rate
 from stream.log.contract import Log

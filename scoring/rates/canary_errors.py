@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scoring.rates.canary_counts import CanarySummary, canary_summary
-from scoring.rates.rate import ErrorCounts
+from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from stream.schema.records import SiteState
 

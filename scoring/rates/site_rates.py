@@ -20,7 +20,8 @@ import msgspec
 
 from scoring.errors import PooledDetectors
 from scoring.rates.canary import is_canary
-from scoring.rates.rate import HALF_WIDTH, ErrorCounts, Rate, estimate
+from scoring.rates.error_counts import ErrorCounts
+from scoring.rates.rate import HALF_WIDTH, Rate, estimate
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 

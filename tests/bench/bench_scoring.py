@@ -24,7 +24,8 @@ import zstandard
 from scoring.calibration.auroc import auroc
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.normalisation import normalise
-from scoring.rates.rate import ErrorCounts, estimate
+from scoring.rates.error_counts import ErrorCounts
+from scoring.rates.rate import estimate
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.tally_stage import TallyStage
 from scoring.training.page_sets import measure_pages, read_pages

@@ -14,14 +14,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import crawler.guard
+import crawler.fetch.address_guard
 
 PUBLIC, INTRANET = "127.0.0.0/16", "127.1.0.1"
 
 
 def be_public(network: str) -> None:
     """Count a network as public from here on, in this process, wherever the guard's question is asked."""
-    within, asked = ipaddress.ip_network(network), crawler.guard.is_public
+    within, asked = ipaddress.ip_network(network), crawler.fetch.address_guard.is_public
 
     def is_public(address: str) -> bool:
         try:

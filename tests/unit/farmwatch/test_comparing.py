@@ -16,7 +16,7 @@ from farmwatch.comparing.comparison import SITE_KINDS, SITES_NAMED, Change, Comp
 from farmwatch.site_table import SiteTable
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
-from scoring.rates.rate import ErrorCounts
+from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines
 from stream.log.contract import Log, Message, Output, partition_of

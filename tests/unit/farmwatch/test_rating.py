@@ -10,8 +10,8 @@ import pytest
 
 from farmwatch.rate_command import By
 from scoring.rates.cuts import Cut, read_days, read_ranks
+from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine
-from scoring.rates.rate import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import SPLITS, rate_lines
 from stream.schema.records import SiteState

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters
+from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.paired_bootstrap import Errors, paired_change
-from scoring.rates.rate import ErrorCounts, estimate
+from scoring.rates.rate import estimate
 from tests.paired_sites import KINDS, PAGES, SITES, coverage, of_pages, of_sites
 
 LONG = bool(os.environ.get("FARMWATCH_LONG"))

@@ -8,7 +8,7 @@ import pytest
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import PooledDetectors
 from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_scores
-from scoring.rates.rate import ErrorCounts
+from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.site_rates import by_query_group, by_rank_band, by_source, rates_by, site_rate
 from scoring.sites.gaussian import GaussianParams, GaussianTest
 from scoring.sites.sprt import SiteTest, SprtParams
