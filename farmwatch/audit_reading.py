@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from farmwatch.audit_report import AuditReport, Broken, Lost, Unreadable
 from farmwatch.audit_scope import Audited, Kept, R, slim
-from farmwatch.runs.offsets import is_record
+from replay.runs.offsets import is_record
 from stream.log.contract import Kept as Policy
 from stream.log.contract import Log, Message
 from stream.log.errors import BadRecord

@@ -25,7 +25,7 @@ import msgspec
 from farmwatch.audit_reading import PartitionReader
 from farmwatch.audit_scope import Audited, Kept
 from farmwatch.config import Config
-from farmwatch.runs.configured import site_method_of
+from replay.runs.configured import site_method_of
 from scoring.errors import ScoringError
 from scoring.interface import SiteMethod, SiteVerdict
 from scoring.judged_page import JudgedPage

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from farmwatch.flow import reads_of_live
-from farmwatch.runs.named import FIRST, measured_by, run_meant
+from replay.runs.lookup import FIRST, measured_by, run_meant
+from replay.runs.topology import reads_of_live
 from scoring.judged_page import JudgedPage
 from stream.log.contract import Log
 from stream.schema.control import Control

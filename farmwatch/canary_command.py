@@ -40,7 +40,7 @@ def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """
     from farmwatch.canaries import read_canaries
     from farmwatch.caveats import caveats, tell
-    from farmwatch.site_table import read_sites
+    from replay.runs.site_table import read_sites
     from scoring.rates.canary import is_canary
     from scoring.rates.canary_errors import by_canaries, recent_canaries
     from scoring.rates.split_rates import comparable

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
-from farmwatch.runs.canary_round import _ROUND_KEY, sent_last
+from replay.live.canary_round import _ROUND_KEY, sent_last
 from stream.log.contract import partition_of
 from stream.processing.stage import Context
 from stream.schema import topics

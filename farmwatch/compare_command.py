@@ -15,7 +15,7 @@ from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted
 
 if TYPE_CHECKING:
-    from farmwatch.comparing.comparison import Comparison, Side
+    from replay.compare.comparison import Comparison, Side
 
 Named = Annotated[str, Parameter(help="A run; `live` is the one that is live now, `before` the one before it.")]
 
@@ -55,9 +55,9 @@ def compare(
     import time
 
     from farmwatch.caveats import caveats, tell
-    from farmwatch.comparing.comparer import Asked
-    from farmwatch.comparing.comparer import compare as compared
-    from farmwatch.comparing.flips import LARGEST
+    from replay.compare.comparer import Asked
+    from replay.compare.comparer import compare as compared
+    from replay.compare.flips import LARGEST
 
     _between("--sample", sample, 0, LARGEST)
     _between("--seed", seed, 0, 2**63 - 1)
@@ -72,7 +72,7 @@ def compare(
         judge = f"; to judge them: {this_command()} label {save}" if found.sample else ""
         message(f"{save}: {counted(len(found.sample), 'flip')}{judge}")
     if html is not None:
-        from farmwatch.comparing.report_html import render
+        from replay.compare.report_html import render
 
         _write(html, "--html", render(found))
         message(f"{html}: the report")
@@ -110,7 +110,7 @@ def _lines(found: Comparison, log: str) -> str:
     """
     import msgspec
 
-    from farmwatch.comparing.joining import fetch_key
+    from replay.compare.verdict_join import fetch_key
 
     sample = {"seed": found.seed, "size": found.sample_size}
     rulesets = {"ruleset_a": _as_argument(found.a), "ruleset_b": _as_argument(found.b)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from farmwatch.config import Config
-from farmwatch.runs.configured import tallied_name
+from replay.runs.configured import tallied_name
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def known_detectors(config: Config) -> list[KnownDetector]:
     """Every detector of this farmwatch, those that are configured first. Raises ConfigError for tally.detector."""
-    from farmwatch.runs.configured import tallied_name
+    from replay.runs.configured import tallied_name
     from scoring.detectors.registry import detector_names
 
     names = [*config.score.detectors, *(name for name in detector_names() if name not in config.score.detectors)]

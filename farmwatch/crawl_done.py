@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.crawl_stage import frontier_left
-from farmwatch.flow import READS
+from replay.runs.topology import READS
 from stream.log.contract import Log
 
 _GROUP = "crawl"

@@ -15,7 +15,7 @@ from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.config import Config
-    from farmwatch.runs.cutover import Moved
+    from replay.live.cutover import Moved
     from stream.log.contract import Log
     from stream.schema.runs import Cutover
 
@@ -61,11 +61,11 @@ def cutover(
     with opened(config, write=bool(run or back)) as log:
         if not (run or back):
             return _show(log, json)
-        from farmwatch.runs.cutover import Wanted, cut_over
-        from farmwatch.runs.lag import MAX_LAG
-        from farmwatch.runs.live_fitness import require_site_method
-        from farmwatch.runs.run_state import members_of
-        from farmwatch.runs.who import operator
+        from replay.live.cutover import Wanted, cut_over
+        from replay.live.fitness import require_site_method
+        from replay.runs.lag import MAX_LAG
+        from replay.runs.operator_name import operator
+        from replay.runs.run_state import members_of
 
         wanted = Wanted(
             run, one_line(by) or operator(), one_line(why), MAX_LAG if max_lag is None else max_lag, partial
@@ -81,7 +81,7 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     """Say what was done. `at_work`: live stages run, which will see it."""
     import msgspec
 
-    from farmwatch.runs.run_rules import method_name
+    from replay.runs.run_rules import method_name
     from scoring.sites.stored_method import same_method
     from stream.text.spans import lasting
 
@@ -111,8 +111,8 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
 
 def _tell_differences(log: Log, config: Config) -> None:
     """What is configured otherwise than the run that is live now has it: the roles will say so at their next start."""
-    from farmwatch.runs.live import differences, in_force
     from filters.errors import BadRuleset
+    from replay.live.live_run import differences, in_force
     from stream.schema.control import Control
 
     live, control = in_force(log, config), Control(log)

@@ -262,7 +262,7 @@ def _detectors(config: Config) -> list[Finding]:
 def _sites(config: Config) -> Finding:
     """Whose scores judge sites, and by which method: that there are numbers for it, as TALLY will want them."""
     from farmwatch.preflight import NEVER_SAID_REMEDY, check_detectors, never_said
-    from farmwatch.runs.configured import tally_identity
+    from replay.runs.configured import tally_identity
     from stream.schema.roles import Role
 
     try:
@@ -288,7 +288,7 @@ def _canaries(config: Config) -> Finding:
 
 
 def _ruleset(config: Config) -> Finding:
-    from farmwatch.runs.configured import load_configured_ruleset
+    from replay.runs.configured import load_configured_ruleset
 
     ruleset = load_configured_ruleset(config)
     return Finding("ruleset", State.OK, f"{ruleset.name} {ruleset.digest}")

@@ -18,9 +18,9 @@ from stream.text.wording import counted, one_line
 
 def live_run(config: Config) -> list[Finding]:
     """By what the live stages go on, and what is configured otherwise; nothing while no live stage has ever begun."""
-    from farmwatch.runs.live import differences
-    from farmwatch.runs.live_fitness import LiveRunUnfit, require_live
-    from farmwatch.runs.run_rules import live_now, method_name
+    from replay.live.fitness import LiveRunUnfit, require_live
+    from replay.live.live_run import differences
+    from replay.runs.run_rules import live_now, method_name
 
     with suppress(StreamError, FarmwatchError), opened_or_none(config) as log:
         if log is None:
@@ -44,7 +44,7 @@ def live_run(config: Config) -> list[Finding]:
 
 def runs(config: Config) -> list[Finding]:
     """Runs that nobody is at work on, though they are not through; nothing where there is but the live one."""
-    from farmwatch.runs.run_state import STOPPED, state_of
+    from replay.runs.run_state import STOPPED, state_of
 
     with suppress(StreamError, FarmwatchError), opened_or_none(config) as log:
         if log is None:

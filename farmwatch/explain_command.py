@@ -40,9 +40,9 @@ def explain(
     from farmwatch.explain_json import as_json
     from farmwatch.explain_report import show
     from farmwatch.explaining import explain_file, explain_url
-    from farmwatch.runs.configured import load_configured_ruleset, tally_identity
-    from farmwatch.runs.live import in_force
     from filters.rules.ruleset import load_ruleset
+    from replay.live.live_run import in_force
+    from replay.runs.configured import load_configured_ruleset, tally_identity
 
     config = common.load().config
     asked = load_ruleset(ruleset) if ruleset else None

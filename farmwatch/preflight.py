@@ -19,12 +19,12 @@ from farmwatch.canaries import read_canaries
 from farmwatch.config import Config
 from farmwatch.messages import message
 from farmwatch.opening import check_log_url, create_topics, log_exists, open_configured
-from farmwatch.runs.configured import configured_site_method, load_configured_ruleset, tally_identity
-from farmwatch.runs.live import differences, live_or_begun
-from farmwatch.runs.live_fitness import require_live
-from farmwatch.site_table import read_sites, ruleset_of, short_ruleset
 from farmwatch.starting_over import remedy, starting_over
 from filters.errors import BadRuleset
+from replay.live.fitness import require_live
+from replay.live.live_run import differences, live_or_begun
+from replay.runs.configured import configured_site_method, load_configured_ruleset, tally_identity
+from replay.runs.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.rates.canary import is_canary
 from stream.log.errors import StreamError
 from stream.log.private_folders import make_private

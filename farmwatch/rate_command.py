@@ -69,7 +69,7 @@ def rate(
     import msgspec
 
     from farmwatch.caveats import caveats, tell
-    from farmwatch.site_table import read_sites
+    from replay.runs.site_table import read_sites
     from scoring.rates.cuts import Cut, read_days, read_ranks
     from scoring.rates.split_rates import rate_lines
 
@@ -126,7 +126,7 @@ def _tell(lines: list[RateLine], cut: Cut) -> None:
 
 def _tell_unscored(rows: Iterable[SiteState], run: str) -> None:
     """Articles that no verdict has in it yet; the rate changes when their scores come."""
-    from farmwatch.runs.counts import counts_of
+    from replay.runs.counts import counts_of
 
     found = counts_of(rows)
     if found.unscored:
@@ -163,7 +163,7 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
     On a broker the frontier is not looked at: its state would have to be read back from the changelog.
     """
     from crawler.crawl_stage import frontier_left
-    from farmwatch.runs.lag import records_behind
+    from replay.runs.lag import records_behind
     from stream.schema.topics import DECISIONS, HITS
 
     topics = log.topics()

@@ -13,7 +13,7 @@ from farmwatch.config import Config
 from farmwatch.messages import message, put_json, put_table
 from farmwatch.opening import opened
 from farmwatch.rate_points import read_points
-from farmwatch.runs.named import run_meant
+from replay.runs.lookup import run_meant
 from scoring.rates.cuts import Cut
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import group_order

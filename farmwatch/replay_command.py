@@ -20,8 +20,8 @@ from stream.text.wording import counted, one_line
 if TYPE_CHECKING:
     from farmwatch.config import Config
     from farmwatch.outlet import Outlet
-    from farmwatch.runs.engine import Ending, Replay
-    from farmwatch.runs.planning import Asked, Plan
+    from replay.engine.plan import Asked, Plan
+    from replay.engine.runner import Ending, Replay
     from stream.log.contract import Log
     from stream.processing.health import Health
     from stream.schema.runs import Run
@@ -78,8 +78,8 @@ def replay(
     """
     from farmwatch.messages import start_logging
     from farmwatch.outlet import outlet
-    from farmwatch.runs.beginning import complete
-    from farmwatch.runs.planning import Asked
+    from replay.engine.lifecycle import complete
+    from replay.engine.plan import Asked
 
     config = common.load().config
     stop = threading.Event()
@@ -109,9 +109,9 @@ def replay(
 
 def _begin(log: Log, config: Config, asked: Asked, port: int, held: ExitStack) -> tuple[_Process, Plan, Run]:
     """Plan and begin; of processes that begin the same run at the same time all but the first one share it."""
-    from farmwatch.runs.beginning import BegunMeanwhile, begin
-    from farmwatch.runs.fitness import refuse_unfit
-    from farmwatch.runs.planning import plan
+    from replay.engine.fitness import refuse_unfit
+    from replay.engine.lifecycle import BegunMeanwhile, begin
+    from replay.engine.plan import plan
     from stream.schema.control import Control
 
     process = None
@@ -124,10 +124,10 @@ def _begin(log: Log, config: Config, asked: Asked, port: int, held: ExitStack) -
 
 
 def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
-    from farmwatch.runs.planning import run_window
-    from farmwatch.runs.summary import lost_text
-    from farmwatch.runs.window import before_the_first
-    from farmwatch.site_table import short_ruleset
+    from replay.engine.plan import run_window
+    from replay.engine.summary import lost_text
+    from replay.runs.site_table import short_ruleset
+    from replay.runs.window import before_the_first
 
     what = "begun" if planned.is_new else "gone on with"
     message(
@@ -149,8 +149,8 @@ def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
 
 def _tell_what_was(run: Run, config: Config) -> None:
     """How a run that is gone on with ended before, and what it keeps though the configuration says otherwise."""
-    from farmwatch.runs.live import configured_method
-    from farmwatch.runs.run_rules import method_name
+    from replay.live.live_run import configured_method
+    from replay.runs.run_rules import method_name
     from scoring.sites.stored_method import same_method
 
     if run.error:
@@ -165,7 +165,7 @@ def _tell_what_was(run: Run, config: Config) -> None:
 
 def _warnings(log: Log, run: Run, config: Config) -> list[str]:
     """What will keep articles of the run unscored."""
-    from farmwatch.runs.scorers import configured_detectors, is_scored, scored_detectors
+    from replay.runs.scorers import configured_detectors, is_scored, scored_detectors
     from stream.schema.control import Control
 
     control = Control(log)
@@ -227,8 +227,8 @@ def _carry_out(
     stop: threading.Event,
     out: Outlet | None,
 ) -> tuple[Ending, list[int]]:
-    from farmwatch.runs.engine import Replay
-    from farmwatch.runs.telling import Teller
+    from replay.engine.progress_line import Teller
+    from replay.engine.runner import Replay
 
     process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
     with ExitStack() as held:
@@ -263,9 +263,9 @@ def _conclude(
     import signal
     import time
 
-    from farmwatch.runs.engine import Ending
-    from farmwatch.runs.missing import buried
-    from farmwatch.runs.summary import as_builtins, lines_of, summary_of
+    from replay.engine.runner import Ending
+    from replay.engine.summary import as_builtins, lines_of, summary_of
+    from replay.runs.missing import buried
     from stream.schema.control import Control
 
     control = Control(log)

@@ -15,9 +15,9 @@ from farmwatch.endpoints import Endpoints
 from farmwatch.exposition import Exposition
 from farmwatch.opening import create_topics, open_configured
 from farmwatch.role_names import metrics_port
-from farmwatch.runs.configured import site_method_of, tally_identity
 from farmwatch.upkeep import Upkeep
 from farmwatch.zeros import export_zeros
+from replay.runs.configured import site_method_of, tally_identity
 from stream.log.contract import Kept, Log, Member, Topic
 from stream.processing.health import Health
 from stream.processing.loop import StageLoop
@@ -27,7 +27,7 @@ from stream.schema.control import Control
 from stream.schema.roles import Role
 
 if TYPE_CHECKING:
-    from farmwatch.runs.run_rules import RunRules
+    from replay.runs.run_rules import RunRules
 
 _log = structlog.get_logger()
 _PORT_MARGIN_S = 5.0  # beyond the drain of roles whose supervisor was killed: they hold their ports so long
@@ -47,7 +47,7 @@ def build_stage(
 
         return CrawlStage(config.crawl, metrics, partitions=config.log.partitions)
     if role is Role.SCORE:
-        from farmwatch.runs.scorers import tell_what_score_runs
+        from replay.runs.scorers import tell_what_score_runs
         from scoring.detectors.registry import detector_identities, load_detectors
         from scoring.interface import refuse_uncalibrated
         from scoring.score_stage import ScoreStage
@@ -65,13 +65,13 @@ def build_stage(
     assert live is not None
     run, names = live.run.name, live.names
     if role is Role.MEASURE:
-        from farmwatch.runs.named import measured_by
         from filters.measure_stage import MeasureStage
+        from replay.runs.lookup import measured_by
 
         return MeasureStage(config.measure, run=measured_by(names.features), names=names, metrics=metrics)
     if role is Role.JUDGE:
-        from farmwatch.runs.meanwhile import Backlog, known_meanwhile
         from filters.judge_stage import JudgeStage
+        from replay.live.score_backlog import Backlog, known_meanwhile
 
         if log is None or not live.run.detector:
             return JudgeStage(live.ruleset, run=run, names=names)
@@ -79,7 +79,7 @@ def build_stage(
         return JudgeStage(live.ruleset, run=run, names=names, known=known, is_behind=is_behind)
     assert log is not None
     from farmwatch.canaries import canary_sender
-    from farmwatch.runs.live import canaries_sent_before
+    from replay.live.live_run import canaries_sent_before
     from scoring.tally_stage import TallyStage
 
     identity = live.run.detector or tally_identity(config)
@@ -146,9 +146,9 @@ class _Process:
             stage = build_stage(role, self._config, metrics, log=log)
             self._begin(log, stage, stage.name, Control(log).alias.run).run(stop)
             return
-        from farmwatch.runs.following import follow
-        from farmwatch.runs.live import first_rules
-        from farmwatch.runs.live_fitness import require_live
+        from replay.live.fitness import require_live
+        from replay.live.handover import follow
+        from replay.live.live_run import first_rules
 
         def fit(control: Control, live: RunRules) -> None:
             require_live(control, self._config, live, [role])

@@ -17,8 +17,8 @@ from stream.text.user_errors import Exit, NotFound
 from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from farmwatch.runs.overview import RunState
-    from farmwatch.runs.removal import Freed
+    from replay.runs.overview import RunState
+    from replay.runs.removal import Freed
     from stream.schema.control import Control
     from stream.schema.runs import Run
 
@@ -32,7 +32,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     Articles, and those without a score, are of the time when a run was done; `runs show` counts them now. JSON: one
     object a line.
     """
-    from farmwatch.runs.overview import run_states
+    from replay.runs.overview import run_states
     from stream.schema.control import Control
 
     config = common.load().config
@@ -73,10 +73,10 @@ def show_run(
     common: Common = DEFAULTS,
 ) -> int:
     """One run in full: what was asked for, by whom and why, how far it is, and what it came to."""
-    from farmwatch.runs.missing import buried
-    from farmwatch.runs.named import run_meant
-    from farmwatch.runs.overview import run_state
-    from farmwatch.runs.summary import lines_of, summary_of
+    from replay.engine.summary import lines_of, summary_of
+    from replay.runs.lookup import run_meant
+    from replay.runs.missing import buried
+    from replay.runs.overview import run_state
     from stream.schema.control import Control
 
     config = common.load().config
@@ -113,7 +113,7 @@ def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
 
 
 def _facts(state: RunState) -> Iterator[tuple[str, str]]:
-    from farmwatch.runs.run_rules import method_name
+    from replay.runs.run_rules import method_name
     from stream.text.spans import moment
 
     run = state.run
@@ -142,8 +142,8 @@ def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
 
     Exit code 1 where there is nothing to cancel: no such run, one that is done, or one that is live or was.
     """
-    from farmwatch.runs.beginning import cancel
-    from farmwatch.runs.named import run_meant
+    from replay.engine.lifecycle import cancel
+    from replay.runs.lookup import run_meant
     from stream.schema.control import Control
 
     config = common.load().config
@@ -169,8 +169,8 @@ def remove_runs(
     Refused, before anything is removed, for the run that is live, while somebody is at work on one of them, and while
     another run that stays judges the features of one: exit code 1. JSON: one object a line, for each run.
     """
-    from farmwatch.runs.named import name_meant, run_named
-    from farmwatch.runs.removal import RunNeeded, remove, what_it_frees, why_not
+    from replay.runs.lookup import name_meant, run_named
+    from replay.runs.removal import RunNeeded, remove, what_it_frees, why_not
     from stream.schema.control import Control
 
     config = common.load().config
@@ -204,7 +204,7 @@ def _tell_freed(name: str, freed: Freed, *, removed: bool, as_json: bool) -> Non
 
 
 def _row(state: RunState) -> tuple[Any, ...]:
-    from farmwatch.site_table import short_ruleset
+    from replay.runs.site_table import short_ruleset
     from stream.text.spans import lasting
 
     run = state.run

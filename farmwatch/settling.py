@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from crawler.crawl_stage import FrontierCounts, frontier_left
 from farmwatch.config import Config
 from farmwatch.errors import NotSettled
-from farmwatch.flow import Reads, lag_of, reads_of_live
-from farmwatch.runs.named import names_of_live
+from replay.runs.lookup import names_of_live
+from replay.runs.topology import Reads, lag_of, reads_of_live
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.topics import HITS, PAGES

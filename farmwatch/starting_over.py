@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from farmwatch.flow import reads_of_live
-from farmwatch.runs.named import names_of_live
+from replay.runs.lookup import names_of_live
+from replay.runs.topology import reads_of_live
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role

@@ -17,11 +17,11 @@ import structlog
 from crawler.crawl_stage import frontier_left
 from farmwatch.clock_watch import ClockWatch
 from farmwatch.config import Config
-from farmwatch.flow import lag_of, reads_of_live
 from farmwatch.rate_keeping import SeriesKeeper
-from farmwatch.runs.retention import needed, renew_idle
-from farmwatch.runs.run_rules import RunRules
-from farmwatch.site_table import SiteTable
+from replay.runs.retention import needed, renew_idle
+from replay.runs.run_rules import RunRules
+from replay.runs.site_table import SiteTable
+from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.canary_errors import recent_canaries
 from scoring.rates.series import interval_start
 from scoring.rates.site_rates import has_verdict

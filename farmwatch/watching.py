@@ -39,7 +39,7 @@ def sites(
     import msgspec
 
     from farmwatch.caveats import caveats, tell
-    from farmwatch.site_table import COLUMNS, read_sites, ruleset_of
+    from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
     from scoring.rates.canary import is_canary
 
     if limit < 0:
@@ -92,7 +92,7 @@ def topics(
     common: Common = DEFAULTS,
 ) -> int:
     """The topics of the log: partitions, records, first and last offsets, and how far each group is behind."""
-    from farmwatch.flow import topic_states
+    from replay.runs.topology import topic_states
 
     config = common.load().config
     with opened(config, create=create) as log:

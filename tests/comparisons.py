@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from farmwatch.comparing.comparison import (
+from replay.compare.comparison import (
     Change,
     Comparison,
     Estimate,

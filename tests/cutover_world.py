@@ -22,11 +22,11 @@ from crawler.web.urls import page_id
 from farmwatch.config import Config, load
 from farmwatch.opening import create_topics, open_configured
 from farmwatch.roles import run_role
-from farmwatch.runs.live import live_or_begun
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
+from replay.live.live_run import live_or_begun
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Kept, Log, Output, Topic, partition_of
 from stream.memory.log import MemoryLog

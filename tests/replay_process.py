@@ -18,10 +18,13 @@ from typing import Any
 from farmwatch import cutover_command, replay_command
 from farmwatch.__main__ import run
 from farmwatch.config import Config
-from farmwatch.runs import cutover, engine, stages, summary, telling
-from farmwatch.runs.bounded import BoundedMember
 from filters import judge_stage, known_scores
 from filters.measure_stage import MeasureStage
+from replay.engine import progress_line as telling
+from replay.engine import runner as engine
+from replay.engine import stages, summary
+from replay.engine.bounded_member import BoundedMember
+from replay.live import cutover
 from scoring import tally_stage
 from stream.embedded import log as embedded_log
 from stream.kafka import log as kafka_log

@@ -16,12 +16,12 @@ import msgspec
 import xxhash
 
 from farmwatch.config import Config, load
-from farmwatch.runs.beginning import begin
-from farmwatch.runs.engine import Ending, Replay
-from farmwatch.runs.planning import Asked, plan
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, parse_ruleset
+from replay.engine.lifecycle import begin
+from replay.engine.plan import Asked, plan
+from replay.engine.runner import Ending, Replay
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
 from stream.log.contract import At, Log, Output, partition_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from farmwatch.comparing.comparer import NO_THRESHOLD, condition, value_text
-from farmwatch.comparing.comparison import OTHER_WINDOWS, SITE_KINDS, Change, Comparison, FailedRule, Flip, points
 from farmwatch.messages import put, put_table, put_wrapped
+from replay.compare.comparer import NO_THRESHOLD, condition, value_text
+from replay.compare.comparison import OTHER_WINDOWS, SITE_KINDS, Change, Comparison, FailedRule, Flip, points
 from stream.schema.records import RuleOutcome
 from stream.text.wording import counted, one_line
 

@@ -10,7 +10,7 @@ import msgspec
 
 from farmwatch.audit_report import AuditReport
 from farmwatch.messages import put, put_json, put_table, put_wrapped, this_command
-from farmwatch.site_table import COLUMNS
+from replay.runs.site_table import COLUMNS
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState

@@ -23,10 +23,10 @@ from farmwatch.demo.web import LoopbackWeb
 from farmwatch.layers import ENV_PREFIX
 from farmwatch.messages import error_console, message
 from farmwatch.opening import open_configured
-from farmwatch.runs.configured import load_configured_ruleset
 from farmwatch.settling import Progress, settle
-from farmwatch.site_table import read_sites
 from farmwatch.supervisor import this_program
+from replay.runs.configured import load_configured_ruleset
+from replay.runs.site_table import read_sites
 from stream.log.contract import Log
 from stream.schema.records import SiteState
 from stream.text.user_errors import Exit, FarmwatchError, UsageError

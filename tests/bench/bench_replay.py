@@ -26,14 +26,14 @@ import msgspec
 import xxhash
 
 from farmwatch.config import Config
-from farmwatch.runs.scored import known_texts
-from farmwatch.runs.stages import loop_settings
 from filters.judge_stage import JudgeStage, asked_store
 from filters.measure.epoch import feature_epoch
 from filters.rules.judgement import ARTICLE, judge_and_text
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
+from replay.engine.stages import loop_settings
+from replay.runs.scored_texts import known_texts
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage

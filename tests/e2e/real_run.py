@@ -22,7 +22,7 @@ from pathlib import Path
 
 from farmwatch.audit_report import AuditReport
 from farmwatch.demo.web import LoopbackWeb
-from farmwatch.site_table import SiteTable
+from replay.runs.site_table import SiteTable
 from scoring.rates.rate import estimate
 from tests.conftest import data_root
 from tests.e2e.farm import Farm, Outcome, write_hits

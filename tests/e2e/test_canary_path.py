@@ -17,15 +17,15 @@ from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit import audit
 from farmwatch.canaries import canary_sender, page_of_text, read_canaries
 from farmwatch.config import Config, load
-from farmwatch.flow import lag_of
 from farmwatch.rate_points import read_points
-from farmwatch.runs.run_rules import RunRules
-from farmwatch.site_table import read_sites
 from farmwatch.upkeep import Upkeep
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
+from replay.runs.run_rules import RunRules
+from replay.runs.site_table import read_sites
+from replay.runs.topology import lag_of
 from scoring.detectors.testing import FakeDetector
 from scoring.method_choice import site_method
 from scoring.rates.canary import canary_name, is_canary

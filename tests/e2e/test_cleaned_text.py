@@ -13,13 +13,13 @@ import zstandard
 
 from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit import audit
-from farmwatch.flow import lag_of
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.quality.c4 import clean
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from replay.runs.topology import lag_of
 from scoring.detectors.registry import load_detector
 from scoring.interface import TextScore
 from scoring.score_stage import ScoreStage

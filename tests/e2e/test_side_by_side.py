@@ -18,8 +18,8 @@ from farmwatch.opening import create_topics, open_configured
 from farmwatch.preflight import check_models
 from farmwatch.role_names import metrics_port
 from farmwatch.roles import build_stage, run_role
-from farmwatch.runs.configured import tally_identity
 from filters.rules.ruleset import load_ruleset
+from replay.runs.configured import tally_identity
 from scoring.detectors.registry import detector_identities, load_detectors
 from scoring.errors import Uncalibrated
 from scoring.interface import Detector

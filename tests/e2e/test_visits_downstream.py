@@ -13,12 +13,12 @@ from aiohttp import web
 from crawler.crawl_stage import CrawlStage
 from crawler.settings import CrawlSettings
 from farmwatch.audit import audit
-from farmwatch.flow import lag_of
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from replay.runs.topology import lag_of
 from scoring.detectors.registry import load_detector
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage

@@ -18,10 +18,10 @@ from crawler.web.urls import page_id
 from farmwatch.audit import audit
 from farmwatch.audit_scope import OF_RUNS
 from farmwatch.config import Config
-from farmwatch.runs.engine import Ending
-from farmwatch.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
+from replay.engine.runner import Ending
+from replay.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from scoring.tally_stage import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output

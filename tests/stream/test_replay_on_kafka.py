@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.runs.counts import counts_of, rows_of
-from farmwatch.runs.engine import Ending, Standing
-from farmwatch.runs.overview import run_state
-from farmwatch.runs.phases import progress_of
-from farmwatch.runs.removal import remove, what_it_frees
+from replay.engine.runner import Ending, Standing
+from replay.runs.counts import counts_of, rows_of
+from replay.runs.overview import run_state
+from replay.runs.phases import progress_of
+from replay.runs.removal import remove, what_it_frees
 from stream.processing.heartbeat import beat
 from stream.schema.control import Control
 from tests.replay_world import (
@@ -47,9 +47,9 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatc
                 stop.set()
 
         with monkeypatch.context() as slow:
-            slow.setattr("farmwatch.runs.stages._RECORDS", 2)
-            slow.setattr("farmwatch.runs.engine._LOOK_S", 0.01)
-            slow.setattr("farmwatch.runs.engine._CONTROL_S", 0.01)
+            slow.setattr("replay.engine.stages._RECORDS", 2)
+            slow.setattr("replay.engine.runner._LOOK_S", 0.01)
+            slow.setattr("replay.engine.runner._CONTROL_S", 0.01)
             assert world.carry_out(run, ruleset, stop=stop, told=stop_at_first_commit) is Ending.STOPPED
         stopped = progress_of(kafka.log, world.row("same"))
         assert 0 < stopped.done < stopped.total

@@ -10,11 +10,11 @@ import pytest
 
 from farmwatch.audit import audit
 from farmwatch.roles import build_stage
-from farmwatch.runs.cutover import Wanted, cut_over
-from farmwatch.runs.run_rules import RunRules
 from filters.judge_stage import JudgeStage, asked_store
 from filters.known_scores import KnownScores
 from filters.rules.ruleset import load_ruleset
+from replay.live.cutover import Wanted, cut_over
+from replay.runs.run_rules import RunRules
 from scoring.score_stage import score_key
 from stream.log.contract import Kept, Output, Topic, partition_of
 from stream.processing.dead_letters import dead_letter

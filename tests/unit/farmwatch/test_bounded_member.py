@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farmwatch.runs.bounded import BoundedMember
-from farmwatch.runs.offsets import between, done_by, first_record, lag_on, last_record, reached
+from replay.engine.bounded_member import BoundedMember
+from replay.runs.offsets import between, done_by, first_record, lag_on, last_record, reached
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, Commit, Kept, Log, Message, Output, Topic
 from stream.memory.log import MemoryLog

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farmwatch.comparing.comparer import Asked, compare
-from farmwatch.comparing.comparison import SITE_KINDS, SITES_NAMED, Change, Comparison, RuleChange
-from farmwatch.site_table import SiteTable
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
+from replay.compare.comparer import Asked, compare
+from replay.compare.comparison import SITE_KINDS, SITES_NAMED, Change, Comparison, RuleChange
+from replay.runs.site_table import SiteTable
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from farmwatch.opening import open_configured
-from farmwatch.runs import rows
-from farmwatch.runs.configured import site_method_to_keep
-from farmwatch.runs.cutover import CutoverRefused, OtherCutover, Wanted, cut_over
-from farmwatch.runs.named import names_to_read
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
+from replay.live.cutover import CutoverRefused, OtherCutover, Wanted, cut_over
+from replay.runs import control_update as rows
+from replay.runs.configured import site_method_to_keep
+from replay.runs.lookup import names_to_read
 from scoring.sites.stored_method import method_of_text
 from stream.log.contract import Log, Output
 from stream.log.errors import Fenced

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.runs.beginning import note_error, note_gap
-from farmwatch.runs.cutover import OtherCutover, Wanted, cut_over
-from farmwatch.runs.lag import lag_by_group
+from replay.engine.lifecycle import note_error, note_gap
+from replay.live.cutover import OtherCutover, Wanted, cut_over
+from replay.runs.lag import lag_by_group
 from stream.schema.control import exclusive
 from stream.schema.runs import Gap, State
 from stream.text.user_errors import FarmwatchError, NotFound
@@ -32,8 +32,8 @@ def _while_looking(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]
         happen()
         return lag_by_group(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("farmwatch.runs.cutover.lag_by_group", looked)
-    monkeypatch.setattr("farmwatch.runs.rows._ATTEMPTS", 1)
+    monkeypatch.setattr("replay.live.cutover.lag_by_group", looked)
+    monkeypatch.setattr("replay.runs.control_update._ATTEMPTS", 1)
 
 
 def _write(world: CutoverWorld, **changes: object) -> None:

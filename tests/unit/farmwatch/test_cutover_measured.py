@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from farmwatch.audit import audit
-from farmwatch.runs import following
-from farmwatch.runs.beginning import begin
-from farmwatch.runs.cutover import Wanted, cut_over
-from farmwatch.runs.engine import Ending, Replay
-from farmwatch.runs.planning import Asked, plan
+from replay.engine.lifecycle import begin
+from replay.engine.plan import Asked, plan
+from replay.engine.runner import Ending, Replay
+from replay.live import handover as following
+from replay.live.cutover import Wanted, cut_over
 from stream.processing.metrics import Metrics
 from stream.schema.records import Features, decode
 from stream.schema.roles import Role

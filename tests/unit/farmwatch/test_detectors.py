@@ -12,7 +12,7 @@ import pytest
 from farmwatch.caveats import caveats
 from farmwatch.config import Config, load
 from farmwatch.preflight import check_models
-from farmwatch.runs.configured import site_test_of, tallied_name, tally_identity
+from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadThresholds, DeviceLost, MissingExtra, MissingModel, PoisonText
 from scoring.lite_ngram.detector import LiteNgram

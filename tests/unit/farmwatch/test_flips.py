@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farmwatch.comparing.comparer import Asked, compare
-from farmwatch.comparing.comparison import IN, OUT, Comparison
-from farmwatch.comparing.flips import _records
-from farmwatch.comparing.joining import fetch_key
+from replay.compare.comparer import Asked, compare
+from replay.compare.comparison import IN, OUT, Comparison
+from replay.compare.flips import _records
+from replay.compare.verdict_join import fetch_key
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Log, Message, Topic
 from stream.memory.log import MemoryLog

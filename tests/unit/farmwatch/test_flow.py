@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from crawler.crawl_stage import CrawlStage
-from farmwatch.flow import READS, lag_of, reads_of_live, topic_states
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
+from replay.runs.topology import READS, lag_of, reads_of_live, topic_states
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, Topic

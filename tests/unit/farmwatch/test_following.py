@@ -12,13 +12,14 @@ import pytest
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from farmwatch.runs import engine, following
-from farmwatch.runs.beginning import begin
-from farmwatch.runs.configured import configured_site_method
-from farmwatch.runs.cutover import Wanted, cut_over
-from farmwatch.runs.planning import Asked, plan
-from farmwatch.site_table import read_sites
 from filters.rules.ruleset import load_ruleset
+from replay.engine import runner as engine
+from replay.engine.lifecycle import begin
+from replay.engine.plan import Asked, plan
+from replay.live import handover as following
+from replay.live.cutover import Wanted, cut_over
+from replay.runs.configured import configured_site_method
+from replay.runs.site_table import read_sites
 from scoring.method_choice import chosen_method
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
-from farmwatch.runs.lag import MAX_LAG, lag_by_group, records_behind
+from replay.live.cutover import CutoverRefused, Wanted, cut_over
+from replay.runs.lag import MAX_LAG, lag_by_group, records_behind
 from scoring.score_stage import score_key
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output
@@ -72,7 +72,7 @@ def test_records_between_heartbeats_are_counted(world: LiveWorld) -> None:
 
 def test_reading_ends_where_a_cutover_is_refused_anyway(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind by more than a cutover takes, the rest counts by offsets: never fewer than there are, and not read."""
-    monkeypatch.setattr("farmwatch.runs.lag.MAX_LAG", 2)
+    monkeypatch.setattr("replay.runs.lag.MAX_LAG", 2)
     world.feed(features_of_pages(2, 2, world.epoch, seed=2))
     beats(world.log, HITS, 30)
     beats(world.log, FEATURES, 30)
@@ -94,13 +94,13 @@ def test_scores_of_other_detectors_are_no_lag(world: LiveWorld, monkeypatch: pyt
 
     Beyond so many that reading them would take long, the rest counts by offsets: never fewer than there are.
     """
-    monkeypatch.setattr("farmwatch.runs.lag.MAX_LAG", 5)
+    monkeypatch.setattr("replay.runs.lag.MAX_LAG", 5)
     scores(world, 40, OTHER_DETECTOR)
     scores(world, 3, DETECTOR)
     assert lag(world, 5) == {"judge.mine": 0, "tally.mine": 3}
     moved = cut_over(world.log, Wanted("mine", "me", max_lag=3))
     assert moved.cutover is not None and moved.cutover.lag == 3
-    monkeypatch.setattr("farmwatch.runs.lag.PASSED_OVER", 10)
+    monkeypatch.setattr("replay.runs.lag.PASSED_OVER", 10)
     assert 3 <= lag(world, 5)["tally.mine"] <= 3 + 40 - 10
 
 

@@ -13,13 +13,13 @@ import pytest
 from farmwatch.canaries import canary_sender
 from farmwatch.config import load
 from farmwatch.opening import create_topics, open_configured
-from farmwatch.runs.configured import configured_site_method, site_method_of, site_method_to_keep
-from farmwatch.runs.cutover import Wanted, cut_over
-from farmwatch.runs.live import canaries_sent_before, differences, in_force, live_or_begun
-from farmwatch.runs.named import names_to_read
-from farmwatch.runs.run_rules import RunRules
-from farmwatch.site_table import read_sites
 from filters.rules.ruleset import load_ruleset
+from replay.live.cutover import Wanted, cut_over
+from replay.live.live_run import canaries_sent_before, differences, in_force, live_or_begun
+from replay.runs.configured import configured_site_method, site_method_of, site_method_to_keep
+from replay.runs.lookup import names_to_read
+from replay.runs.run_rules import RunRules
+from replay.runs.site_table import read_sites
 from scoring.errors import BadThresholds, NoSiteTest
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, partition_of

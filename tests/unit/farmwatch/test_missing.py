@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.runs.beginning import cancel, note_gap
-from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
-from farmwatch.runs.engine import Ending
-from farmwatch.runs.missing import lacking, merged, records_in
-from farmwatch.runs.run_topics import topics_of
-from farmwatch.runs.summary import lines_of, summary_of
+from replay.engine.lifecycle import cancel, note_gap
+from replay.engine.runner import Ending
+from replay.engine.summary import lines_of, summary_of
+from replay.live.cutover import CutoverRefused, Wanted, cut_over
+from replay.runs.missing import lacking, merged, records_in
+from replay.runs.run_topics import topics_of
 from stream.memory.log import MemoryLog
 from stream.schema.control import Control
 from stream.schema.runs import Gap

@@ -17,15 +17,15 @@ import zstandard
 from prometheus_client import generate_latest
 
 from crawler.web.urls import page_id
-from farmwatch.runs.beginning import begin, cancel
-from farmwatch.runs.counts import counts_of, rows_of
-from farmwatch.runs.engine import Ending, Standing
-from farmwatch.runs.phases import JUDGE, Progress, is_done, phases_of, progress_of
-from farmwatch.runs.planning import Asked, OtherParameters, plan
-from farmwatch.runs.stages import stage_of
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import Ruleset
+from replay.engine.lifecycle import begin, cancel
+from replay.engine.plan import Asked, OtherParameters, plan
+from replay.engine.runner import Ending, Standing
+from replay.engine.stages import stage_of
+from replay.runs.counts import counts_of, rows_of
+from replay.runs.phases import JUDGE, Progress, is_done, phases_of, progress_of
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Member
 from stream.log.errors import LogUnavailable
@@ -59,8 +59,8 @@ later_pages = partial(pages_later, sites=8, pages=5)
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits here for a second until a replay looks whether it goes on."""
-    monkeypatch.setattr("farmwatch.runs.engine._LOOK_S", 0.02)
-    monkeypatch.setattr("farmwatch.runs.engine._CONTROL_S", 0.05)
+    monkeypatch.setattr("replay.engine.runner._LOOK_S", 0.02)
+    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.05)
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -162,8 +162,8 @@ def test_a_stopped_replay_is_gone_on_with(world: LiveWorld, tmp_path: Path, monk
     """Stopped in between, however often, and begun again by its name alone, it ends as an undisturbed one."""
     file = write_rules(tmp_path, 5)
     world.replay(ruleset=file, name="whole")
-    monkeypatch.setattr("farmwatch.runs.stages._RECORDS", 4)
-    monkeypatch.setattr("farmwatch.runs.engine._LOOK_S", 0.005)
+    monkeypatch.setattr("replay.engine.stages._RECORDS", 4)
+    monkeypatch.setattr("replay.engine.runner._LOOK_S", 0.005)
     run, ruleset = world.begin(ruleset=file, name="cut")
     endings = []
     for turn in range(20):
@@ -273,8 +273,8 @@ def test_a_first_look_that_fails_leaves_the_watch_alive(
         return Control(log)
 
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), end="follow", name="follower")
-    monkeypatch.setattr("farmwatch.runs.engine.Control", away_at_first)
-    monkeypatch.setattr("farmwatch.runs.engine._CONTROL_S", 0.01)
+    monkeypatch.setattr("replay.engine.runner.Control", away_at_first)
+    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
     endings = []
     thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)), daemon=True)
     thread.start()
@@ -315,7 +315,7 @@ def test_a_last_look_that_fails_changes_no_ending(
         raise LogUnavailable("away for a moment")
 
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="done")
-    monkeypatch.setattr("farmwatch.runs.engine.progress_of", away)
+    monkeypatch.setattr("replay.engine.runner.progress_of", away)
     assert world.carry_out(run, ruleset) is Ending.DONE
 
 
@@ -390,7 +390,7 @@ def test_progress_ends_at_the_whole(world: LiveWorld, tmp_path: Path) -> None:
 
 def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While live JUDGE is behind, the replay tells so and judges nothing; then it goes on, and ends as one alone."""
-    monkeypatch.setattr("farmwatch.runs.yielding._MOST_OWED_S", 1000.0)  # it does not move on while live is behind
+    monkeypatch.setattr("replay.engine.throttle._MOST_OWED_S", 1000.0)  # it does not move on while live is behind
     expected, (run, ruleset) = world.outcome(), world.begin(ruleset=write_rules(tmp_path, 20), name="polite")
     metrics, endings, told = Metrics(), list[Ending](), list[Standing]()
     value, labels = metrics.registry.get_sample_value, {"run": "polite"}

@@ -11,11 +11,11 @@ import pytest
 import zstandard
 
 from crawler.web.urls import host_of, page_id
-from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.labelled import LabelledPage
-from farmwatch.runs.engine import Ending
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
+from replay.compare.comparer import Asked, compare
+from replay.engine.runner import Ending
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log
 from stream.memory.log import MemoryLog

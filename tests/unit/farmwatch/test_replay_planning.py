@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from farmwatch.config import Config
-from farmwatch.runs.beginning import begin
-from farmwatch.runs.fitness import refuse_other_epoch
-from farmwatch.runs.overview import run_state
-from farmwatch.runs.planning import Asked, OtherParameters, Plan, plan
-from farmwatch.runs.source import NothingToReplay
-from farmwatch.runs.window import OutsideRetention, before_the_first
 from filters.errors import BadRuleset
+from replay.engine.fitness import refuse_other_epoch
+from replay.engine.lifecycle import begin
+from replay.engine.plan import Asked, OtherParameters, Plan, plan
+from replay.engine.source import NothingToReplay
+from replay.runs.overview import run_state
+from replay.runs.window import OutsideRetention, before_the_first
 from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
 from stream.schema.control import Control, exclusive

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.runs.beginning import cancel
+from replay.engine.lifecycle import cancel
 from stream.embedded.log import EmbeddedLog
 from stream.schema.control import Control
 from stream.schema.runs import State

@@ -12,20 +12,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from farmwatch.comparing.comparer import Asked, compare
 from farmwatch.replay_command import _warnings
 from farmwatch.roles import build_stage
-from farmwatch.runs.asking import PassBegin, begin_pass, is_held, texts_to_ask
-from farmwatch.runs.bounded import BoundedMember
-from farmwatch.runs.counts import counts_of, rows_of
-from farmwatch.runs.engine import Ending
-from farmwatch.runs.meanwhile import Backlog, known_meanwhile
-from farmwatch.runs.offsets import done_by
-from farmwatch.runs.phases import ask_phase
-from farmwatch.runs.scored import requests_wait
-from farmwatch.runs.scorers import ScorersWatch, is_scored_now, tell_what_score_runs
-from farmwatch.runs.summary import lines_of, summary_of
 from filters.judge_stage import JudgeStage
+from replay.compare.comparer import Asked, compare
+from replay.engine.bounded_member import BoundedMember
+from replay.engine.request_pass import PassBegin, begin_pass, is_held, texts_to_ask
+from replay.engine.runner import Ending
+from replay.engine.summary import lines_of, summary_of
+from replay.live.score_backlog import Backlog, known_meanwhile
+from replay.runs.counts import counts_of, rows_of
+from replay.runs.offsets import done_by
+from replay.runs.phases import ask_phase
+from replay.runs.scored_texts import requests_wait
+from replay.runs.scorers import ScorersWatch, is_scored_now, tell_what_score_runs
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Commit, Log, Output, partition_of
 from stream.memory.log import MemoryLog
@@ -163,7 +163,7 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
     world: LiveWorld, monkeypatch: pytest.MonkeyPatch, is_written: bool
 ) -> None:
     """Killed just before or just after each of its commits, and gone on with, it asks for each text once."""
-    monkeypatch.setattr("farmwatch.runs.stages._RECORDS", 15)
+    monkeypatch.setattr("replay.engine.stages._RECORDS", 15)
     world.replay(detector=OTHER_DETECTOR, name="b")
     world.score_runs(OTHER_DETECTOR)
     run, ruleset = world.begin(name="b")
@@ -198,8 +198,8 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(
     world: LiveWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes back over what it has judged, once, and then follows on, asking for what comes."""
-    monkeypatch.setattr("farmwatch.runs.engine._CONTROL_S", 0.01)
-    monkeypatch.setattr("farmwatch.runs.scorers._LOOK_S", 0.01)
+    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
+    monkeypatch.setattr("replay.runs.scorers._LOOK_S", 0.01)
     run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b", end="follow")
     assert "this process" in _warnings(world.log, run, world.config)[0]
     stop, heard, endings = threading.Event(), list[str](), list[Ending]()
@@ -274,8 +274,8 @@ class Following:
 @pytest.fixture
 def following(monkeypatch: pytest.MonkeyPatch) -> Iterator[Following]:
     """Replays that look at the log often."""
-    monkeypatch.setattr("farmwatch.runs.engine._CONTROL_S", 0.01)
-    monkeypatch.setattr("farmwatch.runs.scorers._LOOK_S", 0.01)
+    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
+    monkeypatch.setattr("replay.runs.scorers._LOOK_S", 0.01)
     made = Following()
     yield made
     made.stop()
@@ -336,8 +336,8 @@ def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
         looks[0] += 1
         return is_held(*given)
 
-    monkeypatch.setattr("farmwatch.runs.engine.texts_to_ask", counting)
-    monkeypatch.setattr("farmwatch.runs.engine.is_held", looking)
+    monkeypatch.setattr("replay.engine.runner.texts_to_ask", counting)
+    monkeypatch.setattr("replay.engine.runner.is_held", looking)
     ghost = world.log.join("ask.loose", [FEATURES], member="ghost")
     following.begin(world, name="loose")
     patiently(lambda: looks[0] >= 5, "it to look whether the other one has left")
@@ -441,7 +441,7 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
     before = len(requests_of(world, "live", SCORE_REQUESTS))
     assert known_meanwhile(world.log, live, DETECTOR) is None  # too few to be worth a look
     for most in (1, 1000):
-        monkeypatch.setattr("farmwatch.runs.meanwhile._SURELY_KEPT", most)
+        monkeypatch.setattr("replay.live.score_backlog._SURELY_KEPT", most)
         known = known_meanwhile(world.log, live, DETECTOR, few=0)
         assert known is not None
         found = {text for text in meanwhile if known.has(partition_of(text[0], PARTITIONS), *text)}
@@ -481,7 +481,7 @@ def test_where_score_stands_is_looked_up_once_for_all_partitions(
         groups.append(group)
         return looked(log, group, topic)
 
-    monkeypatch.setattr("farmwatch.runs.offsets.done_by", looking)
+    monkeypatch.setattr("replay.runs.offsets.done_by", looking)
     assert texts_to_ask(world.log, run) > 0
     assert groups.count("score") == 2
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farmwatch.runs.cutover import CutoverRefused, Wanted, cut_over
-from farmwatch.runs.engine import Ending
-from farmwatch.runs.missing import lacking
-from farmwatch.runs.summary import lines_of, lost_text, summary_of
-from farmwatch.runs.window import Cut, OutsideRetention, Window, before_the_first, offsets_of, read_window
+from replay.engine.runner import Ending
+from replay.engine.summary import lines_of, lost_text, summary_of
+from replay.live.cutover import CutoverRefused, Wanted, cut_over
+from replay.runs.missing import lacking
+from replay.runs.window import Cut, OutsideRetention, Window, before_the_first, offsets_of, read_window
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output, Topic
 from stream.memory.log import MemoryLog
@@ -111,7 +111,7 @@ def test_a_sparse_partition_refuses_nothing(log: Log, clock: Clock, beat: bool) 
 @pytest.fixture
 def world(log: Log, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LiveWorld:
     """A log on which live judged 60 pages of 6 sites in an hour of May, again as many in the second, and the third."""
-    monkeypatch.setattr("farmwatch.runs.engine._LOOK_S", 0.02)
+    monkeypatch.setattr("replay.engine.runner._LOOK_S", 0.02)
     made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
     for hour in (1, 2, 3):
         clock.now_ms = MAY + hour * HOUR_MS

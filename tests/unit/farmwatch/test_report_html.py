@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
-from farmwatch.comparing.comparison import Change, Comparison, Estimate, SiteFlip
-from farmwatch.comparing.report_flips import TEXT_CAP_CHARACTERS
-from farmwatch.comparing.report_html import POLICY, render
-from farmwatch.comparing.report_markup import plain
-from farmwatch.comparing.report_plots import Scale, mark, scale
+from replay.compare.comparison import Change, Comparison, Estimate, SiteFlip
+from replay.compare.report_flips import TEXT_CAP_CHARACTERS
+from replay.compare.report_html import POLICY, render
+from replay.compare.report_markup import plain
+from replay.compare.report_plots import Scale, mark, scale
 from tests.comparisons import change, empty, flip, made
 
 Element = ElementTree.Element

@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.runs.beginning import finish, note_error
-from farmwatch.runs.configured import site_method_to_keep
-from farmwatch.runs.counts import rows_of
-from farmwatch.runs.engine import Ending
+from replay.engine.lifecycle import finish, note_error
+from replay.engine.runner import Ending
+from replay.runs.configured import site_method_to_keep
+from replay.runs.counts import rows_of
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log
 from stream.memory.log import MemoryLog
@@ -38,7 +38,7 @@ def _through(world: LiveWorld, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     """The run `mine`, of which all is judged and tallied, and whose row does not say so yet."""
     run, ruleset = world.begin(ruleset=str(folder / "rules-5.toml"), name="mine")
     with monkeypatch.context() as patched:
-        patched.setattr("farmwatch.runs.engine.finish", lambda *_: msgspec.structs.replace(run, state=State.DONE))
+        patched.setattr("replay.engine.runner.finish", lambda *_: msgspec.structs.replace(run, state=State.DONE))
         assert world.carry_out(run, ruleset) == Ending.DONE
     assert world.row("mine").state == State.RUNNING
 
@@ -50,7 +50,7 @@ def _while_counting(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object
         happen()
         return rows_of(log, topic)
 
-    monkeypatch.setattr("farmwatch.runs.beginning.rows_of", counted)
+    monkeypatch.setattr("replay.engine.lifecycle.rows_of", counted)
 
 
 def test_a_count_of_rows_is_not_undone_by_who_changes_runs_meanwhile(
@@ -64,7 +64,7 @@ def test_a_count_of_rows_is_not_undone_by_who_changes_runs_meanwhile(
             writer.put(world.row("live"))
 
     _while_counting(monkeypatch, change_another)
-    monkeypatch.setattr("farmwatch.runs.rows._ATTEMPTS", 1)
+    monkeypatch.setattr("replay.runs.control_update._ATTEMPTS", 1)
     done = finish(world.log, "mine", lambda: 9_000)
     assert (done.state, done.ended_at) == (State.DONE, 9_000)
     assert done == world.row("mine")

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from farmwatch.replay_command import _conclude
-from farmwatch.runs.engine import Ending
-from farmwatch.runs.missing import buried
+from replay.engine.runner import Ending
+from replay.runs.missing import buried
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
@@ -89,7 +89,7 @@ def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
         raise OSError(_HOSTILE)
 
     with monkeypatch.context() as patched:
-        patched.setattr("farmwatch.runs.engine.stage_of", fail)
+        patched.setattr("replay.engine.runner.stage_of", fail)
         with pytest.raises(OSError, match="no space"):
             world.replay(ruleset=str(tmp_path / "rules-5.toml"), name="mine")
     assert (world.row("mine").state, world.row("mine").error) == (State.RUNNING, _SAID)
@@ -166,8 +166,8 @@ def test_a_run_told_to_end_reads_nothing_that_it_does_not_say(
         read.append(type(what).__name__)
         return {}
 
-    monkeypatch.setattr("farmwatch.runs.missing.buried", reading)
-    monkeypatch.setattr("farmwatch.runs.summary.summary_of", reading)
+    monkeypatch.setattr("replay.runs.missing.buried", reading)
+    monkeypatch.setattr("replay.engine.summary.summary_of", reading)
     assert _conclude(world.log, world.config, run, ending, [], False)[1] == []
     assert read == []
     assert _conclude(world.log, world.config, run, ending, [], True)[1] == ["{}"]

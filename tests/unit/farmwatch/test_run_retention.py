@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.runs.cutover import Wanted, cut_over
-from farmwatch.runs.retention import BACK_DAYS, holding_runs, needed, needed_by
-from farmwatch.runs.run_rules import RunRules
 from farmwatch.upkeep import Upkeep
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
+from replay.live.cutover import Wanted, cut_over
+from replay.runs.retention import BACK_DAYS, holding_runs, needed, needed_by
+from replay.runs.run_rules import RunRules
 from stream.log.clock import wall_ms
 from stream.processing.metrics import Metrics
 from stream.schema.runs import LIVE, Alias, Run, State, features_of

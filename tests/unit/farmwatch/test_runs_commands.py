@@ -11,13 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.runs.engine import Ending, Pace, Standing
-from farmwatch.runs.lag import lag_by_group
-from farmwatch.runs.overview import run_state
-from farmwatch.runs.phases import Advance, Progress
-from farmwatch.runs.removal import RunNeeded, remove, why_not
-from farmwatch.runs.telling import Teller, line_of
-from farmwatch.site_table import SiteTable
+from replay.engine.progress_line import Teller, line_of
+from replay.engine.runner import Ending, Pace, Standing
+from replay.runs.lag import lag_by_group
+from replay.runs.overview import run_state
+from replay.runs.phases import Advance, Progress
+from replay.runs.removal import RunNeeded, remove, why_not
+from replay.runs.site_table import SiteTable
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, Topic
 from stream.processing.heartbeat import beat
@@ -62,7 +62,7 @@ def test_the_time_left_is_by_effort(place: Place, monkeypatch: pytest.MonkeyPatc
     """A tenth of the pages is measured in 100 s: what is left is nine such times and a little, not one a record."""
     run, _ = place.world.begin(ruleset=place.rules, name="r1")
     advances = [Advance("measure", 4500, 45000), Advance("judge", 0, 45000), Advance("tally", 0, 100_000)]
-    monkeypatch.setattr("farmwatch.runs.overview.progress_of", lambda *_, **__: Progress(advances))
+    monkeypatch.setattr("replay.runs.overview.progress_of", lambda *_, **__: Progress(advances))
     run = msgspec.structs.replace(run, began_at=0, began_done=0, began_effort=0.0)
     member = place.log.join("judge.r1", ["features"], member="m")
     state = run_state(place.log, Control(place.log), run, 100_000)
@@ -278,7 +278,7 @@ def test_the_list_reads_no_row_of_a_site(place: Place, farmwatch: Runner, monkey
             read.append(self._topic)
             super().refresh()
 
-    monkeypatch.setattr("farmwatch.runs.counts.SiteTable", Watched)
+    monkeypatch.setattr("replay.runs.counts.SiteTable", Watched)
     assert "57" in farmwatch("runs", "--log", place.url).out
     assert read == []
     assert farmwatch("runs", "show", "mine", "--log", place.url).code == 0
@@ -460,7 +460,7 @@ def test_a_detector_that_is_configured_by_now_takes_a_restart(
 ) -> None:
     """Where SCORE was started with another threshold set than is configured now, nothing is to be added."""
     tell_scorers(place.log, Scorers(detectors=["fake/1-before"], at=1))
-    monkeypatch.setattr("farmwatch.runs.scorers.detector_identities", lambda _: ["other/1", "fake/1"])
+    monkeypatch.setattr("replay.runs.scorers.detector_identities", lambda _: ["other/1", "fake/1"])
     ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
     assert "stay unscored. It is configured here: restart SCORE with this configuration: `farmwatch" in ran.err
 
@@ -495,7 +495,7 @@ def test_who_begins_a_run_at_the_same_time_shares_it(
         if first:
             place.world.begin(ruleset=first.pop(), name="mine")
 
-    monkeypatch.setattr("farmwatch.runs.fitness.refuse_unfit", another_is_first)
+    monkeypatch.setattr("replay.engine.fitness.refuse_unfit", another_is_first)
     first.append(place.rules)
     ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
     assert (ran.code, "run mine gone on with" in ran.err) == (0, True), ran.err

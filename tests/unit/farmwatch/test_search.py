@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from farmwatch.flow import lag_of
 from farmwatch.hits import append_hits
-from farmwatch.site_table import read_sites
+from replay.runs.site_table import read_sites
+from replay.runs.topology import lag_of
 from scoring.detectors.testing import FakeDetector
 from scoring.rates.cuts import Cut
 from scoring.rates.settings import RateSettings

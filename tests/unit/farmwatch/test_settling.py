@@ -10,8 +10,8 @@ from crawler.crawl_stage import FrontierCounts
 from farmwatch import settling
 from farmwatch.config import Config, load
 from farmwatch.errors import NotSettled
-from farmwatch.flow import READS
 from farmwatch.settling import settle
+from replay.runs.topology import READS
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.schema.topics import HITS, PAGES, all_topics

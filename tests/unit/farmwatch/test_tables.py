@@ -13,8 +13,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from farmwatch.messages import message, put_wrapped
-from farmwatch.site_table import COLUMNS
 from farmwatch.tables import fit
+from replay.runs.site_table import COLUMNS
 from tests.front_door import DETECTOR, Runner
 
 HEADINGS = ("site", "verdict", "pages", "llr", "most dropped by", "detector")

@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 
 from farmwatch.config import Config, load
 from farmwatch.rate_points import read_points
-from farmwatch.runs.run_rules import RunRules
 from farmwatch.upkeep import Upkeep
 from filters.rules.ruleset import load_ruleset
+from replay.runs.run_rules import RunRules
 from scoring.rates.canary import CanaryName
 from stream.log.contract import NONE_NEEDED, Kept, Output, Topic
 from stream.log.errors import LogUnavailable

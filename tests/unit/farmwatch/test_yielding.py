@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from farmwatch.runs.yielding import LEAST_SHARE, Gate, LiveLag, live_reads
+from replay.engine.throttle import LEAST_SHARE, Gate, LiveLag, live_reads
 from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
 from stream.schema.runs import names_of

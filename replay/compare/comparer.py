@@ -1,0 +1,278 @@
+"""Compare two runs of a log: everything that `Comparison` holds, found by reading each topic once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from replay.compare.comparison import SITES_NAMED, Comparison, Estimate, RuleChange, Side
+from replay.compare.flips import sample_of
+from replay.compare.run_pair import Chosen, choose
+from replay.compare.site_changes import Drawing, PairedSites
+from replay.compare.site_rows import SiteRows, read_site_rows
+from replay.compare.verdict_join import Joined, RuleCounts, join
+from replay.runs.run_state import LIVE_NOW
+from replay.runs.window import window_text
+from scoring.rates.canary_errors import Correction, errors_in_force
+from scoring.rates.error_counts import ErrorCounts
+from scoring.rates.paired_bootstrap import Errors
+from scoring.rates.settings import RateSettings
+from scoring.rates.site_rates import SiteRate, site_rate
+from stream.log.contract import Log
+from stream.schema.control import Control
+from stream.schema.records import RuleOutcome
+from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
+from stream.text.wording import counted
+
+NO_THRESHOLD = "no threshold"  # the condition of a rule that is disabled
+_MANY = 0.01  # of the fetches: how many one run only may have judged before differences are told to be of windows, too
+CHANGES = ("site_rate", "site_rate_decided", "article_share", "flagged_share")
+
+
+class Asked(NamedTuple):
+    """What is asked of a comparison beside the two runs."""
+
+    sample: int
+    seed: int
+    resamples: int
+
+
+class _Rated(NamedTuple):
+    """A run's sites, and the rate that `farmwatch rate` gives of them."""
+
+    found: SiteRows
+    rate: SiteRate
+    correction: Correction
+
+
+def compare(log: Log, a: str, b: str, asked: Asked, settings: RateSettings, now_ms: int) -> Comparison:
+    """What the runs `a` and `b` say of the same pages and sites, and what that does to the rate.
+
+    Raises NotFound for a run that is not there or has judged nothing, and as `Log.read`.
+    """
+    control = Control(log)
+    runs = choose(log, control, a), choose(log, control, b)
+    joined = join(
+        log,
+        (runs[0].names.verdicts, runs[1].names.verdicts),
+        (runs[0].digest, runs[1].digest),
+        seed=asked.seed,
+        sample=asked.sample,
+    )
+    rated = _rated(log, runs[0], settings, now_ms), _rated(log, runs[1], settings, now_ms)
+    sites = PairedSites(rated[0].found.rows, rated[1].found.rows)
+    identical = _one_by_construction(runs, rated) and _nothing_differs(joined, sites)
+    drawing = Drawing(asked.seed, asked.resamples, settings.confidence, identical)
+    errors = _errors(rated, settings)
+    names = [CHANGES[0], *(["site_rate_corrected"] if errors is not None else []), *CHANGES[1:]]
+    strata, sample = sample_of(log, joined, runs, asked.sample)
+    first = _side(runs[0], rated[0], sites, 0, joined)
+    second = _side(runs[1], rated[1], sites, 1, joined)
+    return Comparison(
+        at=now_ms,
+        a=first,
+        b=second,
+        identical=identical,
+        pages=joined.pages,
+        sites=sites.cells,
+        rules=_rules(runs, joined),
+        only_in_a=_only(runs[0].rules, runs[1].rules),
+        only_in_b=_only(runs[1].rules, runs[0].rules),
+        changes=sites.changes(names, drawing, errors),
+        groups=sites.groups(drawing),
+        strata=strata,
+        sample=sample,
+        sample_size=asked.sample,
+        seed=asked.seed,
+        resamples=asked.resamples,
+        confidence=settings.confidence,
+        notes=[*_notes(first, second, runs, joined), *_correction_notes(rated)],
+        other_windows=_other_windows(runs, joined),
+        changed_sites=sites.changed(SITES_NAMED),
+    )
+
+
+def _rated(log: Log, run: Chosen, settings: RateSettings, now_ms: int) -> _Rated:
+    found = read_site_rows(log, run.names.sites, run.digest, run.run.detector)
+    correction = errors_in_force(settings, found.canaries, now_ms)
+    without_pages = sum(row.verdict == UNCLASSIFIABLE and row.pages == 0 for row in found.rows.values())
+    rate = site_rate(
+        (row.verdict for row in found.rows.values()),
+        correction.errors,
+        settings.confidence,
+        without_pages,
+        settings.half_width,
+    )
+    return _Rated(found, rate, correction)
+
+
+def _one_by_construction(runs: tuple[Chosen, Chosen], rated: tuple[_Rated, _Rated]) -> bool:
+    """Whether the same features were judged by the same rules, the sites by the same scores and method, and the rates
+    are corrected alike: each run has its own canaries.
+    """
+    a, b = (
+        (run.digest, run.names.features, one.found.detector, one.found.site_method, one.correction.errors)
+        for run, one in zip(runs, rated, strict=True)
+    )
+    return a == b
+
+
+def _nothing_differs(joined: Joined, sites: PairedSites) -> bool:
+    pages = joined.pages
+    apart = pages.a_only_article + pages.b_only_article + pages.only_in_a + pages.only_in_b + joined.changed_reasons
+    return not apart and sites.equal
+
+
+def _errors(rated: tuple[_Rated, _Rated], settings: RateSettings) -> Errors | None:
+    """What corrects both rates; None where not both are corrected."""
+    a, b = (one.correction.errors for one in rated)
+    return None if a is None or b is None else Errors(a, b, shared=settings.errors is not None)
+
+
+def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: Joined) -> Side:
+    kinds = dict.fromkeys((LLM, HUMAN, UNDECIDED, UNCLASSIFIABLE), 0)
+    for row in rated.found.rows.values():
+        kinds[row.verdict] += 1
+    rate = rated.rate.rate
+    return Side(
+        run=run.run.name,
+        ruleset=run.ruleset,
+        digest=run.digest,
+        detector=rated.found.detector or run.run.detector,
+        epoch=run.epoch,
+        site_method=rated.found.site_method,
+        state=run.state,
+        progress=run.progress,
+        from_at=run.run.from_at,
+        to_at=run.run.to_at,
+        verdicts=joined.verdicts[number],
+        other_verdicts=joined.other_verdicts[number],
+        sites=len(rated.found.rows),
+        llm=kinds[LLM],
+        human=kinds[HUMAN],
+        undecided=kinds[UNDECIDED],
+        unclassifiable=kinds[UNCLASSIFIABLE],
+        other_sites=rated.found.left_out,
+        pages=sites.total(number, "pages"),
+        articles=sites.total(number, "articles"),
+        scored=sites.total(number, "scored"),
+        abstained=sum(row.abstained for row in rated.found.rows.values()),
+        unscored=sites.total(number, "unscored"),
+        flagged=sites.total(number, "flagged"),
+        estimate=Estimate(rate=rate.rate, low=rate.low, high=rate.high, method=rate.method, text=rated.rate.text),
+    )
+
+
+def _rules(runs: tuple[Chosen, Chosen], joined: Joined) -> list[RuleChange]:
+    of_a, of_b = ({rule.name: rule for rule in run.rules} for run in runs)
+
+    def of(counts: RuleCounts, rule: str) -> tuple[int, int, int]:
+        return counts.first[rule], counts.only[rule], counts.any[rule]
+
+    changes = []
+    for rule in dict.fromkeys((*of_b, *of_a)):
+        let_in, thrown = of(joined.let_in, rule), of(joined.thrown_out, rule)
+        changes.append(
+            RuleChange(
+                rule=rule,
+                threshold_a=condition(of_a.get(rule)),
+                threshold_b=condition(of_b.get(rule)),
+                let_in_first=let_in[0],
+                let_in_only=let_in[1],
+                let_in_any=let_in[2],
+                thrown_first=thrown[0],
+                thrown_only=thrown[1],
+                thrown_any=thrown[2],
+            )
+        )
+    return changes
+
+
+def condition(rule: RuleOutcome | None) -> str:
+    """What a page must meet, such as ">= 50"; "" where there is no such rule."""
+    if rule is None:
+        return ""
+    return NO_THRESHOLD if rule.threshold is None else f"{rule.op} {value_text(rule.threshold)}"
+
+
+def value_text(value: Any) -> str:
+    """A value or a threshold as people read it."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _only(rules: list[RuleOutcome], others: list[RuleOutcome]) -> list[str]:
+    """Rules in force that the others do not have in force."""
+    there = {rule.name for rule in others if rule.threshold is not None}
+    return [rule.name for rule in rules if rule.threshold is not None and rule.name not in there]
+
+
+def _notes(a: Side, b: Side, runs: tuple[Chosen, Chosen], joined: Joined) -> Iterator[str]:
+    """What must be known before the numbers are read."""
+    for name, side in (("A", a), ("B", b)):
+        if side.progress:
+            yield f"{name}, the run {side.run}, is not done: {side.progress}; its numbers will change"
+    for name, side in (("A", a), ("B", b)):
+        if side.unscored:
+            yield (
+                f"{name} has {side.unscored:,} of {counted(side.articles, 'article')} without a score so far"
+                f" ({side.unscored / side.articles:.1%}): they count neither as llm nor as human, and its site verdicts"
+                " and its rate change when their scores come"
+            )
+    if joined.pages.only_in_a or joined.pages.only_in_b:
+        yield (
+            f"{joined.pages.only_in_a:,} fetches were judged in A only and {joined.pages.only_in_b:,} in B only"
+            f" (windows {_window(runs[0])} and {_window(runs[1])}): no table of pages has them, and site verdicts and"
+            f" rates rest on all pages of each run{_one_window(runs, joined) if _other_windows(runs, joined) else ''}"
+        )
+    if a.detector != b.detector:
+        yield (
+            f"two detectors, {a.detector or '-'} and {b.detector or '-'}: their scores are not pooled, and sites may"
+            " have changed by the detector alone"
+        )
+    if a.site_method != b.site_method:
+        yield f"two site methods, {a.site_method or '-'} and {b.site_method or '-'}: sites may have changed by it alone"
+    if runs[0].epoch != runs[1].epoch:
+        yield f"two feature epochs, {a.epoch} and {b.epoch}: pages may have changed by what was measured alone"
+    for name, side in (("A", a), ("B", b)):
+        if side.other_verdicts or side.other_sites:
+            yield (
+                f"left out of {name}, since they are of another ruleset, detector or site method than {side.ruleset}"
+                f" {side.digest}: {counted(side.other_verdicts, 'verdict')}, {counted(side.other_sites, 'site')}"
+            )
+    if not joined.pages.common:
+        yield "no fetch was judged by both runs: there is nothing to compare page by page"
+
+
+def _other_windows(runs: tuple[Chosen, Chosen], joined: Joined) -> bool:
+    """Whether the runs were asked for other windows, and much of what one has judged the other has not."""
+    pages = joined.pages
+    alone = pages.only_in_a + pages.only_in_b
+    return _window(runs[0]) != _window(runs[1]) and alone > _MANY * (pages.common + alone)
+
+
+def _one_window(runs: tuple[Chosen, Chosen], joined: Joined) -> str:
+    """The commands after which the same fetches are compared: the run of more fetches once more, on the other's."""
+    more, fewer = runs if joined.pages.only_in_a >= joined.pages.only_in_b else runs[::-1]
+    rules, first = "", ""
+    if more.state != LIVE_NOW:  # a replay has the ruleset of the live run by default
+        first = f"`farmwatch runs show run/{more.run.name} --ruleset > {more.run.name}.toml`, "
+        rules = f" --ruleset {more.run.name}.toml"
+    return (
+        f". To compare the same fetches: {first}`farmwatch replay{rules} --detector {more.run.detector}"
+        f" --from {fewer.run.name} --name NEW`, `farmwatch compare NEW run/{fewer.run.name}`"
+    )
+
+
+def _correction_notes(rated: tuple[_Rated, _Rated]) -> Iterator[str]:
+    for name, one in zip("AB", rated, strict=True):
+        if one.correction.remark:
+            yield f"{name}: {one.correction.remark}"
+    corrected: list[ErrorCounts | None] = [one.correction.errors for one in rated]
+    if (corrected[0] is None) != (corrected[1] is None):
+        yield "only one of the rates is corrected: they are compared uncorrected"
+
+
+def _window(run: Chosen) -> str:
+    return window_text(run.run.from_at, run.run.to_at)

@@ -1,0 +1,91 @@
+"""The two runs that are compared: by name, by ruleset, and how far each of them is."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from replay.runs.lag import lag_by_group
+from replay.runs.lookup import FIRST, run_meant
+from replay.runs.offsets import last_record
+from replay.runs.phases import JUDGE, MEASURE, TALLY, progress_of
+from replay.runs.run_state import state_of
+from stream.log.contract import Log
+from stream.processing.topic_reader import records_of
+from stream.schema.control import Control
+from stream.schema.records import RuleOutcome, Verdict
+from stream.schema.runs import LIVE, Run, RunNames, State
+from stream.text.user_errors import NotFound
+
+_LITTLE = 0.01  # of its records: how far behind a run that follows may be before it is told
+_DONE = {MEASURE: "measured", JUDGE: "judged", TALLY: "tallied"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A run, where it writes, and the ruleset that its verdicts are of. `rules` are those of its newest verdict."""
+
+    run: Run
+    names: RunNames
+    state: str  # see `state_of`
+    ruleset: str
+    digest: str
+    epoch: str
+    rules: list[RuleOutcome]
+    progress: str  # how far it is, in words; "" = all is judged and tallied
+
+
+def choose(log: Log, control: Control, name: str) -> Chosen:
+    """The run that a command line means by `name`.
+
+    Raises NotFound: as `run_meant`, and for a run without a verdict.
+    """
+    run = FIRST if name == LIVE and not control.runs else run_meant(control, name)
+    names = run.names(is_live=run.name == control.alias.run)
+    progress = _progress(log, control, run)
+    newest = _newest(log, names.verdicts)
+    if newest is None:
+        so_far = f" ({progress})" if progress else ""
+        raise NotFound(f"the run {run.name} has judged nothing yet{so_far}: wait for it; `farmwatch runs` shows it")
+    return Chosen(
+        run=run,
+        names=names,
+        state=state_of(log, control, run),
+        ruleset=newest.ruleset,
+        digest=newest.digest,
+        epoch=newest.epoch,
+        rules=newest.rules,
+        progress=progress,
+    )
+
+
+def _newest(log: Log, topic: str) -> Verdict | None:
+    """The verdict that was given last: what it says of the ruleset holds, whatever judged before it."""
+    if topic not in log.topics():
+        return None
+    spans = list(enumerate(zip(log.beginning(topic), log.end(topic), strict=True)))
+    last = [last_record(log, topic, partition, first, end) for partition, (first, end) in spans]
+    found = list(records_of(Verdict, (message for message in last if message is not None)))
+    if not found:  # a live topic may end with hours of heartbeats
+        for partition, _ in spans:
+            found += deque(records_of(Verdict, log.read(topic, partition)), maxlen=1)
+    return max((verdict for _, verdict in found), key=lambda verdict: verdict.judged_at, default=None)
+
+
+def _progress(log: Log, control: Control, run: Run) -> str:
+    """What is not measured, judged or tallied yet, in words. A run that follows is always a little behind."""
+    if run.state == State.DONE or not {run.source, run.names().verdicts} <= log.topics().keys():
+        return ""
+    advances = progress_of(log, run).advances
+    if run.follows:
+        behind, done = sum(lag_by_group(log, control, run).values()), sum(advance.done for advance in advances)
+        said = [f"{behind:,} records behind the live topics"] if behind > done * _LITTLE else []
+    else:
+        said = [
+            f"{_DONE[advance.phase]} {advance.done:,} of {advance.total:,} records ({advance.done / advance.total:.0%})"
+            for advance in advances
+            if not advance.is_done
+        ]
+    if said and run.state == State.CANCELLED:
+        said.insert(0, "cancelled")
+    return "; ".join(said)

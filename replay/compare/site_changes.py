@@ -1,0 +1,214 @@
+"""What two runs say of the same sites: who stands where, and how each share changes; over all sites and in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from replay.compare.comparison import SITE_KINDS, Change, GroupChange, SiteCells, SiteFlip
+from replay.compare.site_rows import SiteRow
+from scoring.rates.paired_bootstrap import FEWEST_SITES, Errors, Numbers, paired_change
+from scoring.rates.site_rates import by_rank_band, group_order
+from scoring.rates.split_rates import UNKNOWN
+from stream.schema.records import SiteState
+from stream.text.wording import counted
+
+_KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
+_ABSENT = SiteRow("absent", 0, 0, 0, 0, 0, (), 0)
+_LLM, _HUMAN, _UNDECIDED = range(3)  # the first of SITE_KINDS, which are classifiable
+_COLUMNS = ("pages", "articles", "scored", "flagged", "unscored")
+
+TITLES = {
+    "site_rate": "LLM sites of classifiable ones",
+    "site_rate_corrected": "LLM sites, corrected",
+    "site_rate_decided": "LLM sites of decided ones",
+    "article_share": "articles of pages",
+    "flagged_share": "flagged of scored articles",
+}
+
+
+class Drawing(NamedTuple):
+    """How intervals are found; `same`: the runs are one by construction and differ nowhere."""
+
+    seed: int
+    resamples: int
+    confidence: float
+    same: bool = False
+
+
+class PairedSites:
+    """The sites that either run has a row of, as columns."""
+
+    def __init__(self, a: dict[str, SiteRow], b: dict[str, SiteRow]) -> None:
+        """Put rows side by side."""
+        self._sites = sites = sorted(a.keys() | b.keys())
+        self._rows = [(a.get(site, _ABSENT), b.get(site, _ABSENT)) for site in sites]
+        self._kinds = [
+            np.array([_KIND[pair[run].verdict] for pair in self._rows], np.int64).reshape(-1) for run in (0, 1)
+        ]
+        self._sums = [
+            np.array([[getattr(pair[run], name) for name in _COLUMNS] for pair in self._rows], np.float64).reshape(
+                len(sites), len(_COLUMNS)
+            )
+            for run in (0, 1)
+        ]
+
+    @cached_property
+    def cells(self) -> SiteCells:
+        """Sites by both verdicts."""
+        size = len(SITE_KINDS)
+        counts = np.bincount(self._kinds[0] * size + self._kinds[1], minlength=size * size)
+        return SiteCells(counts=counts.reshape(size, size).tolist())
+
+    def changed(self, most: int) -> list[SiteFlip]:
+        """Sites with another verdict, those with most articles first, then by name; at most so many."""
+        apart = np.flatnonzero(self._kinds[0] != self._kinds[1])
+        column = _COLUMNS.index("articles")
+        articles = np.maximum(self._sums[0][apart, column], self._sums[1][apart, column])
+        flips = []
+        for number in apart[np.argsort(-articles, kind="stable")][:most].tolist():
+            a, b = self._rows[number]
+            flips.append(
+                SiteFlip(
+                    site=self._sites[number],
+                    verdict_a=a.verdict,
+                    verdict_b=b.verdict,
+                    articles_a=a.articles,
+                    articles_b=b.articles,
+                    unscored_a=a.unscored,
+                    unscored_b=b.unscored,
+                )
+            )
+        return flips
+
+    def total(self, run: int, column: str) -> int:
+        """Sum over all sites of run 0 or 1: pages, articles, scored, flagged, unscored."""
+        return int(self._sums[run][:, _COLUMNS.index(column)].sum())
+
+    @cached_property
+    def equal(self) -> bool:
+        """Whether every site has the same verdict and the same counts in both runs."""
+        return bool((self._kinds[0] == self._kinds[1]).all() and (self._sums[0] == self._sums[1]).all())
+
+    def changes(self, names: Iterable[str], drawing: Drawing, errors: Errors | None = None) -> list[Change]:
+        """How these shares change over all sites; the corrected rate where there are `errors`."""
+        everything = np.arange(len(self._rows))
+        return [
+            self._change(name, everything, drawing, errors if name == "site_rate_corrected" else None) for name in names
+        ]
+
+    def groups(self, drawing: Drawing) -> list[GroupChange]:
+        """The rate and the share of articles of each source, and of each band of ranks."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for number, (a, b) in enumerate(self._rows):
+            for source in dict.fromkeys((*a.sources, *b.sources)) or (UNKNOWN,):
+                found.setdefault(("source", source), []).append(number)
+            ranks = [row.best_rank for row in (a, b) if row.best_rank > 0]
+            found.setdefault(("rank", _band(min(ranks, default=0))), []).append(number)
+        groups = []
+        for by, group in sorted(found, key=lambda key: (key[0] != "source", group_order(key[1]))):
+            members = np.array(found[by, group])
+            unscored = self._sum(members, "unscored")
+            groups.append(
+                GroupChange(
+                    by=by,
+                    group=group,
+                    sites_a=int((self._kinds[0][members] != _KIND["absent"]).sum()),
+                    sites_b=int((self._kinds[1][members] != _KIND["absent"]).sum()),
+                    unscored_a=unscored[0],
+                    unscored_b=unscored[1],
+                    changes=[self._change(name, members, drawing) for name in ("site_rate", "article_share")],
+                )
+            )
+        return groups
+
+    def _sum(self, members: NDArray[np.int64], column: str) -> tuple[int, int]:
+        """Of these sites, in A and in B."""
+        a, b = (int(sums[members, _COLUMNS.index(column)].sum()) for sums in self._sums)
+        return a, b
+
+    def _change(self, name: str, members: NDArray[np.int64], drawing: Drawing, errors: Errors | None = None) -> Change:
+        sums = self._paired_sums(name)[members]
+        stream = xxhash.xxh3_64_intdigest(name.encode())  # the same sites have the same interval in a group as over all
+        rng = np.random.default_rng([drawing.seed, stream])
+        found = paired_change(
+            sums,
+            rng,
+            resamples=drawing.resamples,
+            confidence=drawing.confidence,
+            errors=errors,
+            same=drawing.same,
+        )
+        parts = [int(part) for part in sums.sum(axis=0)]
+        sites = int(((sums[:, 1] > 0) | (sums[:, 3] > 0)).sum())
+        moved = int((sums[:, :2] != sums[:, 2:]).any(axis=1).sum())
+        both = None if found is None else found._asdict()
+        return Change(
+            name=name,
+            title=TITLES[name],
+            a=both["a"] if both else _share(parts[0], parts[1]),
+            b=both["b"] if both else _share(parts[2], parts[3]),
+            difference=both["difference"] if both else None,
+            low=both["low"] if both else None,
+            high=both["high"] if both else None,
+            a_part=parts[0],
+            a_whole=parts[1],
+            b_part=parts[2],
+            b_whole=parts[3],
+            sites=sites,
+            moved=moved,
+            remark="; ".join(
+                [
+                    *_remarks(parts, sites, moved, drawing.same),
+                    *([] if name == "article_share" else self._unscored(members)),
+                ]
+            ),
+        )
+
+    def _unscored(self, members: NDArray[np.int64]) -> list[str]:
+        """What no rate of these sites has in it yet, in words."""
+        unscored, articles = self._sum(members, "unscored"), self._sum(members, "articles")
+        if not any(unscored):
+            return []
+        counts = ", ".join(
+            f"{run} {without:,} of {whole:,}" for run, without, whole in zip("AB", unscored, articles, strict=True)
+        )
+        return [f"without the articles that have no score so far: {counts}"]
+
+    def _paired_sums(self, name: str) -> Numbers:
+        """Part and whole of each site under A, then under B."""
+        if name in ("article_share", "flagged_share"):
+            part, whole = ("articles", "pages") if name == "article_share" else ("flagged", "scored")
+            columns = [_COLUMNS.index(part), _COLUMNS.index(whole)]
+            return np.concatenate([sums[:, columns] for sums in self._sums], axis=1)
+        last = _HUMAN if name == "site_rate_decided" else _UNDECIDED
+        halves = [np.stack([kinds == _LLM, kinds <= last], axis=1) for kinds in self._kinds]
+        return np.concatenate(halves, axis=1).astype(np.float64)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _remarks(parts: Sequence[int], sites: int, moved: int, same: bool) -> list[str]:
+    empty = [run for run, whole in (("A", parts[1]), ("B", parts[3])) if not whole]
+    if empty:
+        return [f"no difference: {' and '.join(empty)} {'has' if len(empty) == 1 else 'have'} nothing to divide by"]
+    if same:
+        return ["one run twice: nothing can differ"]
+    said = []
+    if sites < FEWEST_SITES:
+        said.append(f"only {counted(sites, 'site')}: too few for an interval to be trusted")
+    if not moved:
+        said.append("no site differs here, which does not show that none would")
+    return said
+
+
+@lru_cache(maxsize=4096)
+def _band(rank: int) -> str:
+    return by_rank_band(SiteState(id="", site="", best_rank=rank))[0]

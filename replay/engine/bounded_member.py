@@ -1,0 +1,245 @@
+"""A member of a run's group: it gives nothing at or beyond the stops, makes way for live, and knows when all is done.
+
+Offsets have gaps (transaction markers, what compaction removed), so a position may stand before the stop with nothing
+in between. Who owns the partition looks, and commits the stop itself. After that the committed offsets alone tell
+everybody that a partition is done: this process, others that share the run, and `farmwatch runs`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from replay.engine.throttle import Gate
+from replay.runs.offsets import NO_STOPS, Stops, done_by, reached
+from stream.log.contract import At, Commit, Log, Member, Message, StateReader
+from stream.schema.runs import Gap
+from stream.schema.topics import SCORES
+
+_LOOK_S = 0.2  # between looks at what may be done, and longest wait of a poll once all that is owned is done
+_ALIVE_S = 1.0  # while the replay makes way, how often the membership is kept alive
+
+
+class BoundedMember:
+    """See `Member`. Without stops it has no end, and only makes way for live.
+
+    Heartbeats come through, so that their offsets are committed; the stages of a replay pass none on. What expired
+    unread does not: `lost` writes it to the run's row, and a dead letter would tell it twice.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        log: Log,
+        group: str,
+        topics: Sequence[str],
+        stops: Stops = NO_STOPS,
+        *,
+        gate: Gate | None = None,
+        at_end: Callable[[], None] = lambda: None,
+        lost: Callable[[Gap], None] = lambda _: None,
+        advanced: Callable[[int], None] = lambda _: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take over `member` of `group`, joined with `topics`, and give nothing at or beyond `stops`.
+
+        `at_end` is called while the whole group is at its stops; `advanced` is told the offsets of each commit; `lost`
+        what left the log before it was read, before anything is committed that hides it; perhaps more than once.
+        """
+        self._member = member
+        self._log = log
+        self._group = group
+        self._topics = topics
+        self._stops = stops
+        self._gate = gate
+        self._at_end = at_end
+        self._lost = lost
+        self._advanced = advanced
+        self._monotonic = monotonic
+        self._owned: Mapping[int, int] = {}
+        self._next: dict[At, int] = {}  # committed, of what is owned
+        self._given: dict[At, int] = {}  # position behind what was given to the loop
+        self._done: set[int] = set()
+        self._held: set[int] | None = set()  # partitions that the loop holds back; None = all
+        self._looked_s = self._asked_s = float("-inf")
+        self._kept_s = float("-inf")
+
+    def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
+        """See `Member.poll`. While live is behind it gives nothing, and waits in place of working."""
+        if self._held is not None and self._gate is not None and self._gate.hold(timeout_s):
+            self._keep_alive()
+            return []
+        idle = bool(self._stops) and self._done >= self._owned.keys()
+        if idle and self._owned and self._held is not None and self._is_over():
+            return []
+        messages = self._member.poll(min(timeout_s, _LOOK_S) if idle else timeout_s, max_records, max_bytes)
+        self._follow_assignment()
+        given = []
+        for message in messages:
+            at = At(message.topic, message.partition)
+            if message.expired:
+                self._pass(at, message.offset + 1 - message.expired, message.offset + 1)
+            elif self._is_within(message):
+                given.append(message)
+                self._given[at] = message.offset + 1
+        if not given and self._stops and self._held is not None:
+            self._look_for_end()
+        return given
+
+    def assignment(self) -> Mapping[int, int]:
+        """See `Member.assignment`."""
+        return self._member.assignment()
+
+    def state(self, partition: int) -> StateReader:
+        """See `Member.state`."""
+        return self._member.state(partition)
+
+    def commit(self, commit: Commit) -> None:
+        """See `Member.commit`."""
+        self._member.commit(commit)
+        gone = 0
+        for at, offset in commit.offsets.items():
+            gone += offset - self._next.get(at, offset)
+            self._next[at] = offset
+        self._hold_done()
+        if gone > 0:
+            self._advanced(gone)
+
+    def rewind(self) -> None:
+        """See `Member.rewind`."""
+        self._given.clear()
+        self._member.rewind()
+
+    def pause(self, partitions: Iterable[int] | None = None) -> None:
+        """See `Member.pause`."""
+        if partitions is None or self._held is None:
+            self._held = None
+            self._member.pause()
+        else:
+            self._held |= set(partitions)
+            self._member.pause(self._held)
+
+    def resume(self) -> None:
+        """See `Member.resume`; what is done stays held."""
+        self._held = set()
+        self._let()
+
+    def lag(self) -> Mapping[At, int]:
+        """Records up to the stops that are not dealt with, per owned partition."""
+        lag = self._member.lag()
+        return {at: max(0, min(behind, self._stop(at, behind) - self._next.get(at, 0))) for at, behind in lag.items()}
+
+    def close(self) -> None:
+        """See `Member.close`."""
+        self._member.close()
+
+    def _stop(self, at: At, behind: int) -> int:
+        stops = self._stops.get(at.topic)
+        return self._next.get(at, 0) + behind if stops is None else stops[at.partition]
+
+    def _is_within(self, message: Message) -> bool:
+        stops = self._stops.get(message.topic)
+        return stops is None or message.offset < stops[message.partition]
+
+    def _follow_assignment(self) -> None:
+        owned = self._member.assignment()
+        if owned == self._owned:
+            return
+        self._owned = dict(owned)
+        self._given = {at: offset for at, offset in self._given.items() if at.partition in owned}
+        self._next = {}
+        for topic in self._topics:
+            committed, done = self._log.committed(self._group, topic), done_by(self._log, self._group, topic)
+            for partition in [partition for partition in owned if partition < len(done)]:
+                at = At(topic, partition)
+                self._next[at] = done[partition]
+                read = committed[partition]
+                if read is not None and read < done[partition]:
+                    self._look_for_gap(at, read, done[partition])
+        self._done = set()
+        self._hold_done()
+
+    def _hold_done(self) -> None:
+        """Read no further where all topics of a partition are at their stops."""
+        if not self._stops:
+            return
+        open_ones = {at.partition for at, offset in self._next.items() if self._is_open(at, offset)}
+        done = set(self._owned) - open_ones
+        if done != self._done:
+            self._done = done
+            self._asked_s = float("-inf")
+            self._let()
+
+    def _is_open(self, at: At, offset: int) -> bool:
+        stops = self._stops.get(at.topic)
+        return stops is None or offset < stops[at.partition]
+
+    def _let(self) -> None:
+        self._member.resume()
+        if self._held is None:
+            self._member.pause()
+        elif self._done or self._held:
+            self._member.pause(self._done | self._held)
+
+    def _look_for_end(self) -> None:
+        """Nothing came: is there nothing left? Commits the stop where only a gap lies before it."""
+        now = self._monotonic()
+        if now - self._looked_s < _LOOK_S:
+            return
+        self._looked_s = now
+        passed = {
+            at: self._stops[at.topic][at.partition]
+            for at, offset in self._next.items()
+            if at.topic in self._stops and self._is_open(at, offset) and self._is_gap(at, offset)
+        }
+        for at, stop in passed.items():
+            self._look_for_gap(at, self._next[at], stop)
+        if passed:
+            self.commit(Commit(offsets=passed))
+        if self._done >= self._owned.keys():
+            self._is_over()
+
+    def _pass(self, at: At, first: int, last: int) -> None:
+        """Tell of offsets that expired unread. They count as done where nothing before them waits for its commit."""
+        done = self._next.get(at, 0)
+        self._look_for_gap(at, max(first, done), last)
+        if self._given.get(at, 0) <= done < last:
+            self._next[at] = last
+            self._hold_done()
+
+    def _look_for_gap(self, at: At, first: int, last: int) -> None:
+        """Tell of what retention took out of these offsets."""
+        if at.topic == SCORES:  # compaction takes no score away
+            return
+        kept = min(last, self._log.beginning(at.topic)[at.partition], self._stops.get(at.topic, [last])[at.partition])
+        if kept > first:
+            self._lost(Gap(at.topic, at.partition, first, kept))
+
+    def _is_over(self) -> bool:
+        """Tell it where the whole group is at its stops."""
+        now = self._monotonic()
+        if now - self._asked_s < _LOOK_S:
+            return False
+        self._asked_s = now
+        over = reached(self._log, self._group, self._stops)
+        if over:
+            self._at_end()
+        return over
+
+    def _is_gap(self, at: At, offset: int) -> bool:
+        """No record from here to the stop. What was given and is not committed would be found, so nobody looks then."""
+        if self._given.get(at, offset) > offset:
+            return False
+        return (
+            next(iter(self._log.read(at.topic, at.partition, offset, self._stops[at.topic][at.partition])), None)
+            is None
+        )
+
+    def _keep_alive(self) -> None:
+        now = self._monotonic()
+        if now - self._kept_s < _ALIVE_S:
+            return
+        self._kept_s = now
+        self._member.pause()
+        self._member.poll(0, 1, 1)
+        self._let()

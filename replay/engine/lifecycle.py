@@ -1,0 +1,167 @@
+"""A run's row: begun, gone on with, ended, cancelled. Topics and first offsets stand before the row does.
+
+So whoever finds the row finds all that the run needs, and a process that died before it was written has left nothing
+but topics that the next attempt finds there.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from replay.engine.plan import Plan, further
+from replay.runs.control_update import Change, change
+from replay.runs.counts import counts_of, rows_of
+from replay.runs.lookup import EXACTLY, ever_live, run_named
+from replay.runs.missing import gaps_of, merged
+from replay.runs.offsets import reached
+from replay.runs.phases import is_done, phases_of, progress_of
+from replay.runs.run_topics import topics_of
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import Log
+from stream.schema.control import Control
+from stream.schema.runs import Gap, Run, State
+from stream.schema.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, all_topics
+from stream.text.user_errors import RunRefused
+from stream.text.wording import one_line
+
+_ERROR_CHARS = 300
+
+
+class BegunMeanwhile(RunRefused):
+    """Another process began a run of this name at the same time. Plan again: that goes on with it, or is refused."""
+
+
+def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
+    """Write the row of a new run, or that of one that goes on; returns it as it stands now.
+
+    A run that goes on takes in the scores that came since, and goes up to the end that is asked for, if that is later
+    than its own; what left the log before it had read it is written to the row. Raises RunRefused
+    where another process has removed or put live a run of the name meanwhile, BegunMeanwhile where it has begun one;
+    Fenced, LogUnavailable.
+    """
+
+    def decide(control: Control) -> Change:
+        name = plan.run.name
+        if control.alias.run == name:
+            raise RunRefused(f"the run {name} has become live meanwhile: the daemon carries it on")
+        if plan.is_new:
+            if name in control.runs:
+                raise BegunMeanwhile(
+                    f"another process has begun a run {name} meanwhile: run it again to share its work"
+                )
+            log.create(topics_of(plan.run, log.topics()[FEATURES]))
+            for phase in phases_of(plan.run):
+                for topic in set(phase.topics) & plan.run.start.keys():
+                    log.reset(phase.group, topic, plan.run.start[topic])
+            row = msgspec.structs.replace(plan.run, began_at=clock())
+            return Change(row, [(plan.ruleset.digest, plan.ruleset.source)])
+        run = run_named(control, name)
+        run = further(log, run, plan.further)
+        stop = {} if run.follows else {**run.stop, SCORES: log.end(SCORES)}
+        row = msgspec.structs.replace(
+            run, stop=stop, state=State.RUNNING, began_at=clock(), ended_at=0, gaps=gaps_of(log, run), error=""
+        )
+        if not row.site_method:  # begun by a version that kept none
+            row = msgspec.structs.replace(row, site_method=plan.run.site_method)
+        done = progress_of(log, row)
+        return Change(msgspec.structs.replace(row, began_done=done.done, began_effort=done.effort))
+
+    row = change(log, decide)
+    assert row is not None
+    return row
+
+
+def complete(log: Log) -> None:
+    """Create the topics of runs that a log of an earlier version has not, with the partitions that it has."""
+    partitions = log.topics().get(FEATURES)
+    if partitions is not None:
+        log.create([topic for topic in all_topics(partitions, "") if topic.name in (CONTROL, REPLAY_REQUESTS)])
+
+
+def measured(log: Log, name: str) -> Run:
+    """Write down where the features end that a run has measured, once MEASURE is at its stops; returns the row.
+
+    More may come on their topic: another run that judges them may follow, or become live. Raises as `finish`.
+    """
+    found: list[Run] = []
+
+    def decide(control: Control) -> Change | None:
+        run = run_named(control, name)
+        found[:] = [run]
+        measure = phases_of(run)[0]
+        if run.follows or run.features in run.stop or not reached(log, measure.group, measure.stops(log, run)):
+            return None
+        return Change(msgspec.structs.replace(run, stop={**run.stop, run.features: log.end(run.features)}))
+
+    return change(log, decide) or found[0]
+
+
+def note_error(log: Log, name: str, error: Exception) -> None:
+    """Write down by what the process at work on a run ends. Raises as `finish`."""
+    said = one_line(f"{type(error).__name__}: {error}")[:_ERROR_CHARS]
+
+    def decide(control: Control) -> Change | None:
+        run = run_named(control, name)
+        return Change(msgspec.structs.replace(run, error=said)) if run.state == State.RUNNING else None
+
+    change(log, decide)
+
+
+def note_gap(log: Log, name: str, gap: Gap) -> None:
+    """Write down what left the log before a run had read it. Raises as `finish`."""
+
+    def decide(control: Control) -> Change | None:
+        run = run_named(control, name)
+        gaps = merged([*run.gaps, gap])
+        return None if gaps == run.gaps else Change(msgspec.structs.replace(run, gaps=gaps))
+
+    change(log, decide)
+
+
+def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
+    """Mark a run as done if it is, with what it came to; returns the row as it stands.
+
+    Raises NotFound where it was removed; Fenced, LogUnavailable.
+    """
+    run = run_named(Control(log), name)
+    if run.state != State.RUNNING or run.follows or not is_done(log, run):
+        return run
+    # Counted before `control` is changed: it takes as long as there are rows, and the processes of a run end together.
+    counts = counts_of(rows_of(log, run.names().sites))
+    found: list[Run] = []
+
+    def decide(control: Control) -> Change | None:
+        now = run_named(control, name)
+        found[:] = [now]
+        # One that was gone on with meanwhile has another end, of which these are not the counts.
+        if now.state != State.RUNNING or (now.created_at, now.stop) != (run.created_at, run.stop):
+            return None
+        ended = msgspec.structs.replace(now, state=State.DONE, ended_at=clock(), error="")
+        return Change(msgspec.structs.replace(ended, articles=counts.articles, unscored=counts.unscored))
+
+    return change(log, decide) or found[0]
+
+
+def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
+    """Mark a run as cancelled: processes at work on it end within seconds.
+
+    Raises NotFound, and RunRefused where there is nothing to cancel: also for a run that was live, which holds what a
+    cutover back to it needs.
+    """
+
+    def decide(control: Control) -> Change:
+        run = run_named(control, name)
+        if control.alias.run == name:
+            raise RunRefused(f"the run {name} is live: `farmwatch cutover` puts another one in its place")
+        if name in ever_live(control):
+            raise RunRefused(
+                f"the run {name} was live, and `farmwatch cutover {EXACTLY}{name}` may make it live again: it is not"
+                " cancelled. Stop a process that replays it by a signal (Ctrl-C)"
+            )
+        if run.state != State.RUNNING:
+            raise RunRefused(f"the run {name} is {run.state}: there is nothing to cancel")
+        return Change(msgspec.structs.replace(run, state=State.CANCELLED, ended_at=clock()))
+
+    row = change(log, decide)
+    assert row is not None
+    return row

@@ -1,0 +1,219 @@
+"""What a replay is to do: from a command line, the configuration and the log to a row of a run; nothing is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+import msgspec
+
+from filters.measure.epoch import epoch_settings, feature_epoch
+from filters.rules.ruleset import Ruleset, load_ruleset
+from replay.engine.source import candidates, choose_source
+from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
+from replay.runs.lookup import name_meant, run_named
+from replay.runs.operator_name import operator
+from replay.runs.run_rules import rules_of
+from replay.runs.window import FOLLOW, NOW, Window, read_window, stops_of, window_text
+from replay.settings import ReplaySettings
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import Log
+from stream.schema.control import Control
+from stream.schema.runs import RESERVED, RUN_NAME, Run, State, features_of
+from stream.schema.topics import FEATURES, HITS, PAGES, SCORES
+from stream.text.user_errors import NotFound, RunRefused, UsageError
+from stream.text.wording import one_line
+
+_SHORT = 6  # digits of a ruleset's digest in a run's name
+_NAME_KEPT = 24  # characters of a ruleset's name in it
+_UNFIT = re.compile(r"[^a-z0-9]+")
+
+
+class OtherParameters(UsageError):
+    """A run of this name was begun with other parameters. The operator takes another name, or leaves them out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says; None = it does not."""
+
+    ruleset: str | None = None
+    detector: str | None = None
+    begin: str | None = None
+    end: str | None = None
+    name: str | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run to begin, or to go on with, and its ruleset."""
+
+    run: Run
+    ruleset: Ruleset
+    is_new: bool
+    further: Window | None = None  # whose end, if it is later, a run that goes on is to reach
+
+
+def plan(log: Log, control: Control, config: ReplaySettings, asked: Asked, clock: Clock = wall_ms) -> Plan:
+    """What is asked for, as a plan.
+
+    Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `site_method_to_keep`.
+    """
+    if asked.ruleset is None and asked.detector is None and asked.name is None:
+        raise UsageError("name what is to be replayed: --ruleset, --detector, or by --name a run to go on with")
+    asked = replace(asked, begin=asked.begin and name_meant(control, asked.begin))
+    if asked.name is not None:
+        _refuse_bad_name(asked.name)
+        known = control.runs.get(asked.name)
+        if known is not None:
+            return _going_on(control, known, config, asked, clock())
+    return _beginning(log, control, config, asked, clock())
+
+
+def asked_detector(config: ReplaySettings, named: str) -> str:
+    """Identity of a detector by its name, or as it is given whole. Raises as `detector_identities`."""
+    from scoring.detectors.registry import detector_identities
+    from scoring.interface import refuse_bad_identity
+
+    if "/" in named:
+        refuse_bad_identity(named)
+        return named
+    return detector_identities(msgspec.structs.replace(config.score, detectors=[named]))[0]
+
+
+def _refuse_bad_name(name: str) -> None:
+    if name in RESERVED or not RUN_NAME.fullmatch(name):
+        raise UsageError(
+            f"--name {one_line(name)[:60]!r}: a run is named by 1 to 40 letters a-z, digits and hyphens, a hyphen not"
+            f" first; {', '.join(sorted(RESERVED))} have other meanings"
+        )
+
+
+def _refuse_unknown(control: Control, name: str) -> None:
+    try:
+        run_named(control, name)
+    except NotFound as error:
+        raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
+
+
+def _going_on(control: Control, run: Run, config: ReplaySettings, asked: Asked, now_ms: int) -> Plan:
+    if run.state == State.REMOVED:
+        raise RunRefused(
+            f"the run {run.name} is being removed: end it by `farmwatch runs rm {run.name}`, or name another"
+        )
+    if control.alias.run == run.name:
+        raise RunRefused(f"the run {run.name} is live: the daemon (`farmwatch up`) carries it on")
+    different = "; ".join(_differences(control, run, config, asked, now_ms))
+    if different:
+        raise OtherParameters(
+            f"the run {run.name} was begun with other parameters: {different}. Take another --name, or give only --name"
+            " to go on with it"
+        )
+    ruleset = rules_of(control, run).ruleset
+    if ruleset.digest != run.digest:
+        raise RunRefused(
+            f"the run {run.name} was begun with the ruleset {run.ruleset} {run.digest}, which this version of farmwatch"
+            f" reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
+        )
+    window = None if asked.end is None else read_window(None, asked.end, control.runs, now_ms)
+    if not run.site_method:  # of a version that kept none: it was judged as configured, and keeps that from now on
+        run = msgspec.structs.replace(run, site_method=site_method_to_keep(config, run.detector))
+    return Plan(run, ruleset, is_new=False, further=window)
+
+
+def further(log: Log, run: Run, window: Window | None) -> Run:
+    """The run up to the end of a window: what came since it ended, or all that comes. An earlier end changes nothing.
+
+    Take the row as it stands when it is written: another process may have given it an end meanwhile.
+    """
+    if window is None or run.follows:
+        return run
+    if window.follows:
+        return msgspec.structs.replace(run, stop={}, to_at=0)
+    ends = {topic: stops_of(log, topic, window) for topic in (run.source, HITS)}
+    later = {topic: [max(pair) for pair in zip(run.stop[topic], end, strict=True)] for topic, end in ends.items()}
+    stop = {**run.stop, **later}
+    if run.remeasures and later[PAGES] != run.stop[PAGES]:
+        stop.pop(run.features, None)  # more will be measured: `measured` writes its end then
+    return msgspec.structs.replace(run, stop=stop, to_at=max(run.to_at, window.to_at))
+
+
+def _differences(control: Control, run: Run, config: ReplaySettings, asked: Asked, now_ms: int) -> list[str]:
+    """What the command line says otherwise than the run has it."""
+    found = []
+    if asked.ruleset is not None and (ruleset := load_ruleset(asked.ruleset)).digest != run.digest:
+        found.append(f"--ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
+    if asked.detector is not None and (identity := asked_detector(config, asked.detector)) != run.detector:
+        found.append(f"--detector is {identity}, the run has {run.detector}")
+    window = read_window(asked.begin, asked.end, control.runs, now_ms)
+    if asked.begin is not None and window.from_at != run.from_at:
+        found.append(f"--from is {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}")
+    if asked.end == NOW and run.follows:
+        found.append(f"--to is {NOW}, the run has {FOLLOW}")
+    elif asked.end not in (None, NOW, FOLLOW) and not run.follows and window.to_at < run.to_at:
+        found.append(f"--to is {asked.end}, and the run has {run_window(run)} already")
+    elif asked.end not in (None, NOW, FOLLOW) and run.follows:
+        found.append(f"--to is {asked.end}, the run has {run_window(run)}")
+    return found
+
+
+def run_window(run: Run) -> str:
+    """The window of a run in words."""
+    return window_text(run.from_at, run.to_at)
+
+
+def _beginning(log: Log, control: Control, config: ReplaySettings, asked: Asked, now_ms: int) -> Plan:
+    if asked.name is not None and asked.ruleset is None and asked.detector is None:
+        _refuse_unknown(control, asked.name)
+    if FEATURES not in log.topics():
+        raise NotFound("the log has no topics yet: nothing was crawled that could be replayed")
+    ruleset = _asked_ruleset(control, config, asked)
+    live = control.live
+    detector = asked_detector(config, asked.detector) if asked.detector is not None else live.detector if live else ""
+    window = read_window(asked.begin, asked.end, control.runs, now_ms)
+    name = asked.name or _free_name(control.runs, ruleset)
+    epoch = feature_epoch(config.measure)
+    source = choose_source(log, window, epoch, candidates(window, live), control.runs, control.alias.run)
+    stop = {source.topic: source.stop, HITS: stops_of(log, HITS, window), SCORES: log.end(SCORES)}
+    detector = detector or tally_identity(config)
+    run = Run(
+        name=name,
+        ruleset=ruleset.name,
+        digest=ruleset.digest,
+        detector=detector,
+        epoch=epoch,
+        features=features_of(name) if source.topic == PAGES else source.topic,
+        remeasures=source.topic == PAGES,
+        why_source=source.why,
+        start={source.topic: source.start, HITS: log.beginning(HITS)},
+        stop={} if window.follows else stop,
+        from_at=window.from_at,
+        to_at=window.to_at,
+        created_at=now_ms,
+        created_by=operator(),
+        why=asked.why,
+        gaps=source.gaps,
+        site_method=site_method_to_keep(config, detector),
+        measured_by=epoch_settings(config.measure),
+    )
+    return Plan(run, ruleset, is_new=True)
+
+
+def _asked_ruleset(control: Control, config: ReplaySettings, asked: Asked) -> Ruleset:
+    """That of the command line; else that of the live run, and where none is live yet, the configured one."""
+    if asked.ruleset is not None:
+        return load_ruleset(asked.ruleset)
+    live = control.live
+    return load_configured_ruleset(config) if live is None else rules_of(control, live).ruleset
+
+
+def _free_name(runs: Mapping[str, Run], ruleset: Ruleset) -> str:
+    stem = _UNFIT.sub("-", ruleset.name.lower()).strip("-")[:_NAME_KEPT].strip("-") or "ruleset"
+    for number in count(1):
+        name = f"{stem}-{ruleset.digest[:_SHORT]}-{number}"
+        if name not in runs:
+            return name
+    raise AssertionError("numbers do not end")

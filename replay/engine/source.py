@@ -1,0 +1,137 @@
+"""Where a run begins: at features, or at pages, because the features that are kept mean something else.
+
+A rule change reads features: no HTML, no extraction. Features of another epoch (another extractor, other chunks) mean
+something else than this configuration measures, so nothing that is judged by them would hold for the live run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from replay.runs.offsets import between, first_record, last_record
+from replay.runs.window import Cut, Window, is_empty, kept, offsets_of, refuse_deleted, stops_of
+from stream.log.contract import Log, Message
+from stream.processing.topic_reader import records_of
+from stream.schema.records import Features
+from stream.schema.runs import LIVE, Gap, Run, State
+from stream.schema.topics import FEATURES, PAGES
+from stream.text.spans import moment
+from stream.text.user_errors import NotFound
+
+NO_RUNS: Mapping[str, Run] = {}
+_SPREAD = 16  # records looked at between the first and the last of each partition
+
+
+class NothingToReplay(NotFound):
+    """The window has no record. The operator takes another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The topic that a run begins with, its window there, and why that one."""
+
+    topic: str
+    start: list[int]
+    stop: list[int]
+    why: str
+    gaps: list[Gap] = field(default_factory=list)  # of the window, in partitions that have lost their older records
+
+    @property
+    def remeasures(self) -> bool:
+        """Whether pages are measured anew."""
+        return self.topic == PAGES
+
+
+def choose_source(
+    log: Log, window: Window, epoch: str, candidates: Sequence[str], runs: Mapping[str, Run] = NO_RUNS, live: str = LIVE
+) -> Source:
+    """The first of `candidates`, topics of features, whose window is of the feature epoch `epoch`; else pages.
+
+    `runs` say which of the topics a run has measured anew, `live` names the one that is live. Epochs are looked up in
+    samples: first and last record of each partition, and some in between. Raises NothingToReplay, OutsideRetention.
+    """
+    said = []
+    there = log.topics()
+    for topic in [topic for topic in candidates if topic in there]:
+        measured_by = next((run for run in runs.values() if run.remeasures and run.features == topic), None)
+        if measured_by is not None and not _can_cut(measured_by, window, is_live=measured_by.name == live):
+            said.append(f"{topic} was measured anew up to {moment(measured_by.ended_at)}: no time before can cut it")
+            continue
+        start, stop, gaps = _cut(log, topic, window, measured_by)
+        epochs = set(_epochs(samples(log, topic, start, stop)))
+        if not epochs:
+            said.append(f"{topic} has none in the window")
+        elif epochs == {epoch}:
+            why = f"{topic} is of the feature epoch {epoch}, as this configuration measures"
+            return Source(topic, start, stop, why, gaps)
+        elif len(epochs) == 1:
+            said.append(f"{topic} is of the feature epoch {epochs.pop()}, this configuration measures {epoch}")
+        else:
+            said.append(f"{topic} has several feature epochs in the window ({', '.join(sorted(epochs))})")
+    why = "; ".join(said) or "there are no features"
+    start, stop, gaps = offsets_of(log, PAGES, window) if PAGES in there else Cut([], [], [])
+    if is_empty(start, stop):
+        spans = "; ".join(kept(log, topic).text for topic in (*dict.fromkeys(candidates), PAGES))
+        raise NothingToReplay(f"nothing to replay in the window {window.text}: {why}; {spans}")
+    return Source(PAGES, start, stop, why, gaps)
+
+
+def _can_cut(measured_by: Run, window: Window, *, is_live: bool) -> bool:
+    """Whether a window can be found in features that a run has measured anew: they stand at the time of that.
+
+    It can where the window is that of the run, or begins with the earliest and ends after; where the run has followed
+    until it became live, only all that is there can be taken.
+    """
+    if measured_by.state == State.RUNNING and not measured_by.ended_at:
+        return is_live and not window.from_at and (window.follows or window.to_end)
+    if window.of is not None and window.of.name == measured_by.name:
+        return True
+    return not window.from_at and (window.follows or window.to_at > measured_by.ended_at)
+
+
+def _cut(log: Log, topic: str, window: Window, measured_by: Run | None) -> Cut:
+    if measured_by is None or window.of is None or window.of.name != measured_by.name:
+        return offsets_of(log, topic, window)
+    start = [0] * log.topics()[topic]
+    refuse_deleted(log, measured_by, topic, start)
+    if window.to_at != measured_by.to_at:
+        return Cut(start, stops_of(log, topic, window), [])
+    return Cut(start, measured_by.stop.get(topic) or log.offset_at(topic, measured_by.ended_at), [])
+
+
+def candidates(window: Window, live: Run | None) -> list[str]:
+    """Topics of features that may serve, best first: that of the run whose window it is, that of the live run."""
+    features = FEATURES if live is None else live.features
+    of = window.of
+    measured = of is not None and (of.state == State.DONE or not of.remeasures)
+    return list(dict.fromkeys((of.features if of is not None and measured else features, features)))
+
+
+def samples(log: Log, topic: str, start: Sequence[int], stop: Sequence[int]) -> Iterator[Message]:
+    """The first and the last record of each partition in the window, and some in even steps between."""
+    for partition, (first, last) in enumerate(zip(start, stop, strict=True)):
+        if first < last:
+            head = first_record(log, topic, partition, first, last)
+            tail = last_record(log, topic, partition, first, last)
+            yield from (message for message in (head, tail) if message is not None)
+    total = between(start, stop)
+    for step in range(1, _SPREAD + 1):
+        place = total * step // (_SPREAD + 1)
+        for partition, (first, last) in enumerate(zip(start, stop, strict=True)):
+            if place < last - first:
+                found = first_record(log, topic, partition, first + place, last)
+                if found is not None:
+                    yield found
+                break
+            place -= max(0, last - first)
+
+
+def _epochs(messages: Iterable[Message]) -> Iterator[str]:
+    """Of features records: a header says it, and else the record itself. One that cannot be read says none."""
+    for message in messages:
+        said = message.headers.get("feature_epoch")
+        if said is not None and not message.damage:
+            yield said
+        else:
+            yield from (features.epoch for _, features in records_of(Features, [message]))

@@ -1,0 +1,61 @@
+"""The stage of each phase, built for a run that is not live."""
+
+from __future__ import annotations
+
+import msgspec
+
+from filters.rules.ruleset import Ruleset
+from replay.runs.configured import site_method_of
+from replay.runs.phases import ASK, JUDGE, MEASURE, Phase
+from replay.runs.scored_texts import known_texts, unasked_of
+from replay.runs.scorers import ScorersWatch
+from replay.settings import ReplaySettings
+from stream.log.contract import Log
+from stream.processing.loop import LoopSettings
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Stage
+from stream.schema.runs import Run
+
+_RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however much it holds
+_BATCH_BYTES = 24 * 1024 * 1024
+
+
+def stage_of(phase: Phase, log: Log, config: ReplaySettings, run: Run, ruleset: Ruleset, metrics: Metrics) -> Stage:
+    """The stage of a phase; what it starts ends with its `close`. Raises as its settings do."""
+    names = run.names()
+    if phase.name == MEASURE:
+        from filters.measure_stage import MeasureStage
+
+        return MeasureStage(config.measure, run=run.name, names=names, replays=True, metrics=metrics)
+    stage: Stage
+    if phase.name == JUDGE:
+        from filters.judge_stage import JudgeStage
+
+        stage = JudgeStage(
+            ruleset,
+            run=run.name,
+            names=names,
+            known=known_texts(log, run.detector),
+            replays=True,
+            detector=run.detector,
+            can_ask=ScorersWatch(log, config, run.detector),
+        )
+    elif phase.name == ASK:
+        from filters.request_stage import AskStage
+
+        stage = AskStage(ruleset, unasked_of(log, run), run=run.name, names=names, detector=run.detector)
+    else:
+        from scoring.tally_stage import TallyStage
+
+        method = site_method_of(config, run)
+        stage = TallyStage(run.detector, config.tally, run=run.name, method=method, names=names, decides=False)
+    stage.max_records = _RECORDS
+    return stage
+
+
+def loop_settings(config: ReplaySettings) -> LoopSettings:
+    """Those of [loop], with larger batches: nobody waits for a single record of a replay."""
+    loop = config.loop
+    return msgspec.structs.replace(
+        loop, max_records=max(loop.max_records, _RECORDS), max_bytes=max(loop.max_bytes, _BATCH_BYTES)
+    )

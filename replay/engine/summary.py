@@ -1,0 +1,178 @@
+"""What a replay came to: pages, articles, sites by verdict, the rate beside the live one, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from replay.runs.counts import Counts, counts_of, rows_of
+from replay.runs.lookup import FIRST, spoken
+from replay.runs.missing import gaps_of, lacking, records_in
+from replay.runs.run_state import STOPPED, WAS_LIVE, state_of
+from replay.runs.scored_texts import requests_wait
+from replay.runs.scorers import scored_detectors
+from replay.runs.site_table import short_ruleset
+from replay.runs.window import at_least
+from replay.settings import ReplaySettings
+from scoring.rates.split_rates import RateLine, rate_lines
+from stream.log.contract import Log
+from stream.schema.control import Control
+from stream.schema.roles import Role
+from stream.schema.runs import LIVE, Gap, Run, State
+from stream.schema.vocabulary import VERDICTS
+from stream.text.wording import counted, one_line
+
+_NAMED = 8  # partitions that are named before the rest is counted
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a replay, for people and as JSON."""
+
+    run: str
+    state: str
+    ruleset: str
+    digest: str
+    detector: str
+    source: str
+    why_source: str
+    sites: int
+    pages: int
+    articles: int
+    unscored: int
+    scored_by: list[str]  # detectors that SCORE runs; none where it is not known
+    requests_wait: bool  # of replays: SCORE has not read all of them
+    score_runs: bool  # a SCORE is at work
+    lost: dict[str, int]  # topic -> records that left the log before it had read them; of its window at most these
+    lost_said: str  # the same in words, with the partitions that had lost theirs when it began
+    verdicts: dict[str, int]
+    rate: str  # in words, with its interval
+    live: str  # name of the live run
+    live_rate: str
+    next: list[str]
+
+
+def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int) -> Summary:
+    """What the run has come to by now. Raises LogUnavailable."""
+    rows = rows_of(log, run.names().sites)
+    live = control.live or FIRST
+    live_rows = rows_of(log, live.names(is_live=True).sites)
+    counts = counts_of(rows)
+    scored_by = scored_detectors(control, config)
+    state = state_of(log, control, run)
+    gaps = gaps_of(log, run)
+    lines = rate_lines(rows, settings=config.rate, now_ms=now_ms)
+    live_lines = rate_lines(live_rows, settings=config.rate, now_ms=now_ms)
+    return Summary(
+        run=run.name,
+        state=state,
+        ruleset=run.ruleset,
+        digest=run.digest,
+        detector=run.detector,
+        source=run.source,
+        why_source=run.why_source,
+        sites=counts.sites,
+        pages=counts.pages,
+        articles=counts.articles,
+        unscored=counts.unscored,
+        scored_by=scored_by,
+        requests_wait=requests_wait(log),
+        score_runs=bool(log.members(Role.SCORE.value)),
+        lost=records_in(gaps),
+        lost_said=lost_text(gaps),
+        verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in VERDICTS},
+        rate=_rate(lines),
+        live=live.name,
+        live_rate=_rate([line for line in live_lines if line.digest in (live.digest, "") or not live.digest]),
+        next=_next(log, control, run, state, counts, scored_by),
+    )
+
+
+def lines_of(summary: Summary) -> list[str]:
+    """The summary as people read it."""
+    found = [
+        f"{summary.run}: {counted(summary.pages, 'page')} judged by {short_ruleset(summary.ruleset, summary.digest)},"
+        f" {counted(summary.articles, 'article')}; {counted(summary.sites, 'site')}: "
+        + ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()),
+        f"  {_rate_said(summary.rate)}",
+    ]
+    if summary.run != summary.live:
+        found.append(f"  {summary.live} (live): {_rate_said(summary.live_rate)}")
+    if summary.lost:
+        found.append(f"  {summary.lost_said}: not all records are in it, and a cutover asks for --partial")
+    if summary.unscored:
+        verb = "has no score yet: it counts" if summary.unscored == 1 else "have no score yet: they count"
+        found.append(f"  {counted(summary.unscored, 'article')} {verb} as unscored, in no verdict{_why(summary)}")
+    return [one_line(line) for line in [*found, *(f"  next: {step}" for step in summary.next)]]
+
+
+def lost_text(gaps: Sequence[Gap]) -> str:
+    """What left the log before a run had read it, in words; "" where nothing did."""
+    said = []
+    if before := [gap for gap in gaps if gap.kept_at is not None]:
+        most = sum(records_in(before).values())
+        were = f"{counted(most, 'record')} of its window {'was' if most == 1 else 'were'}"
+        said.append(f"up to {were} deleted before it began ({_partitions(before)})")
+    if unread := records_in(gap for gap in gaps if gap.kept_at is None):
+        topics = ", ".join(f"{topic} {records}" for topic, records in unread.items())
+        said.append(f"{counted(sum(unread.values()), 'record')} left the log before it had read them ({topics})")
+    return "; ".join(said)
+
+
+def _partitions(gaps: Sequence[Gap]) -> str:
+    """Which partitions of the topic that a run begins with, and from when on they are whole."""
+    late, empty = [gap for gap in gaps if gap.kept_at], [gap for gap in gaps if not gap.kept_at]
+    said = [gaps[0].topic]
+    if late:
+        said.append(f"{_named(late)} whole from {at_least(max(gap.kept_at or 0 for gap in late))} on")
+    if empty:
+        said.append(f"{_named(empty)} with nothing left")
+    return ", ".join(said)
+
+
+def _named(gaps: Sequence[Gap]) -> str:
+    numbers = [str(gap.partition) for gap in gaps]
+    more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
+    return f"partition{'s' if len(numbers) > 1 else ''} {', '.join(numbers[:_NAMED])}{more}"
+
+
+def _rate(lines: Sequence[RateLine]) -> str:
+    return " | ".join(line.text for line in lines) or "none yet"
+
+
+def _rate_said(text: str) -> str:
+    """A rate's text may say itself that there is none."""
+    return text if text.startswith("no rate") else f"rate {text}"
+
+
+def _why(summary: Summary) -> str:
+    """Why scores are missing, as far as it is known."""
+    if summary.scored_by and summary.detector not in summary.scored_by:
+        return f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
+    if summary.requests_wait and summary.run != summary.live:
+        then = "which scores live texts first" if summary.score_runs else "and none is running: start `farmwatch up`"
+        return f"; requests of replays wait for SCORE, {then}"
+    return ""
+
+
+def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
+    go_on, meant = f"farmwatch replay --name {run.name}", spoken(control, run.name)
+    if state == State.CANCELLED:
+        return [f"farmwatch runs rm {meant}", f"{go_on}    # goes on with it all the same"]
+    if state == STOPPED:
+        return [f"{go_on}    # goes on"]
+    if state not in (State.DONE, WAS_LIVE):
+        return []
+    given = not scored_by or run.detector in scored_by
+    what = "takes in the scores that came since, asks for what is missing"
+    what = f"first: most articles have no score; {what}" if counts.mostly_unscored else what
+    what = what if given else f"once SCORE runs {run.detector}: asks for what is missing"
+    again = [f"{go_on}    # {what}"] if counts.unscored and state == State.DONE else []
+    refused = state == State.DONE and (counts.mostly_unscored or lacking(log, run, control.runs))
+    return [*again, f"farmwatch compare {LIVE} {meant}", *([] if refused else [f"farmwatch cutover {meant}"])]
+
+
+def as_builtins(summary: Summary) -> Any:
+    """The summary as JSON has it."""
+    return msgspec.to_builtins(summary)

@@ -1,0 +1,108 @@
+"""Live first: a replay waits between two batches while a group of the live run is behind.
+
+Behind is more than a few records and twice the usual: a stage that always has a backlog (a detector on one core, say)
+would else hold every replay for ever. And it moves on however far live is behind, for a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from replay.runs.offsets import lag_on
+from stream.log.contract import Log
+from stream.schema.runs import RunNames
+from stream.schema.topics import HITS, PAGES, SCORES
+
+LEAST_SHARE = 0.1  # of its time that a replay works, whatever live does
+_FEW = 50  # records behind that are no reason to wait: less than a batch of MEASURE
+_USUAL_S = 120.0  # time over which the usual lag is taken
+_MEMBERS_S = 5.0  # between looks whether a live group has members: nobody has to wait for a daemon that is down
+_SLICE_S = 0.1  # of a wait
+_MOST_OWED_S = 10.0  # longest wait in one go
+
+
+class LiveLag:
+    """How far the live run is behind; `look` is called once a second, by one thread."""
+
+    def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is behind before the first look."""
+        self._log = log
+        self._monotonic = monotonic
+        self._usual: dict[str, float] = {}
+        self._members: dict[str, bool] = {}
+        self._members_s = float("-inf")
+        self._looked_s: float | None = None
+        self.behind: Mapping[str, int] = {}  # group -> records, of those that are behind
+
+    def look(self, live: RunNames) -> None:
+        """Ask the log. Raises as `Log.committed`."""
+        groups = live_reads(live)
+        now = self._monotonic()
+        if now - self._members_s >= _MEMBERS_S:
+            self._members_s = now
+            self._members = {group: bool(self._log.members(group)) for group in groups}
+        passed_s = 0.0 if self._looked_s is None else now - self._looked_s
+        self._looked_s = now
+        topics = self._log.topics()
+        behind = {}
+        for group, reads in groups.items():
+            if not self._members.get(group):
+                continue
+            lag = sum(lag_on(self._log, group, topic) for topic in reads if topic in topics)
+            usual = self._usual.get(group, 0.0)
+            if lag > _FEW + 2 * usual:
+                behind[group] = lag
+            self._usual[group] = usual + (lag - usual) * min(1.0, passed_s / _USUAL_S)
+        self.behind = behind
+
+    @property
+    def text(self) -> str:
+        """Who is behind, in words; "" = nobody."""
+        return ", ".join(f"{group} {lag}" for group, lag in self.behind.items())
+
+
+class Gate:
+    """Between a loop and its input: holds it up while live is behind, for 9 times as long as it works at most."""
+
+    def __init__(
+        self,
+        live: LiveLag,
+        *,
+        waited: Callable[[float], None] = lambda _: None,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`waited` is told the seconds of each wait."""
+        self._live = live
+        self._waited = waited
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._owed_s = _MOST_OWED_S  # of waiting
+        self._worked_from = monotonic()
+
+    def hold(self, longest_s: float) -> bool:
+        """Wait a little if the replay is to make way now; False: go on. `longest_s` bounds the wait."""
+        began = self._monotonic()
+        worked_s = began - self._worked_from
+        self._worked_from = began
+        self._owed_s = min(_MOST_OWED_S, self._owed_s + worked_s * (1 / LEAST_SHARE - 1))
+        slice_s = min(_SLICE_S, longest_s, self._owed_s)
+        if slice_s <= 0 or not self._live.behind:
+            return False
+        self._sleep(slice_s)
+        self._worked_from = self._monotonic()
+        waited_s = self._worked_from - began
+        self._owed_s -= waited_s
+        self._waited(waited_s)
+        return True
+
+
+def live_reads(live: RunNames) -> dict[str, Sequence[str]]:
+    """Group -> topics of the stages that live waits for. CRAWL is left out: its backlog of answers shows in no lag."""
+    return {
+        live.measure_group: (PAGES,),
+        live.judge_group: (live.features,),
+        "score": (live.requests,),
+        live.tally_group: (HITS, live.verdicts, SCORES),
+    }

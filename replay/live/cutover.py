@@ -1,0 +1,227 @@
+"""Cutover: the alias `live` is moved to another run, in one commit with the row of the audit trail.
+
+Written by the one process that may change `control` at a time, so the alias names the old run or the new one at every
+moment, whoever is killed when. The live stages see it within a second (`replay.live.handover`).
+
+The run is looked at before that, since counting what it has not dealt with takes seconds, and whoever began to change
+`control` meanwhile would undo it. So what the look found may be a little less than what is there when the alias moves:
+records come in, and old ones expire, at every moment, whoever may change `control`. That harms nothing, as the live
+stages go on from the run's offsets wherever these are; the lag in the audit trail is that of the look. What others may
+have done to the run itself in between shows in its row, and is asked for once more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from replay.runs.control_update import Change, change
+from replay.runs.counts import Counts, counts_of, rows_of
+from replay.runs.lag import MAX_LAG, lag_by_group
+from replay.runs.lookup import EXACTLY, ever_live, names_of_live, run_meant, run_named
+from replay.runs.missing import lacking
+from replay.runs.phases import progress_of
+from replay.runs.run_rules import rules_of
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import Log
+from stream.log.errors import Fenced
+from stream.schema.control import Control
+from stream.schema.runs import Alias, Cutover, Run, State
+from stream.text.spans import moment
+from stream.text.user_errors import Exit, FarmwatchError, RunRefused
+from stream.text.wording import counted, one_line
+
+
+class CutoverRefused(RunRefused):
+    """The run cannot become live as it stands."""
+
+
+class OtherCutover(FarmwatchError):
+    """Another process moved the alias, or changes the runs, at this moment; this one changed nothing.
+
+    The operator looks at `farmwatch cutover` and decides anew.
+    """
+
+    exit = Exit.PROBLEM
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a cutover did. `cutover` is None where the run was live already."""
+
+    run: Run
+    cutover: Cutover | None
+    left: Run | None = None  # that was live till then
+    lag: Mapping[str, int] = field(default_factory=dict)  # group -> records that the live stages have to catch up with
+    catch_up_s: float | None = None  # at the pace of the replay, where that is known
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the operator asks for. `to` = "" goes back to the run that was live before, however far behind it is."""
+
+    to: str
+    by: str
+    why: str = ""
+    max_lag: int = MAX_LAG
+    partial: bool = False  # also a run that lacks records that are there, or were, or most of its scores
+
+
+def cut_over(
+    log: Log,
+    wanted: Wanted,
+    *,
+    clock: Clock = wall_ms,
+    sleep: Callable[[float], None] = time.sleep,
+    fit: Callable[[Run], None] = lambda _: None,
+) -> Moved:
+    """Move the alias. `fit` raises where the live stages could not carry the run on.
+
+    Raises NotFound for an unknown run, CutoverRefused, OtherCutover, BadRuleset, LogUnavailable, and as `fit`.
+    """
+    looked = Control(log)
+    seen = looked.alias
+    moved, alias = _decided(log, looked, wanted, clock(), fit)
+    if moved.cutover is None:
+        return moved
+    move = (alias, moved.cutover)
+
+    def decide(control: Control) -> Change:
+        if control.alias != seen:
+            raise OtherCutover(_told(control))
+        _refuse_changed(moved.run, control)
+        return Change(move=move)
+
+    try:
+        change(log, decide, sleep)
+    except Fenced:
+        control = Control(log)
+        if control.alias != seen:
+            raise OtherCutover(_told(control)) from None
+        raise OtherCutover("others change the runs of this log all the time: nothing was changed, try again") from None
+    return moved
+
+
+def _refuse_changed(run: Run, control: Control) -> None:
+    """Raises OtherCutover where another process has done to the run what might have had it refused; NotFound, too."""
+    now = run_named(control, run.name)
+    cancelled = now.state == State.CANCELLED != run.state
+    if cancelled or (now.created_at, now.site_method, now.gaps) != (run.created_at, run.site_method, run.gaps):
+        raise OtherCutover(
+            f"another process has changed the run {run.name} meanwhile: nothing was changed here; look at it by"
+            f" `farmwatch runs show {EXACTLY}{run.name}`, and try again"
+        )
+
+
+def _decided(
+    log: Log, control: Control, wanted: Wanted, now_ms: int, fit: Callable[[Run], None]
+) -> tuple[Moved, Alias]:
+    alias = control.alias
+    back = not wanted.to
+    if back and not alias.before:
+        raise CutoverRefused(f"no run was live before {alias.run}: there is nothing to go back to")
+    run = run_meant(control, wanted.to) if wanted.to else run_named(control, alias.before)
+    if control.live is None:
+        raise CutoverRefused("no live stage has begun on this log yet: start `farmwatch up` first")
+    if run.name == alias.run:
+        return Moved(run, None), alias
+    if run.state == State.CANCELLED and run.name not in ever_live(control):
+        raise CutoverRefused(f"run {run.name} was cancelled: `farmwatch replay` it anew, under another name")
+    missing = [topic for topic in (run.features, run.names().verdicts, run.names().sites) if topic not in log.topics()]
+    if missing:
+        raise CutoverRefused(f"run {run.name} has no topic {missing[0]}: `farmwatch replay --name {run.name}` first")
+    ruleset = rules_of(control, run).ruleset
+    if ruleset.digest != run.digest and not back:
+        raise CutoverRefused(
+            f"run {run.name} was judged by {run.ruleset} {run.digest}, which this version of farmwatch reads as"
+            f" {ruleset.digest}: replay it anew, under another name"
+        )
+    fit(run)
+    lacks = lacking(log, run, control.runs)
+    if lacks and not wanted.partial:
+        said = ", ".join(f"{records} of {topic}" for topic, records in lacks.items())
+        raise CutoverRefused(
+            f"run {run.name} does not have all records: at most {said} are not in it, since its window begins after"
+            " them, or they left the log before it read them. Its sites and rates rest on the rest: --partial takes it"
+            " all the same"
+        )
+    if not (back or wanted.partial):
+        _require_scores(log, control, run)
+    lag = lag_by_group(log, control, run, wanted.max_lag)
+    behind = sum(lag.values())
+    if behind > wanted.max_lag and not back:
+        raise CutoverRefused(_lagging(run, lag, wanted.max_lag))
+    number = alias.number + 1
+    cutover = Cutover(
+        number=number,
+        at=now_ms,
+        by=wanted.by,
+        from_run=alias.run,
+        to_run=run.name,
+        from_digest=control.live.digest,
+        to_digest=run.digest,
+        why=wanted.why,
+        lag=behind,
+        back=back,
+    )
+    return Moved(run, cutover, control.live, lag, _catch_up_s(log, run, behind)), Alias(
+        run=run.name, before=alias.run, at=now_ms, number=number
+    )
+
+
+def _require_scores(log: Log, control: Control, run: Run) -> None:
+    """Refuse a run whose rate would rest on a few scored articles in place of the many of the live run."""
+    if run.name in ever_live(control):
+        return
+    if run.state == State.DONE and run.articles is not None and run.unscored is not None:
+        counts = Counts(articles=run.articles, unscored=run.unscored)
+    else:
+        counts = counts_of(rows_of(log, run.names().sites))
+    if not counts.mostly_unscored:
+        return
+    live = counts_of(rows_of(log, names_of_live(control).sites))
+    if 2 * live.unscored >= live.articles:
+        return
+    raise CutoverRefused(
+        f"run {run.name} has no score yet for {counts.unscored:,} of {counted(counts.articles, 'article')}, and the"
+        f" live run {control.alias.run} for {live.unscored:,} of {live.articles:,}: the rate would rest on the rest."
+        f" `farmwatch replay --name {run.name}` takes in the scores that came since, and asks for what is missing;"
+        " --partial takes it all the same"
+    )
+
+
+def _lagging(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
+    said = ", ".join(f"{group} {records}" for group, records in lag.items())
+    if run.state == State.RUNNING:
+        then = (
+            f"`farmwatch replay --name {run.name}` goes on with it where nobody is at work, `farmwatch runs` shows it"
+        )
+    else:
+        then = (
+            f"they came since it ended: `farmwatch replay --name {run.name} --to now` takes them in, or --max-lag N has"
+            " the live stages catch up with them"
+        )
+    return (
+        f"run {run.name} is {counted(sum(lag.values()), 'record')} behind ({said}), and at most {max_lag} are taken:"
+        f" {then}"
+    )
+
+
+def _catch_up_s(log: Log, run: Run, behind: int) -> float | None:
+    """Time for so many records at the pace of the process that ended the replay; None where that is not known."""
+    passed_s = (run.ended_at - run.began_at) / 1000
+    if passed_s <= 0 or run.follows:
+        return None
+    done = progress_of(log, run).done - run.began_done
+    return behind * passed_s / done if done > 0 else None
+
+
+def _told(control: Control) -> str:
+    if not control.cutovers:
+        return "another process changes which run is live: nothing was changed here"
+    last = control.cutovers[-1]
+    return one_line(
+        f"{last.by} moved live from {last.from_run} to {last.to_run} meanwhile, at {moment(last.at)}: nothing was"
+        " changed here"
+    )

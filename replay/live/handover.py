@@ -1,0 +1,139 @@
+"""What a live role does when another run becomes live: it ends its loop, drained, and begins again as that run.
+
+The batch under way is committed under the run that it began with, so each batch is of one ruleset. Process, endpoints
+and counters stay.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from replay.live.fitness import LiveRunUnfit
+from replay.runs.run_rules import RunRules, live_now
+from stream.log.contract import Log
+from stream.log.errors import StreamError
+from stream.processing.metrics import Metrics
+from stream.schema.control import Control
+from stream.schema.roles import Role
+from stream.text.user_errors import FarmwatchError
+from stream.text.wording import one_line
+
+LOOK_S = 1.0  # between two looks at which run is live
+
+_log = structlog.get_logger()
+
+Work = Callable[[RunRules, threading.Event], None]  # carry on a run until the event is set
+Fit = Callable[[Control, RunRules], None]  # raises LiveRunUnfit where the role cannot carry it on
+
+
+def follow(
+    role: Role,
+    log: Log,
+    live: RunRules,
+    metrics: Metrics,
+    stop: threading.Event,
+    work: Work,
+    fit: Fit,
+) -> None:
+    """Carry on the run `live`, and then each run that is live, until `stop`.
+
+    Raises what `fit` raises of the first one, what `work` raises, and what the look at which run is live did not
+    expect.
+    """
+    fit(Control(log), live)
+    while True:
+        _show(live, metrics)
+        watch = _Watch(role, log, live, metrics, stop, fit)
+        watch.start()
+        try:
+            work(live, watch.ended)
+        finally:
+            watch.close()
+        if watch.failed is not None:
+            raise watch.failed
+        if stop.is_set() or watch.next is None:
+            return
+        live = watch.next
+
+
+class _Watch:
+    """Looks which run is live, in a thread of its own, and sets `ended` when the work at hand is to end."""
+
+    def __init__(self, role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event, fit: Fit) -> None:
+        self.live = live
+        self.next: RunRules | None = None  # the run to carry on instead
+        self.ended = threading.Event()
+        self.failed: Exception | None = None
+        self._role = role
+        self._log = log
+        self._metrics = metrics
+        self._stop = stop
+        self._fit = fit
+        self._control: Control | None = None
+        self._trouble = ""
+        self._thread = threading.Thread(target=self._run, name="alias", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """The work has ended, for whatever reason."""
+        self.ended.set()
+        self._thread.join(2 * LOOK_S)
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.wait(LOOK_S) and not self.ended.is_set() and self.next is None:
+                self._look()
+        except Exception as error:  # noqa: BLE001 - told to the thread that works, which raises it
+            self.failed = error
+        finally:
+            self.ended.set()  # what ends this thread must not leave the work without one who can stop it
+
+    def _look(self) -> None:
+        try:
+            if self._control is None:
+                self._control = Control(self._log)
+            else:
+                self._control.refresh()
+            found = live_now(self._control)
+            if found is None or found.run.name == self.live.run.name:
+                return
+            self._fit(self._control, found)  # one that cannot be carried on must not end the work of the one that can
+        except LiveRunUnfit as error:
+            self._tell("cannot_go_over", error)
+            return
+        except (StreamError, FarmwatchError) as error:
+            self._tell("cannot_see_which_run_is_live", error)
+            return
+        self._switch(found)
+
+    def _switch(self, found: RunRules) -> None:
+        before, self.live, self._trouble = self.live, found, ""
+        self._metrics.count("cutovers")
+        _log.info(
+            "switched",
+            role=self._role.value,
+            from_run=before.run.name,
+            to_run=found.run.name,
+            from_digest=before.run.digest,
+            to_digest=found.run.digest,
+        )
+        if self._role is Role.MEASURE and found.names.features == before.names.features:
+            _show(found, self._metrics)  # it measures for the one as for the other
+        else:
+            self.next = found
+
+    def _tell(self, event: str, error: Exception) -> None:
+        trouble = one_line(f"{type(error).__name__}: {error}")[:300]
+        if trouble != self._trouble:
+            self._trouble = trouble
+            _log.error(event, goes_on_with=self.live.run.name, error=trouble)
+
+
+def _show(live: RunRules, metrics: Metrics) -> None:
+    metrics.clear("live_run_info")
+    metrics.set("live_run_info", 1, run=live.run.name)

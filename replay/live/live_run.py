@@ -1,0 +1,212 @@
+"""Which run is live, and by which ruleset and detector: what `control` says, not what the configuration says.
+
+The first live stage writes the run `live` there, with the text of its ruleset. From then on a changed file or setting
+changes nothing by itself: it is told at start, and a replay and a cutover bring it in (docs/cutover.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import msgspec
+
+from filters.measure.epoch import feature_epoch
+from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
+from replay.live.canary_round import sent_last
+from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
+from replay.runs.control_update import Change, change
+from replay.runs.lookup import FIRST, ever_live, run_meant, spoken
+from replay.runs.operator_name import operator
+from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
+from replay.runs.scorers import configured_detectors
+from replay.settings import ReplaySettings
+from scoring.errors import ScoringError
+from scoring.sites.stored_method import same_method
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import Log
+from stream.log.errors import UnknownTopic
+from stream.schema.control import Control
+from stream.schema.roles import Role
+from stream.schema.runs import LIVE, Run, State
+from stream.text.user_errors import FarmwatchError
+
+
+def live_or_begun(log: Log, config: ReplaySettings, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:
+    """The live run; where no live stage has ever begun, it is written as the configuration has it.
+
+    A process that cannot know the detector (its files are where SCORE runs) leaves it and the site method open, for
+    one that can.
+    Raises BadRuleset, Fenced, LogUnavailable.
+    """
+    control = Control(log)
+    live = control.live
+    detector = live.detector if live is not None and live.detector else _configured_detector(config)
+    method = live.site_method if live is not None and live.site_method else configured_method(config, detector)
+    if live is None or (live.detector, live.site_method) != (detector, method):
+
+        def decide(control: Control) -> Change | None:
+            now = control.live
+            if now is None:
+                ruleset = load_configured_ruleset(config)
+                run = _first(config, ruleset, (detector, method), by or operator(), clock())
+                return Change(run, [(ruleset.digest, ruleset.source)])
+            filled = msgspec.structs.replace(
+                now,
+                detector=now.detector or detector,
+                site_method=now.site_method or (method if now.detector in ("", detector) else ""),
+            )
+            return Change(filled) if filled != now else None
+
+        change(log, decide)
+        control.refresh()
+        live = control.live
+    assert live is not None
+    return rules_of(control, live)
+
+
+def first_rules(role: Role, log: Log, config: ReplaySettings) -> RunRules:
+    """What a live role begins with: the live run, which JUDGE and TALLY begin where none was. Raises as they do."""
+    if role is not Role.MEASURE:
+        return live_or_begun(log, config)
+    return live_now(Control(log)) or RunRules(FIRST)
+
+
+def in_force(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
+    """The live run as a command that only looks sees it: as configured where no live stage has ever begun.
+
+    Or another run, by its name. Raises NotFound for one that is not there, BadRuleset, LogUnavailable.
+    """
+    control = Control(log)
+    if run:
+        return rules_of(control, run_meant(control, run))
+    live = live_now(control)
+    if live is not None:
+        return live
+    ruleset = load_configured_ruleset(config)
+    detector = _configured_detector(config)
+    return RunRules(_first(config, ruleset, (detector, configured_method(config, detector)), "", 0), ruleset.source)
+
+
+def differences(live: RunRules, config: ReplaySettings, control: Control) -> Iterator[str]:
+    """What is configured otherwise than the live run has it, and so is not in force: a sentence each, with what to do.
+
+    That names a run of `control` which is what is configured, where there is one. Raises BadRuleset where a ruleset
+    does not load.
+    """
+    run, ruleset, configured = live.run, live.ruleset, load_configured_ruleset(config)
+    detector = _configured_detector(config) or run.detector
+    epoch = feature_epoch(config.measure)
+    method = configured_method(config, detector)
+    asked = msgspec.structs.replace(run, digest=configured.digest, detector=detector, epoch=epoch, site_method=method)
+    how = _how(asked, run, config, control)
+    if ruleset.digest != run.digest:
+        yield (
+            f"the live run {run.name} began with the ruleset {run.ruleset} {run.digest}; this version of farmwatch"
+            f" reads it as {ruleset.digest}, and judges by that from now on. To judge all by one: {how}"
+        )
+    if configured.digest not in (run.digest, ruleset.digest):
+        yield (
+            f"judge.ruleset is {configured.name} {configured.digest}, and the live run {run.name} goes on with"
+            f" {ruleset.name} {ruleset.digest}. To keep it: {_kept(ruleset)}, or every start says this. To change over:"
+            f" {how}"
+        )
+    if detector != run.detector and run.detector:
+        if run.detector in configured_detectors(config):
+            goes_on = f"goes on with {run.detector}"
+        else:
+            goes_on = f"has {run.detector}, which SCORE as configured no longer gives: new articles stay unscored in it"
+        yield f"tally.detector is {detector}, and the live run {run.name} {goes_on}. To change over: {how}"
+    elif method and run.site_method and not same_method(method, run.site_method):
+        yield (
+            f"[tally] gives the site method {method_name(method)}, and the live run {run.name} goes on with"
+            f" {method_name(run.site_method)}. To change over: {how}"
+        )
+    if epoch != run.epoch:
+        yield (
+            f"[measure] gives features of the epoch {epoch}, and the live run {run.name} began with {run.epoch}: pages"
+            f" are compared with those of the same epoch only. To measure all by one: {how}"
+        )
+
+
+def canaries_sent_before(log: Log, run: str, partition: int) -> int:
+    """When the last round of canaries began that another run than `run` has sent to a partition, ms; -1 = none.
+
+    On a broker this reads the changelogs of those runs, where there are any.
+    """
+    control = Control(log)
+    last = -1
+    for name in ever_live(control) - {run}:
+        if (other := control.runs.get(name)) is None:
+            continue
+        with suppress(UnknownTopic), log.read_state(other.names().tally_store, partition) as state:
+            last = max(last, sent_last(state))
+    return last
+
+
+def _how(asked: Run, run: Run, config: ReplaySettings, control: Control) -> str:
+    """The commands after which what is asked for is live in place of `run`."""
+    if ready := _ready(asked, control):
+        if ready == control.alias.before:
+            return f"the run {ready}, which was live before, has it so: `farmwatch cutover --back`"
+        name = spoken(control, ready)
+        return f"the run {name} has it so already: `farmwatch compare live {name}`, `farmwatch cutover {name}`"
+    options = f" --detector {asked.detector}" if asked.detector != run.detector else ""
+    if asked.digest != run.digest or not options:
+        options = f" --ruleset {config.judge.ruleset}{options}"
+    return f"`farmwatch replay{options} --name NEW`, `farmwatch compare live NEW`, `farmwatch cutover NEW`"
+
+
+def _kept(ruleset: Ruleset) -> str:
+    """What the configuration has to say so that it agrees with the live run."""
+    if ruleset.name in shipped_rulesets() and load_ruleset(ruleset.name).digest == ruleset.digest:
+        return f'set judge.ruleset = "{ruleset.name}"'
+    return "set judge.ruleset to its file (`farmwatch runs show live --ruleset` prints it)"
+
+
+def _ready(asked: Run, control: Control) -> str:
+    """The newest run that is done, or was live, and is what is asked for; "" = none."""
+    fit = [
+        run
+        for run in control.runs.values()
+        if (run.digest, run.detector, run.epoch) == (asked.digest, asked.detector, asked.epoch)
+        and (not (run.site_method and asked.site_method) or same_method(run.site_method, asked.site_method))
+        and (run.state == State.DONE or (run.state == State.RUNNING and run.name in ever_live(control)))
+        and run.name != control.alias.run
+    ]
+    return max(fit, key=lambda run: run.created_at).name if fit else ""
+
+
+def _first(config: ReplaySettings, ruleset: Ruleset, judged_by: tuple[str, str], by: str, at: int) -> Run:
+    """The run that a log begins with; `judged_by` is the detector and the site method."""
+    detector, method = judged_by
+    return Run(
+        name=LIVE,
+        ruleset=ruleset.name,
+        digest=ruleset.digest,
+        detector=detector,
+        epoch=feature_epoch(config.measure),
+        state=State.RUNNING,
+        created_at=at,
+        created_by=by,
+        why="the first start of a live stage",
+        site_method=method,
+    )
+
+
+def _configured_detector(config: ReplaySettings) -> str:
+    """Identity; "" where this machine does not have what it is made of."""
+    try:
+        return tally_identity(config)
+    except (FarmwatchError, ScoringError):
+        return ""
+
+
+def configured_method(config: ReplaySettings, detector: str) -> str:
+    """The site method for a detector, as text; "" where there is none, or it is not known."""
+    if not detector:
+        return ""
+    try:
+        return site_method_to_keep(config, detector)
+    except (FarmwatchError, ScoringError):
+        return ""

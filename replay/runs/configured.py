@@ -1,0 +1,96 @@
+"""The ruleset, detector and site method that settings name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from replay.settings import ReplaySettings
+from stream.text.user_errors import ConfigError
+
+if TYPE_CHECKING:
+    from filters.rules.ruleset import Ruleset
+    from scoring.interface import SiteMethod
+    from scoring.sites.sprt import SprtParams
+    from stream.schema.runs import Run
+
+
+def tallied_name(config: ReplaySettings) -> str | None:
+    """Name of the detector whose scores make the site verdicts; None where tally.detector is a whole identity.
+
+    Raises ConfigError for a name that is not among score.detectors.
+    """
+    chosen, names = config.tally.detector, config.score.detectors
+    if "/" in chosen:
+        return None
+    if chosen and chosen not in names:
+        raise ConfigError(
+            f"tally.detector: {chosen!r} is not among score.detectors ({', '.join(names)}), nor a whole identity"
+        )
+    return chosen or names[0]
+
+
+def tally_identity(config: ReplaySettings) -> str:
+    """Identity of the detector whose scores make the site verdicts. Raises ConfigError, and as `load_detectors`."""
+    from scoring.detectors.registry import detector_identities
+
+    name = tallied_name(config)
+    if name is None:
+        return config.tally.detector
+    return detector_identities(msgspec.structs.replace(config.score, detectors=[name]))[0]
+
+
+def site_test_of(config: ReplaySettings, identity: str = "") -> SprtParams | None:
+    """The site test of the threshold set behind a detector, by default `tally_identity`, where it has one.
+
+    No models need be there for it. A run may rest on a detector whose set is configured no more: it has none then.
+    Raises BadThresholds where the configured set is not the one that the configured identity names, and as
+    `tally_identity`.
+    """
+    from scoring.detectors.registry import threshold_set_of
+    from scoring.errors import BadThresholds
+
+    try:
+        chosen = threshold_set_of(config.score, identity or tally_identity(config))
+    except BadThresholds:
+        if not identity or identity == config.tally.detector:
+            raise
+        return None
+    return None if chosen is None else chosen.site_test
+
+
+def configured_site_method(config: ReplaySettings, identity: str = "") -> SiteMethod:
+    """The site method of [tally], with its numbers, for scores of a detector, by default `tally_identity`.
+
+    Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`.
+    """
+    from scoring.method_choice import site_method
+
+    identity = identity or tally_identity(config)
+    return site_method(config.tally, identity, site_test_of(config, identity))
+
+
+def site_method_of(config: ReplaySettings, run: Run) -> SiteMethod:
+    """The site method that a run keeps; one that keeps none has the configured one for its detector.
+
+    Raises BadSiteNumbers where this farmwatch cannot read it, and as `configured_site_method`.
+    """
+    from scoring.sites.stored_method import method_of_text
+
+    return method_of_text(run.site_method) if run.site_method else configured_site_method(config, run.detector)
+
+
+def site_method_to_keep(config: ReplaySettings, identity: str) -> str:
+    """The configured site method for a detector as text, for a run to keep. Raises as `configured_site_method`."""
+    from scoring.method_choice import chosen_method
+    from scoring.sites.stored_method import text_of_method
+
+    return text_of_method(chosen_method(config.tally, identity, site_test_of(config, identity)))
+
+
+def load_configured_ruleset(config: ReplaySettings) -> Ruleset:
+    """The ruleset of [judge]. Raises BadRuleset."""
+    from filters.rules.ruleset import load_ruleset
+
+    return load_ruleset(config.judge.ruleset)

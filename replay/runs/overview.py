@@ -1,0 +1,124 @@
+"""All runs of a log as they stand: for `farmwatch runs`, from `control` and offsets; no row of a site is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from shlex import quote
+
+from replay.runs.lag import lag_by_group
+from replay.runs.phases import Advance, Progress, ask_phase, progress_of
+from replay.runs.run_state import LIVE_NOW, STOPPED, WAS_LIVE, live_until, members_of, state_of
+from replay.runs.window import FOLLOW, window_text
+from stream.log.contract import Log
+from stream.schema.control import Control
+from stream.schema.runs import Run, State
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run as it stands. Times in ms; a rate in records a second."""
+
+    run: Run
+    state: str  # see `state_of`
+    progress: Progress
+    rate: float | None = None  # since the process at work on it began; None of one that only waits for what comes
+    eta_s: float | None = None
+    lags: Mapping[str, int] = field(default_factory=dict)  # group -> records that it has not dealt with
+    members: Sequence[str] = ()
+    live_until: int = 0  # when a cutover put another run in its place; 0 = none did
+
+    @property
+    def lag(self) -> int:
+        """Records up to the ends of the live topics that it has not dealt with."""
+        return sum(self.lags.values())
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the live stages carry it on."""
+        return self.state == LIVE_NOW
+
+    @property
+    def to_at(self) -> int:
+        """The end of its window; 0 = none: the live stages go on with a run beyond the end that its replay had."""
+        return self._until(self.run.to_at)
+
+    @property
+    def ended_at(self) -> int:
+        """When it ended, or was put out of being live; 0 = it did not, or it goes on."""
+        return self._until(self.run.ended_at)
+
+    @property
+    def window(self) -> str:
+        """The window in words."""
+        text = window_text(self.run.from_at, self.to_at)
+        return f"{text.removesuffix(FOLLOW)}{LIVE_NOW}" if self.is_live else text
+
+    def _until(self, at: int) -> int:
+        if self.state == WAS_LIVE:
+            return max(at, self.live_until)
+        return 0 if self.is_live else at
+
+    @property
+    def phases(self) -> Sequence[Advance]:
+        """How far each phase is; none of a run that the live stages carry on, or did."""
+        return () if self.state in (LIVE_NOW, WAS_LIVE) else self.progress.advances
+
+    @property
+    def phase(self) -> str:
+        """The phase that is under way; "" where none is: heartbeats are no phase of a run that is up to date."""
+        up_to_date = self.run.follows and not self.lag
+        return "" if up_to_date or self.state in (LIVE_NOW, WAS_LIVE) else self.progress.phase
+
+    @property
+    def done(self) -> str:
+        """The share that is done, or that it follows now; "" of a run that the live stages carry on, or did."""
+        if self.state in (LIVE_NOW, WAS_LIVE):
+            return ""
+        if self.run.follows:
+            return "follows" if self.state == State.RUNNING else ""
+        return f"{self.progress.share:.0%}"
+
+    @property
+    def tallied(self) -> tuple[int, int] | None:
+        """Articles, and those of them without a score, when it was done last; None where live went on with it."""
+        if self.state in (LIVE_NOW, WAS_LIVE) or self.run.articles is None or self.run.unscored is None:
+            return None
+        return self.run.articles, self.run.unscored
+
+    @property
+    def resume(self) -> str:
+        """The command that goes on with it; "" where nothing is to be gone on with."""
+        if self.state != STOPPED:
+            return ""
+        settings = self.run.measured_by.items() if self.run.remeasures else ()  # it may have to measure further
+        return " ".join(
+            [
+                f"farmwatch replay --name {self.run.name}",
+                *(f"--set {quote(f'{name}={value}')}" for name, value in settings),
+            ]
+        )
+
+
+def run_states(log: Log, control: Control, now_ms: int) -> list[RunState]:
+    """Every run, the live one first, then by the time of their begin. Raises LogUnavailable."""
+    runs = sorted(control.runs.values(), key=lambda run: (run.name != control.alias.run, run.created_at, run.name))
+    return [run_state(log, control, run, now_ms) for run in runs]
+
+
+def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
+    """One run as it stands. Raises LogUnavailable."""
+    if run.state == State.REMOVED or run.names().sites not in log.topics():
+        return RunState(run, state_of(log, control, run), Progress([]), live_until=live_until(control, run))
+    members = members_of(log, run)
+    state = state_of(log, control, run, members)
+    progress = progress_of(log, run, asks=bool(log.members(ask_phase(run).group)))
+    lags = lag_by_group(log, control, run)
+    rate = eta_s = None
+    passed_s = (now_ms - run.began_at) / 1000
+    if state == State.RUNNING and passed_s > 0 and not (run.follows and not any(lags.values())):
+        done = progress.done - run.began_done
+        spent = progress.effort - run.began_effort
+        rate = done / passed_s if done > 0 else None
+        eta_s = progress.effort_left * passed_s / spent if spent > 0 and not run.follows else None
+    return RunState(run, state, progress, rate, eta_s, lags, members, live_until(control, run))

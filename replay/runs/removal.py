@@ -1,0 +1,97 @@
+"""Removing a run: what it frees, why it may not go, and its end. Broken off, it is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import msgspec
+
+from replay.runs.control_update import Change, change
+from replay.runs.lookup import ever_live
+from replay.runs.phases import groups_of
+from replay.runs.run_state import members_of
+from replay.runs.run_topics import stores_of, topics_of
+from stream.log.contract import Log
+from stream.schema.control import Control, exclusive
+from stream.schema.runs import LIVE, Run, State
+from stream.text.user_errors import RunRefused
+
+
+class RunNeeded(RunRefused):
+    """A run cannot be removed: it is live, somebody is at work on it, or another run rests on it.
+
+    The operator does what the message says, or keeps the run.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """What the topics of a run hold, changelogs included."""
+
+    topics: list[str]
+    records: int
+    bytes: int
+
+
+def why_not(log: Log, control: Control, run: Run, *, force: bool = False, leaving: Collection[str] = ()) -> str:
+    """Why the run cannot be removed now, and what to do; "" = it can. Those `leaving` go before it."""
+    if run.name == control.alias.run:
+        return f"the run {run.name} is live: `farmwatch cutover` puts another one in its place first"
+    if run.name == LIVE:
+        return f"the run {LIVE} has the plain topics, in which the log began: it stays"
+    if run.name == control.alias.before and not force:
+        return (
+            f"the run {run.name} was live before {control.alias.run}: `farmwatch cutover --back` needs it; or --force"
+        )
+    members = members_of(log, run)
+    if members:
+        end = "stop them" if run.name in ever_live(control) else f"`farmwatch runs cancel {run.name}`"
+        return (
+            f"{', '.join(members)} {'is' if len(members) == 1 else 'are'} at work on the run {run.name}:"
+            f" {end} first; a process that was killed counts for some seconds more"
+        )
+    resting = sorted(
+        other.name for other in control.runs.values() if _rests_on(other, run) and other.name not in leaving
+    )
+    if resting:
+        return f"the features that the run {run.name} measured are judged by {', '.join(resting)}: remove these first"
+    return ""
+
+
+def what_it_frees(log: Log, run: Run) -> Freed:
+    """Topics of the run's own, and what they hold."""
+    names = [topic.name for topic in topics_of(run, 1)]
+    sizes = log.sizes(names)
+    return Freed(
+        sorted(sizes), sum(size.records for size in sizes.values()), sum(size.bytes for size in sizes.values())
+    )
+
+
+def remove(log: Log, name: str, *, force: bool = False) -> int:
+    """Remove a run with all that is its own; returns the bytes freed, as far as known.
+
+    Its row says first that it is being removed, so that nobody goes on with it. Raises RunNeeded, StreamError.
+    """
+
+    def mark(control: Control) -> Change | None:
+        run = control.runs.get(name)
+        if run is None:
+            return None
+        reason = why_not(log, control, run, force=force)
+        if reason:
+            raise RunNeeded(reason)
+        return Change(msgspec.structs.replace(run, state=State.REMOVED))
+
+    run = change(log, mark)
+    if run is None:
+        return 0
+    topics = [topic.name for topic in topics_of(run, 1) if not topic.name.startswith("state.")]
+    freed = log.remove(topics, groups_of(run), stores_of(run))
+    with exclusive(log) as writer:
+        writer.forget(name)
+    return freed
+
+
+def _rests_on(other: Run, run: Run) -> bool:
+    return run.remeasures and other.name != run.name and other.features == run.features and other.state != State.REMOVED

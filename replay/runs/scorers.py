@@ -1,0 +1,82 @@
+"""Which detectors SCORE runs: what it wrote to `control` at its last start, not what a configuration says.
+
+A replay asks only for scores of these: a request that SCORE cannot answer as wanted would be lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from replay.settings import ReplaySettings
+from scoring.detectors.registry import detector_identities
+from scoring.errors import ScoringError
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import Log
+from stream.schema.control import Control, Scorers, tell_scorers
+
+_LOOK_S = 5.0  # between looks of a replay at work
+
+
+def tell_what_score_runs(log: Log, detectors: Sequence[str], clock: Clock = wall_ms) -> None:
+    """As SCORE, before it reads a request: write its detectors down, if they are others than those that stand there.
+
+    Raises as `Log.append`.
+    """
+    scorers = Control(log).scorers
+    if scorers is None or scorers.detectors != detectors:
+        tell_scorers(log, Scorers(detectors=list(detectors), at=clock()))
+
+
+def scored_detectors(control: Control, config: ReplaySettings) -> list[str]:
+    """Identities that SCORE runs; those that are configured where it never said; none where that cannot be known."""
+    if control.scorers is not None:
+        return control.scorers.detectors
+    return configured_detectors(config)
+
+
+def configured_detectors(config: ReplaySettings) -> list[str]:
+    """Identities that SCORE runs once it is restarted; none where that cannot be known here."""
+    try:
+        return detector_identities(config.score)
+    except ScoringError:  # what they are made of may be where SCORE runs
+        return []
+
+
+def is_scored(control: Control, config: ReplaySettings, detector: str) -> bool:
+    """Whether SCORE runs a detector; also where that is not known: a request names what is wanted."""
+    detectors = scored_detectors(control, config)
+    return not detectors or detector in detectors
+
+
+def is_scored_now(log: Log, config: ReplaySettings, detector: str) -> bool:
+    """See `is_scored`, as the log has it now. Raises LogUnavailable."""
+    return is_scored(Control(log), config, detector)
+
+
+class ScorersWatch:
+    """Whether SCORE runs a detector, looked up now and then; for one thread."""
+
+    def __init__(
+        self, log: Log, config: ReplaySettings, detector: str, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Look at the log when first asked."""
+        self._log = log
+        self._config = config
+        self._detector = detector
+        self._monotonic = monotonic
+        self._control: Control | None = None
+        self._looked_s = 0.0
+        self._found = False
+
+    def __call__(self) -> bool:
+        """See `is_scored`. Raises LogUnavailable."""
+        now_s = self._monotonic()
+        if self._control is None or now_s - self._looked_s >= _LOOK_S:
+            if self._control is None:
+                self._control = Control(self._log)
+            else:
+                self._control.refresh()
+            self._found = is_scored(self._control, self._config, self._detector)
+            self._looked_s = now_s
+        return self._found

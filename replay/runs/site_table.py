@@ -1,0 +1,65 @@
+"""The newest row of every site, read from the `sites` of a run and followed cheaply."""
+
+from __future__ import annotations
+
+from replay.runs.lookup import names_to_read
+from stream.log.contract import At, Log
+from stream.processing.topic_reader import rows_of
+from stream.schema.records import SiteState
+from stream.schema.topics import SITES
+
+_DIGEST_SHOWN = 8  # hexadecimal digits: enough to tell the rulesets of one log apart
+COLUMNS = (  # what two headings of the tables of sites mean
+    "used: scored pages on which the verdict rests; most dropped by: the rule that failed most of the site's pages"
+)
+
+
+class SiteTable:
+    """site -> its newest row; `refresh` reads only what came since the last time."""
+
+    def __init__(self, log: Log, topic: str = SITES) -> None:
+        """Start empty; nothing is read before `refresh`."""
+        self._log = log
+        self._topic = topic
+        self._next: dict[int, int] = {}
+        self._rows: dict[str, SiteState] = {}
+
+    def refresh(self) -> None:
+        """Read up to the end of the topic; a row that cannot be read stays as it was. Raises as `Log.read_all`."""
+        ends = self._log.end(self._topic)
+        spans = enumerate(zip(self._log.beginning(self._topic), ends, strict=True))
+        unread = {At(self._topic, place): (max(first, self._next.get(place, 0)), end) for place, (first, end) in spans}
+        found = self._log.read_all({at: (start, end) for at, (start, end) in unread.items() if start < end})
+        for message, row in rows_of(SiteState, found):
+            if row is None:
+                self._rows.pop(message.key.decode(errors="replace"), None)
+            else:
+                self._rows[row.site] = row
+        self._next = dict(enumerate(ends))  # behind the last record a transaction's marker may stand
+
+    def rows(self) -> list[SiteState]:
+        """All rows, by name of the site."""
+        return [self._rows[site] for site in sorted(self._rows)]
+
+
+def read_sites(log: Log, run: str = "") -> list[SiteState]:
+    """All site rows of a run now, by name of the site; by default of the live run. None where it has no topic yet.
+
+    Raises NotFound for a run that is not there.
+    """
+    topic = names_to_read(log, run).sites
+    if topic not in log.topics():
+        return []
+    table = SiteTable(log, topic)
+    table.refresh()
+    return table.rows()
+
+
+def ruleset_of(row: SiteState) -> str:
+    """Name and short digest of the ruleset that judged the site last; "" for a site without a verdict on any page."""
+    return short_ruleset(row.ruleset, row.digest) if row.ruleset else ""
+
+
+def short_ruleset(name: str, digest: str) -> str:
+    """A ruleset as people tell it from others."""
+    return f"{name} {digest[:_DIGEST_SHOWN]}"

@@ -1,0 +1,214 @@
+"""The window of a run: what was asked for in words, as times, and as offsets of a topic; and what a topic still has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from replay.runs.offsets import between, first_record, last_record
+from stream.log.contract import Log
+from stream.schema.runs import Gap, Run, State
+from stream.text.spans import moment
+from stream.text.times import is_day, read_time
+from stream.text.user_errors import FarmwatchError, UsageError
+from stream.text.wording import one_line
+
+EARLIEST, NOW, FOLLOW = "earliest", "now", "follow"
+_DAY_MS = 86_400_000
+
+
+class OutsideRetention(FarmwatchError):
+    """Records that a window asks for were deleted. The operator takes a window within what the message names."""
+
+
+class Cut(NamedTuple):
+    """A window on a topic, as offsets per partition; and what of it was deleted in some of the partitions."""
+
+    start: list[int]
+    stop: list[int]  # exclusive
+    gaps: list[Gap]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which records are asked for: those appended from `from_at` on and before `to_at`, ms UTC.
+
+    `of` is the run whose window it is, whose offsets are taken over where they can be.
+    """
+
+    from_at: int = 0  # 0 = the earliest that is kept
+    to_at: int = 0  # 0 = it follows
+    of: Run | None = None
+    to_end: bool = False  # `to_at` is now: up to the ends of the topics
+
+    @property
+    def follows(self) -> bool:
+        """Whether it has no end."""
+        return self.to_at == 0
+
+    @property
+    def text(self) -> str:
+        """The window in words."""
+        return window_text(self.from_at, self.to_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a topic has: when its first and last record were appended (ms, 0 = there is none)."""
+
+    topic: str
+    first_at: int
+    last_at: int
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        if not self.last_at:
+            return f"{self.topic} has none"
+        return f"{self.topic} has records from {moment(self.first_at)} to {moment(self.last_at)}"
+
+
+def window_text(from_at: int, to_at: int) -> str:
+    """A window in words."""
+    begin = moment(from_at) if from_at else EARLIEST
+    return f"{begin} .. {moment(to_at) if to_at else FOLLOW}"
+
+
+def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_ms: int) -> Window:
+    """The window of `--from` and `--to`; None: earliest, and now, or the end of the run that --from names.
+
+    Raises UsageError.
+    """
+    of = runs.get(from_ or "")
+    if of is not None and of.state == State.REMOVED:
+        of = None
+    from_at = of.from_at if of is not None else _begin(from_ or EARLIEST, runs, now_ms)
+    if of is not None and (to is None or (of.follows and to == FOLLOW)):
+        return Window(from_at, of.to_at or now_ms, of, to_end=not of.to_at)
+    asked = _end(to or NOW, now_ms)
+    to_at = min(asked, now_ms)
+    if to_at and from_at >= to_at:
+        raise UsageError(f"--from {moment(from_at)} is not before --to {moment(to_at)}")
+    return Window(from_at, to_at, of, to_end=asked > now_ms or to in (None, NOW))
+
+
+def kept(log: Log, topic: str) -> Kept:
+    """What a topic has."""
+    if topic not in log.topics():
+        return Kept(topic, 0, 0)
+    beginning, end = log.beginning(topic), log.end(topic)
+    first, last = [], []
+    for partition, (start, stop) in enumerate(zip(beginning, end, strict=True)):
+        head = first_record(log, topic, partition, start, stop) if start < stop else None
+        tail = last_record(log, topic, partition, start, stop) if head is not None else None
+        first += [] if head is None else [head.timestamp_ms]
+        last += [] if tail is None else [tail.timestamp_ms]
+    return Kept(topic, min(first, default=0), max(last, default=0))
+
+
+def offsets_of(log: Log, topic: str, window: Window) -> Cut:
+    """A window on a topic; where it follows, the stops are the present ends.
+
+    The offsets of the run whose window it is, where that run began with the same topic. Raises OutsideRetention where
+    records that this run read were deleted, or each partition has lost what it had at the begin of the window.
+    """
+    of = window.of
+    gaps: list[Gap] = []
+    if of is not None and topic in of.start:
+        start = list(of.start[topic])
+        refuse_deleted(log, of, topic, start)
+        gaps = [gap for gap in of.gaps if gap.topic == topic and gap.kept_at is not None]
+    elif window.from_at:
+        start = log.offset_at(topic, window.from_at)
+        gaps = _deleted(log, topic, window.from_at)
+    else:
+        start = log.beginning(topic)
+    stop = [max(first, last) for first, last in zip(start, stops_of(log, topic, window), strict=True)]
+    return Cut(start, stop, gaps)
+
+
+def stops_of(log: Log, topic: str, window: Window) -> list[int]:
+    """Where a window ends on a topic; the present ends where it follows."""
+    of = window.of
+    if of is not None and of.to_at == window.to_at and topic in of.stop:
+        return list(of.stop[topic])
+    return log.end(topic) if window.follows or window.to_end else log.offset_at(topic, window.to_at)
+
+
+def refuse_deleted(log: Log, of: Run, topic: str, start: Sequence[int]) -> None:
+    """Raises OutsideRetention where records of a topic were deleted that a run read from these offsets on."""
+    if any(first > begun for first, begun in zip(log.beginning(topic), start, strict=True)):
+        raise OutsideRetention(
+            f"--from {of.name}: records that the run {of.name} read were deleted since: {kept(log, topic).text};"
+            f" take --from {EARLIEST}, or a time"
+        )
+
+
+def _deleted(log: Log, topic: str, from_at: int) -> list[Gap]:
+    """What was deleted of the partitions of which nothing is kept that is as old as `from_at`.
+
+    Retention takes each partition by itself. One without a record of the time between may have lost nothing of the
+    window, which its offsets do not tell; so the window is refused only where no partition that had records is whole.
+    Raises OutsideRetention.
+    """
+    gaps, had_records = [], 0
+    for partition, (begun, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
+        had_records += end > 0
+        if begun == 0:
+            continue
+        first = first_record(log, topic, partition, begun, end, of=lambda _: True) if begun < end else None
+        if first is None or first.timestamp_ms > from_at:
+            gaps.append(Gap(topic, partition, 0, begun, first.timestamp_ms if first is not None else 0))
+    if gaps and len(gaps) == had_records:
+        whole_at = max(gap.kept_at or 0 for gap in gaps)
+        within = f", or {at_least(whole_at)} or later" if whole_at else ""
+        raise OutsideRetention(
+            f"--from {moment(from_at)}: {kept(log, topic).text}, and what was before is deleted; take --from"
+            f" {EARLIEST}{within}"
+        )
+    return gaps
+
+
+def at_least(at_ms: int) -> str:
+    """A time in whole seconds, not before this one, as `--from` takes it."""
+    return moment(-(-at_ms // 1000) * 1000).replace(" ", "T")
+
+
+def before_the_first(log: Log, run: Run) -> str:
+    """That a window begins before the first record there is, and so has all of them; "" where it does not."""
+    span = kept(log, run.source) if run.from_at and not run.gaps else None
+    if span is None or not run.from_at < span.first_at:
+        return ""
+    return f"--from {moment(run.from_at)} is before the first record, so all are taken: {span.text}"
+
+
+def is_empty(start: list[int], stop: list[int]) -> bool:
+    """No offset lies in it."""
+    return between(start, stop) == 0
+
+
+def _begin(text: str, runs: Mapping[str, Run], now_ms: int) -> int:
+    if text == EARLIEST:
+        return 0
+    known = ", ".join(sorted(run.name for run in runs.values() if run.state != State.REMOVED)) or "none yet"
+    return _time(text, "--from", now_ms, also=f", {EARLIEST}, or the name of a run ({known})")
+
+
+def _end(text: str, now_ms: int) -> int:
+    """The end of a window, ms; the end of a day that is named, which may be the day that is not over yet."""
+    if text == NOW:
+        return now_ms
+    if text == FOLLOW:
+        return 0
+    at = _time(text, "--to", now_ms, also=f", {NOW}, or {FOLLOW}")
+    if at > now_ms:
+        raise UsageError(f"--to {one_line(text)}: that is still to come; take --to {NOW}, or --to {FOLLOW}")
+    return at + _DAY_MS if is_day(text) else at
+
+
+def _time(text: str, option: str, now_ms: int, also: str) -> int:
+    try:
+        return read_time(text, now_ms, may_come=True)
+    except ValueError as error:
+        raise UsageError(f"{option} {error}{also}") from None
