@@ -9,7 +9,7 @@ from typing import NoReturn, TextIO
 
 from cyclopts import CycloptsError
 
-from farmwatch.messages import message
+from farmwatch.terminal.messages import message
 from stream.text.user_errors import Exit, FarmwatchError
 
 
@@ -38,11 +38,11 @@ def _lead_nowhere(*streams: TextIO) -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    from farmwatch.cli import app
+    from farmwatch.commands.cli import app
 
     try:
         code = app(
-            # a lone hyphen would be taken for an option; `farmwatch.jsonl.binary_input` knows both names
+            # a lone hyphen would be taken for an option; `farmwatch.terminal.jsonl.binary_input` knows both names
             ["/dev/stdin" if argument == "-" else argument for argument in arguments],
             exit_on_error=False,
             result_action="return_value",

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from crawler.web.urls import fetch_id, page_id
-from farmwatch.audit import audit
-from farmwatch.audit_report import AuditReport
+from farmwatch.audit.audit import audit
+from farmwatch.audit.report import AuditReport
 from scoring.judged_page import JudgedPage
 from stream.log.contract import Message, Output
 from stream.memory.log import MemoryLog

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import structlog
 
-from farmwatch.labelled import LabelledPage, LabelledPages
+from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from filters.settings import MeasureSettings
 from tests.extraction_here import remember_extraction
 

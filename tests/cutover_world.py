@@ -19,9 +19,9 @@ import zstandard
 
 from crawler.frontier.page_headers import page_headers
 from crawler.web.urls import page_id
-from farmwatch.config import Config, load
-from farmwatch.opening import create_topics, open_configured
-from farmwatch.roles import run_role
+from farmwatch.config.config import Config, load
+from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.daemon.roles import run_role
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
@@ -217,7 +217,7 @@ def cutover_world(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> I
     config = config_of(*place)
     if kind == "memory":
         shared = _Shared()
-        monkeypatch.setattr("farmwatch.opening.open_configured", lambda _: shared)
+        monkeypatch.setattr("farmwatch.config.opening.open_configured", lambda _: shared)
         log: Log = shared
     else:
         log = open_configured(config)

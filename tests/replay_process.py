@@ -15,9 +15,10 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-from farmwatch import cutover_command, replay_command
 from farmwatch.__main__ import run
-from farmwatch.config import Config
+from farmwatch.commands.runs import cutover as cutover_command
+from farmwatch.commands.runs import replay as replay_command
+from farmwatch.config.config import Config
 from filters import judge_stage, known_scores
 from filters.measure_stage import MeasureStage
 from replay.engine import progress_line as telling

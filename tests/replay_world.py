@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-from farmwatch.config import Config, load
+from farmwatch.config.config import Config, load
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, parse_ruleset

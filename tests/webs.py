@@ -14,7 +14,7 @@ import zstandard
 
 from crawler.errors import UnusableUrl
 from crawler.web.urls import host_of, normalise, origin_of
-from farmwatch.demo.web import Response
+from farmwatch.demo.server import Response
 
 Hosts = dict[str, dict[str, Response]]
 HTML_HEADERS = {"Content-Type": "text/html; charset=utf-8"}

@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple
 
 from farmwatch.demo.human_pages import HumanPage, human_pages
 from farmwatch.demo.searches import hit_rows
+from farmwatch.demo.server import Response
 from farmwatch.demo.site_pages import DemoSite, SiteText
 from farmwatch.demo.templates import Family
 from farmwatch.demo.texts import llm_articles
-from farmwatch.demo.web import Response
 
 Truth = Literal["llm", "human", "unclassifiable"]
 

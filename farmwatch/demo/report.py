@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from farmwatch.audit_report import AuditReport
-from farmwatch.messages import put, put_json, put_table, put_wrapped, this_command
+from farmwatch.audit.report import AuditReport
+from farmwatch.terminal.messages import put, put_json, put_table, put_wrapped, this_command
 from replay.runs.site_table import COLUMNS
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
+from farmwatch.demo.server import HTML, Response
 from farmwatch.demo.templates import Content, Family, Link, Look, article_path, links_html, render, text_html
-from farmwatch.demo.web import HTML, Response
 
 _MONTH = re.compile(r"/calendar/([1-9]\d{3})/(0[1-9]|1[0-2])")
 

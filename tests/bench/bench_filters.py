@@ -22,7 +22,7 @@ import msgspec
 import zstandard
 
 from crawler.web.urls import site_of
-from farmwatch.labelled import Label, LabelledPages
+from farmwatch.labels.labelled_pages import Label, LabelledPages
 from filters import measure_stage
 from filters.duplicates.chunker import chunk, cuts
 from filters.duplicates.shingles import outline

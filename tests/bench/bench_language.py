@@ -223,7 +223,7 @@ def _share(truth: Iterable[str | None], answers: Iterable[str | None]) -> str:
 
 def _pages() -> list[tuple[str, str]]:
     """Language and main text of the labelled pages whose text is in one language."""
-    from farmwatch.labelled import LabelledPages
+    from farmwatch.labels.labelled_pages import LabelledPages
     from filters.settings import MeasureSettings
 
     shared = Path(os.environ.get("FARMWATCH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared"))

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import msgspec
 import xxhash
 
-from farmwatch.config import Config
+from farmwatch.config.config import Config
 from filters.judge_stage import JudgeStage, asked_store
 from filters.measure.epoch import feature_epoch
 from filters.rules.judgement import ARTICLE, judge_and_text

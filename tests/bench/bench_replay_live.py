@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from farmwatch.demo.web import LoopbackWeb, Response
+from farmwatch.demo.server import LoopbackWeb, Response
 from replay.runs.configured import tally_identity
 from stream.log.contract import Log, Message
 from stream.processing.heartbeat import is_heartbeat

@@ -29,9 +29,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from farmwatch.evaluation_tables import Table, document
-from farmwatch.generated import renewed
-from farmwatch.labelled import LabelledPage, LabelledPages
+from farmwatch.labels.evaluation_tables import Table, document
+from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
+from farmwatch.terminal.generated import renewed
 from filters.extraction.blocks import Definition
 from filters.rules.judgement import judge
 from filters.rules.kinds import Rule

@@ -16,12 +16,12 @@ from typing import Any
 
 import msgspec
 
-from farmwatch.audit import audit
-from farmwatch.audit_report import AuditReport
-from farmwatch.config import Config, load
-from farmwatch.demo.web import LoopbackWeb
-from farmwatch.opening import open_configured
-from farmwatch.settling import settle
+from farmwatch.audit.audit import audit
+from farmwatch.audit.report import AuditReport
+from farmwatch.config.config import Config, load
+from farmwatch.config.opening import open_configured
+from farmwatch.daemon.quiescence import settle
+from farmwatch.demo.server import LoopbackWeb
 from stream.log.contract import Log
 from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import Score, SiteState, Verdict, decode

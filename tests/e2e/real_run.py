@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from farmwatch.audit_report import AuditReport
-from farmwatch.demo.web import LoopbackWeb
+from farmwatch.audit.report import AuditReport
+from farmwatch.demo.server import LoopbackWeb
 from replay.runs.site_table import SiteTable
 from scoring.rates.rate import estimate
 from tests.conftest import data_root

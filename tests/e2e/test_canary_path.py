@@ -14,11 +14,11 @@ import zstandard
 from prometheus_client import generate_latest
 
 from crawler.web.urls import fetch_id, page_id
-from farmwatch.audit import audit
-from farmwatch.canaries import canary_sender, page_of_text, read_canaries
-from farmwatch.config import Config, load
-from farmwatch.rate_points import read_points
-from farmwatch.upkeep import Upkeep
+from farmwatch.audit.audit import audit
+from farmwatch.config.config import Config, load
+from farmwatch.daemon.canaries import canary_sender, page_of_text, read_canaries
+from farmwatch.daemon.maintenance import Upkeep
+from farmwatch.daemon.rate_points import read_points
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage

@@ -12,7 +12,7 @@ import xxhash
 import zstandard
 
 from crawler.web.urls import fetch_id, page_id
-from farmwatch.audit import audit
+from farmwatch.audit.audit import audit
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage

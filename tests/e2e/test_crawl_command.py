@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from farmwatch.__main__ import run
-from farmwatch.demo.web import LoopbackWeb, Response
+from farmwatch.demo.server import LoopbackWeb, Response
 
 ROBOTS = Response(headers={"Content-Type": "text/plain"}, body=b"User-agent: *\nDisallow: /private\n")
 FARM = [f"{name}.farm.test" for name in ("x", "y", "z")]

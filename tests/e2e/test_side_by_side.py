@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
-from farmwatch.config import Config, load
-from farmwatch.opening import create_topics, open_configured
-from farmwatch.preflight import check_models
-from farmwatch.role_names import metrics_port
-from farmwatch.roles import build_stage, run_role
+from farmwatch.config.config import Config, load
+from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.config.role_names import metrics_port
+from farmwatch.daemon.preflight import check_models
+from farmwatch.daemon.roles import build_stage, run_role
 from filters.rules.ruleset import load_ruleset
 from replay.runs.configured import tally_identity
 from scoring.detectors.registry import detector_identities, load_detectors

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from crawler.crawl_stage import CrawlStage
 from crawler.settings import CrawlSettings
-from farmwatch.audit import audit
+from farmwatch.audit.audit import audit
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage

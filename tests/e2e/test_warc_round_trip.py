@@ -20,7 +20,7 @@ from crawler.errors import ArchiveUnwritable
 from crawler.settings import CrawlSettings
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from crawler.web.urls import host_of
-from farmwatch.labelled import LabelledPages
+from farmwatch.labels.labelled_pages import LabelledPages
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from stream.schema.records import Features, Hit, Page

@@ -22,7 +22,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
-from farmwatch.audit import audit
+from farmwatch.audit.audit import audit
 from tests.crawl_process import Crawl
 from tests.raw_web import RawWeb, Visit, reply
 from tests.stream.kafka_broker import Broker

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawler.crawl_stage import frontier_left
-from farmwatch.demo.web import LoopbackWeb
+from farmwatch.demo.server import LoopbackWeb
 from tests.e2e.farm import PARTITIONS, Farm, Outcome, write_hits
 from tests.stream.kafka_broker import Broker
 from tests.webs import Web, sample_web

@@ -15,9 +15,9 @@ import pytest
 import zstandard
 
 from crawler.web.urls import page_id
-from farmwatch.audit import audit
-from farmwatch.audit_scope import OF_RUNS
-from farmwatch.config import Config
+from farmwatch.audit.audit import audit
+from farmwatch.audit.scope import OF_RUNS
+from farmwatch.config.config import Config
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
 from replay.engine.runner import Ending

@@ -10,7 +10,7 @@ from crawler.fetch.jobs import Kind
 from crawler.settings import CrawlSettings
 from crawler.sources.known_imports import KnownImports
 from crawler.warc.pages import pages_of
-from farmwatch.importing import Imported, import_pages
+from farmwatch.crawl.archive_import import Imported, import_pages
 from stream.log.contract import Log
 from stream.schema.topics import HITS, PAGES, all_topics
 from tests.stream.worlds import World

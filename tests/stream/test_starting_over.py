@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from farmwatch.starting_over import StartOver, starting_over
+from farmwatch.daemon.deleted_groups import StartOver, starting_over
 from stream.log.contract import At, Commit
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, SCORES, VERDICTS
@@ -94,7 +94,7 @@ def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live
 
 def test_the_remedy_names_the_group_and_its_topics_as_the_broker_has_them(world: World) -> None:
     """On Kafka a command that can be pasted, prefix included; the embedded log forgets no offsets by itself."""
-    from farmwatch.starting_over import remedy
+    from farmwatch.daemon.deleted_groups import remedy
 
     said = remedy(world.log, "p.", StartOver("judge", {FEATURES: 3}, "has no offsets"))
     on_kafka = isinstance(world, KafkaWorld)

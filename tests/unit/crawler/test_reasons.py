@@ -12,8 +12,8 @@ import pytest
 from crawler.frontier.rows import Stop
 from crawler.frontier.statuses import Status
 from crawler.reasons import PAGES, REASONS, STOPS, in_words, meaning_of_reason
-from farmwatch.config import Config
-from farmwatch.layers import settings_of
+from farmwatch.config.config import Config
+from farmwatch.config.layers import settings_of
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs" / "crawling.md"

@@ -13,9 +13,9 @@ import pytest
 from protego import Protego
 
 from farmwatch.demo.demo_web import CLOSED_HOST, SLOW_HOST, SMALL_HOST, DemoWeb, build_demo_web
+from farmwatch.demo.server import Response
 from farmwatch.demo.site_pages import DISALLOWED, FIRST_MONTH, LOGIN, NEARLY_EMPTY, OLD_PATH, REPEATED, DemoSite
 from farmwatch.demo.templates import Family, text_html
-from farmwatch.demo.web import Response
 from filters.extraction.extractor import extract
 from filters.measure.page_measures import measure
 from filters.rules.judgement import judge

@@ -9,7 +9,7 @@ from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
-from farmwatch.demo.web import LoopbackWeb, Response, host_name
+from farmwatch.demo.server import LoopbackWeb, Response, host_name
 
 HOSTS = {
     "a.example": {

@@ -38,8 +38,8 @@ def finished(tmp_path: Path) -> str:
 def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that read scores: which weights are shipped does not matter to them."""
     stand_in = StandInDetector()
-    monkeypatch.setattr("farmwatch.configured.load_configured_detector", lambda config: stand_in)
+    monkeypatch.setattr("farmwatch.config.configured.load_configured_detector", lambda config: stand_in)
     monkeypatch.setattr("replay.runs.configured.tally_identity", lambda config: stand_in.identity)
     monkeypatch.setattr(
-        "farmwatch.configured.configured_warnings", lambda config: {stand_in.identity: stand_in.warning}
+        "farmwatch.config.configured.configured_warnings", lambda config: {stand_in.identity: stand_in.warning}
     )

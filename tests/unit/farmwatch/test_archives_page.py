@@ -12,9 +12,9 @@ import pytest
 from crawler.fetch.jobs import Kind
 from crawler.warc import pages as warc_in
 from crawler.warc.exchange import RECORD_TYPES
-from farmwatch.cli import app
-from farmwatch.config import Config
-from farmwatch.layers import settings_of
+from farmwatch.commands.cli import app
+from farmwatch.config.config import Config
+from farmwatch.config.layers import settings_of
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "archives.md").read_text(encoding="utf-8")
 COMMANDS = [

@@ -10,8 +10,8 @@ import pytest
 
 from crawler.frontier.rows import Priority, queue_key
 from crawler.web.urls import page_bytes, page_id
-from farmwatch.audit import audit
-from farmwatch.audit_report import AuditReport
+from farmwatch.audit.audit import audit
+from farmwatch.audit.report import AuditReport
 from stream.log.contract import At, Change, Commit, Message
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.audit import audit
-from farmwatch.audit_scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED
+from farmwatch.audit.audit import audit
+from farmwatch.audit.scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
 from stream.log.contract import Message, Output, partition_of

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farmwatch.audit import audit
-from farmwatch.audit_report import AuditReport
-from farmwatch.audit_scope import TALLIED
+from farmwatch.audit.audit import audit
+from farmwatch.audit.report import AuditReport
+from farmwatch.audit.scope import TALLIED
 from scoring.rates.canary import CanaryName
 from scoring.site_tally import SPARE_TEXTS
 from scoring.tally_stage import TallyStage

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.audit import audit
-from farmwatch.roles import build_stage
+from farmwatch.audit.audit import audit
+from farmwatch.daemon.roles import build_stage
 from filters.judge_stage import JudgeStage, asked_store
 from filters.known_scores import KnownScores
 from filters.rules.ruleset import load_ruleset

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.config import load
-from farmwatch.doctor import examine
-from farmwatch.finding import Finding, State
+from farmwatch.config.config import load
+from farmwatch.doctor.check_result import Finding, State
+from farmwatch.doctor.checks import examine
 from stream.log.contract import Message, Output
 from stream.log.errors import BadRecord
 from stream.opening import open_log

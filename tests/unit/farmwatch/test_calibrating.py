@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from farmwatch.label_lines import LabelFile
+from farmwatch.labels.label_lines import LabelFile
 from scoring.errors import PoisonText
 from scoring.interface import TextScore
 from scoring.thresholds.published import load_thresholds

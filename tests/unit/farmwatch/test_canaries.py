@@ -11,11 +11,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farmwatch.canaries import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, page_of_text, read_canaries
-from farmwatch.config import load
-from farmwatch.errors import BadCanaries
-from farmwatch.preflight import check_models
-from farmwatch.settings import CanarySettings
+from farmwatch.config.config import load
+from farmwatch.config.errors import BadCanaries
+from farmwatch.config.settings import CanarySettings
+from farmwatch.daemon.canaries import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, page_of_text, read_canaries
+from farmwatch.daemon.preflight import check_models
 from scoring.rates.canary import truth_of
 from stream.schema.records import Page
 from stream.schema.roles import Role

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.cli import app
-from farmwatch.reference import commands
-from farmwatch.running import parse_roles
+from farmwatch.commands.cli import app
+from farmwatch.commands.daemon.running import parse_roles
+from farmwatch.commands.reference import commands
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit
 from tests.front_door import Runner

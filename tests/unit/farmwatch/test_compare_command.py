@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.comparing.showing import show
-from farmwatch.labelling.judgements import Sample
+from farmwatch.commands.runs.compare_report import show
+from farmwatch.labels.judgements import Sample
 from filters.rules.ruleset import load_ruleset, parse_ruleset
 from stream.opening import open_log
 from tests.comparisons import made

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 import pytest
 
-from farmwatch.config import Config, Loaded, load, shown
-from farmwatch.layers import (
+from farmwatch.config.config import Config, Loaded, load, shown
+from farmwatch.config.layers import (
     MASK,
     SECRET,
     allowed_values,
@@ -183,7 +183,7 @@ def test_secrets_are_known_and_never_named_in_errors() -> None:
 
 def test_config_show_masks_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """`config show` prints the mask for a secret that is set, and an empty secret as empty."""
-    monkeypatch.setattr("farmwatch.config.Config", _Tree)
+    monkeypatch.setattr("farmwatch.config.config.Config", _Tree)
     tree, origins = resolve(_Tree, [from_flags(_Tree, ["account.token=hush", "account.name=me"])])
     loaded = Loaded(tree, origins, [], None)  # type: ignore[arg-type]  # a smaller tree stands in
     rows = {path: value for path, value, _ in shown(loaded)}

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch import crawl_onlooker
-from farmwatch.config import Config
-from farmwatch.crawl_onlooker import Onlooker
-from farmwatch.crawl_watch import CrawlWatch
-from farmwatch.opening import create_topics, open_configured
-from farmwatch.settings import LogSettings
+from farmwatch.config.config import Config
+from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.config.settings import LogSettings
+from farmwatch.crawl import observer as crawl_onlooker
+from farmwatch.crawl.observer import Onlooker
+from farmwatch.crawl.watch import CrawlWatch
 from stream.log.errors import LogUnavailable, UnknownTopic
 from stream.processing.metrics import Metrics
 from stream.text.user_errors import Exit

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
-from farmwatch.crawl_view import CrawlView, drawn, status_line
-from farmwatch.crawl_watch import CrawlFigures, CrawlWatch
+from farmwatch.crawl.view import CrawlView, drawn, status_line
+from farmwatch.crawl.watch import CrawlFigures, CrawlWatch
 from stream.log.contract import Change, Commit, Output, Topic
 from stream.log.errors import Fenced
 from stream.memory.log import MemoryLog

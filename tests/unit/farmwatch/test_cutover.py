@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.opening import open_configured
+from farmwatch.config.opening import open_configured
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRefused, OtherCutover, Wanted, cut_over

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.audit import audit
+from farmwatch.audit.audit import audit
 from replay.engine.lifecycle import begin
 from replay.engine.plan import Asked, plan
 from replay.engine.runner import Ending, Replay

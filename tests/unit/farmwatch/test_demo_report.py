@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from farmwatch.audit_report import AuditReport
+from farmwatch.audit.report import AuditReport
+from farmwatch.demo.demo import run_demo
 from farmwatch.demo.report import DemoResult, print_result
-from farmwatch.demo.running import run_demo
 from scoring.rates.settings import RateSettings
 from stream.schema.records import SiteState
 from stream.text.user_errors import UsageError
@@ -85,7 +85,7 @@ def test_the_columns_are_explained_and_the_warning_is_wrapped(
 ) -> None:
     """On a terminal of 80 columns no line is longer, and every site, truth and verdict is whole."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("farmwatch.messages._console", lambda: Console(width=80, color_system=None))
+    monkeypatch.setattr("farmwatch.terminal.messages._console", lambda: Console(width=80, color_system=None))
     monkeypatch.setenv("COLUMNS", "80")
     print_result(replace(_result(), warning="indicative only, " * 20))
     printed = capsys.readouterr().out

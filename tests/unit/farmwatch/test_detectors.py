@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from farmwatch.caveats import caveats
-from farmwatch.config import Config, load
-from farmwatch.preflight import check_models
+from farmwatch.config.caveats import caveats
+from farmwatch.config.config import Config, load
+from farmwatch.daemon.preflight import check_models
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadThresholds, DeviceLost, MissingExtra, MissingModel, PoisonText
@@ -206,7 +206,7 @@ def test_several_detectors_print_a_line_each(
         engine: Any = Engine()
         return [FakeDetector(), PairDetector(engine, "binoculars/a+b@1/float32/512", "binoculars")]
 
-    monkeypatch.setattr("farmwatch.score_pipes.load_detectors", loaded)
+    monkeypatch.setattr("farmwatch.pipes.score_lines.load_detectors", loaded)
     texts = [{"id": str(n), "text": text} for n, text in enumerate(["x", "bad", "y"])]
     (tmp_path / "texts.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
     ran = farmwatch("score", "--detector", "lite-ngram", "--detector", "binoculars", "texts.jsonl")

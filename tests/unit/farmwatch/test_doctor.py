@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch import doctor
-from farmwatch.config import Config, load
-from farmwatch.doctor import examine
-from farmwatch.finding import Finding, State
+from farmwatch.config.config import Config, load
+from farmwatch.doctor import checks as doctor
+from farmwatch.doctor.check_result import Finding, State
+from farmwatch.doctor.checks import examine
 from filters.extraction.extractor import EXTRACTORS
 from filters.measure.epoch import feature_epoch
 from filters.settings import JudgeSettings
@@ -190,8 +190,8 @@ class _Broker:
 
 
 def _on_broker(config: Config, broker: _Broker, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
-    monkeypatch.setattr("farmwatch.opening.open_configured", lambda config, read_only: broker)
-    monkeypatch.setattr("farmwatch.doctor.require_broker", lambda config: None)
+    monkeypatch.setattr("farmwatch.config.opening.open_configured", lambda config, read_only: broker)
+    monkeypatch.setattr("farmwatch.doctor.checks.require_broker", lambda config: None)
     log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
     found = [finding for finding in examine(msgspec.structs.replace(config, log=log)) if finding.check == "broker"]
     assert broker.closed
@@ -230,8 +230,8 @@ def test_a_broker_that_is_away_says_how_to_mend_it(config: Config, monkeypatch: 
             raise LogUnavailable("no broker answers")
 
     broker = _Away({}, [])
-    monkeypatch.setattr("farmwatch.opening.open_configured", lambda config, read_only: broker)
-    monkeypatch.setattr("farmwatch.doctor.require_broker", lambda config: None)
+    monkeypatch.setattr("farmwatch.config.opening.open_configured", lambda config, read_only: broker)
+    monkeypatch.setattr("farmwatch.doctor.checks.require_broker", lambda config: None)
     log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
     findings = {finding.check: finding for finding in examine(msgspec.structs.replace(config, log=log))}
     assert (findings["log"].state, "start the broker" in findings["log"].mend) == (State.FAIL, True)

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 import pytest
 import structlog.testing
 
-from farmwatch.endpoints import Endpoints
+from farmwatch.daemon.endpoints import Endpoints
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.text.user_errors import ConfigError

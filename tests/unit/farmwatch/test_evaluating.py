@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from farmwatch.generated import renewed, section
+from farmwatch.terminal.generated import renewed, section
 from stream.text.user_errors import Exit, UsageError
 from tests.front_door import Runner, article_html
 

@@ -16,9 +16,9 @@ import pytest
 import zstandard
 
 from crawler.web.urls import page_id
-from farmwatch.explain_rules import shown_value
-from farmwatch.explain_words import ERRORS, PATHS, extraction, flagged_above
-from farmwatch.explaining import explain_url
+from farmwatch.explain.explanation import explain_url
+from farmwatch.explain.rules import shown_value
+from farmwatch.explain.words import ERRORS, PATHS, extraction, flagged_above
 from filters.extraction.blocks import Block, pack
 from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch

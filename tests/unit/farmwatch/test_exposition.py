@@ -11,9 +11,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text
 
-from farmwatch.config import load
-from farmwatch.exposition import ROLE, Exposition
-from farmwatch.replay_command import _Process
+from farmwatch.commands.runs.replay import _Process
+from farmwatch.config.config import load
+from farmwatch.daemon.exposition import ROLE, Exposition
 from stream.processing.metrics import SPECS, Metrics
 
 

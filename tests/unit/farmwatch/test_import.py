@@ -19,7 +19,7 @@ from crawler.fetch.jobs import Kind
 from crawler.settings import CrawlSettings
 from crawler.sources.known_imports import KnownImports
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
-from farmwatch.importing import import_pages
+from farmwatch.crawl.archive_import import import_pages
 from filters.measure.epoch import feature_epoch
 from filters.settings import MeasureSettings
 from stream.log.contract import Log, Output, partition_of

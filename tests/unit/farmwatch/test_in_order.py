@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.in_order import in_order
+from farmwatch.terminal.parallel import in_order
 from stream.text.user_errors import FarmwatchError
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -21,7 +21,7 @@ _PARENT = """
 import sys, time
 sys.path.insert(0, "tests/unit/farmwatch")
 from test_in_order import ident, prepare
-from farmwatch.in_order import in_order
+from farmwatch.terminal.parallel import in_order
 if __name__ == "__main__":
     print(next(in_order(ident, iter(range(100)), 1, prepare, 0)), flush=True)
     time.sleep(600)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from farmwatch import jsonl
-from farmwatch.jsonl import ALIKE_SHOWN, JsonLines, batches
+from farmwatch.terminal import jsonl
+from farmwatch.terminal.jsonl import ALIKE_SHOWN, JsonLines, batches
 from stream.text.user_errors import Exit
 
 

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from farmwatch.label_lines import LabelFile
-from farmwatch.labelling.judgements import ANSWERS, FailedRule, SamplePage, standing
-from farmwatch.labelling.labels_file import LabelsFile
-from farmwatch.labelling.screen import laid_out
-from farmwatch.labelling.session import Session
+from farmwatch.labels.judgements import ANSWERS, FailedRule, SamplePage, standing
+from farmwatch.labels.label_lines import LabelFile
+from farmwatch.labels.labels_file import LabelsFile
+from farmwatch.labels.screen import laid_out
+from farmwatch.labels.session import Session
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
 from scoring.interface import TextScore

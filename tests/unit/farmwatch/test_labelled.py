@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from farmwatch.labelled import LabelledPages
+from farmwatch.labels.labelled_pages import LabelledPages
 from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from tests.front_door import article_html

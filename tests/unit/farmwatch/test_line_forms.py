@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.line_forms import READS, of_another_stage
+from farmwatch.terminal.line_forms import READS, of_another_stage
 from stream.text.user_errors import Exit
 from tests.front_door import Runner, article_html
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.canaries import canary_sender
-from farmwatch.config import load
-from farmwatch.opening import create_topics, open_configured
+from farmwatch.config.config import load
+from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.daemon.canaries import canary_sender
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import Wanted, cut_over
 from replay.live.live_run import canaries_sent_before, differences, in_force, live_or_begun
@@ -210,7 +210,7 @@ def test_up_and_doctor_tell_a_changed_ruleset_file(
     file.write_text(source)
     flags = [f"log.url={world.config.log.url}", f"judge.ruleset={file}", f"tally.detector={DETECTOR}"]
     arguments = [part for flag in (*flags, "tally.sprt={p0=0.1, p1=0.6}", "metrics.port=0") for part in ("--set", flag)]
-    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     first = farmwatch("up", "--role", "judge,tally", *arguments)
     assert (first.code, "judge.ruleset is" in first.err) == (Exit.OK, False), first.err
     before = world.control().live

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.config import Config, load
-from farmwatch.member_names import claimed_name, names_folder
+from farmwatch.config.config import Config, load
+from farmwatch.config.member_names import claimed_name, names_folder
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit, FarmwatchError
 
 _ROOT = Path(__file__).resolve().parents[3]
 _HOLDER = """
 import pathlib, sys, time
-from farmwatch.member_names import claimed_name
-from farmwatch.role_names import Role
+from farmwatch.config.member_names import claimed_name
+from farmwatch.config.role_names import Role
 with claimed_name(pathlib.Path(sys.argv[1]), [Role.SCORE], host="box") as name:
     print(name, flush=True)
     time.sleep(600)

@@ -12,7 +12,7 @@ from typing import NamedTuple, TextIO
 
 import pytest
 
-from farmwatch.outlet import Outlet, outlet
+from farmwatch.terminal.outlet import Outlet, outlet
 
 
 class Pipe(NamedTuple):

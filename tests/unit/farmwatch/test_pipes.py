@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from farmwatch.pipes import FeaturesLine, features_of
+from farmwatch.pipes.lines import FeaturesLine, features_of
 from filters.quality.measures import MEASURES, TEXTS
 from stream.text.user_errors import Exit
 from tests.front_door import Runner, article_html

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from farmwatch.member_names import claimed_name
+from farmwatch.config.member_names import claimed_name
 from stream.log.contract import Output
 from stream.log.errors import LogUnavailable
 from stream.opening import open_log
@@ -27,7 +27,7 @@ def _no_roles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def start(*_arguments: object) -> int:
         raise AssertionError("a role was started")
 
-    monkeypatch.setattr("farmwatch.running._supervise", start)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", start)
     monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
     yield
     structlog.reset_defaults()  # `up` logs to the stderr of the one test
@@ -92,7 +92,7 @@ def test_a_second_up_on_an_embedded_log_is_refused_at_once(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: Exit
 ) -> None:
     """While another one runs the same roles: one line names log and process. Other roles may run, and named members."""
-    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     folder = tmp_path / "farmwatch-data"
     with claimed_name(folder, [Role.CRAWL, Role.JUDGE]):
         ran = farmwatch("up", *arguments)
@@ -107,7 +107,7 @@ def test_the_roles_start_where_nothing_is_wrong(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fit configuration passes, and the topics are there before the roles are."""
-    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     assert farmwatch("up").code == Exit.OK
     log = open_log(f"sqlite:{tmp_path / 'farmwatch-data'}")
     assert log.topics()[HITS] == PARTITIONS
@@ -128,7 +128,7 @@ def test_a_site_test_that_can_never_decide_is_told(
     farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, settings: list[str], said: str
 ) -> None:
     """A test that takes more pages for a verdict than are read: `up` says so, with the numbers, and starts."""
-    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     ran = farmwatch("up", *(part for setting in settings for part in ("--set", setting)))
     assert ran.code == Exit.OK
     assert ("the site test (p0" in ran.err) == bool(said)
@@ -147,7 +147,7 @@ def test_sites_of_another_ruleset_are_told(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: bool
 ) -> None:
     """`up` with another ruleset than the log's rows are of: one line says how many, and that they stay as they are."""
-    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     ran = farmwatch("up", "--log", finished, *arguments)
     assert ran.code == Exit.OK
     lines = [line for line in ran.err.splitlines() if line.startswith("judged before: 2 sites by default ")]
@@ -159,7 +159,7 @@ def test_a_typo_in_the_rules_does_not_stop_a_live_run(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`up` says what is wrong and by what the live run goes on; a first start, which has nothing else, is refused."""
-    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     rules = tmp_path / "mine.toml"
     rules.write_text("[rules.extracted\n")
     arguments = ("up", "--log", f"sqlite:{tmp_path / 'log'}", "--set", f"judge.ruleset={rules}")
@@ -180,7 +180,7 @@ def test_a_row_that_cannot_be_read_does_not_stop_up(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A row that cannot be read keeps no role from starting: it is told, and what the others say is told as well."""
-    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     with closing(open_log(finished)) as log:
         log.append([Output(SITES, 0, b"a.example", b"\x93\x02\xa1a\xa1b")])
     ran = farmwatch("up", "--log", finished, "--set", "judge.ruleset=notes")
@@ -193,8 +193,8 @@ def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pyt
     def away(_config: object) -> None:
         raise LogUnavailable("no broker answers")
 
-    monkeypatch.setattr("farmwatch.preflight.open_configured", away)
-    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.daemon.preflight.open_configured", away)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     ran = farmwatch("up", "--log", "kafka:broker.example:9092")
     assert (ran.code, "broker_away" in ran.err) == (Exit.OK, True)
 
@@ -203,7 +203,7 @@ def test_groups_that_start_over_are_told_before_a_role_starts(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line for each group that has worked and has no offsets; `up` starts all the same. The doctor warns of them."""
-    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     ran = farmwatch("up", "--log", finished)
     assert ran.code == Exit.OK
     told = [line for line in ran.err.splitlines() if line.startswith("warning: the group ")]
@@ -217,7 +217,7 @@ def test_groups_that_start_over_are_told_before_a_role_starts(
 
 def test_topics_that_were_deleted_are_told(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`up` makes them anew, empty, and says which; on a log that is made just now there is nothing to say."""
-    monkeypatch.setattr("farmwatch.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     with closing(open_log(finished)) as log:
         log.remove(topics=[VERDICTS, PAGES])
     ran = farmwatch("up", "--log", finished)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.config import Config, load
-from farmwatch.member_names import claimed_name, names_folder
-from farmwatch.preflight import check_log
-from farmwatch.search_locks import imports_lock
+from farmwatch.config.config import Config, load
+from farmwatch.config.member_names import claimed_name, names_folder
+from farmwatch.crawl.search_locks import imports_lock
+from farmwatch.daemon.preflight import check_log
 from stream.kafka.state import LocalState
 from stream.opening import open_log
 from stream.schema.roles import Role
@@ -69,7 +69,7 @@ def test_up_makes_the_folder_private(farmwatch: Runner, tmp_path: Path, monkeypa
         modes.append(_mode(tmp_path / "farmwatch-data"))
         return 0
 
-    monkeypatch.setattr("farmwatch.running._supervise", start)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", start)
     monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
     assert farmwatch("up").code == 0
     assert modes == [0o700]

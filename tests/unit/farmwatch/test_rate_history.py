@@ -14,8 +14,8 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from farmwatch.rate_keeping import SeriesKeeper
-from farmwatch.rate_points import read_points
+from farmwatch.daemon.rate_points import read_points
+from farmwatch.daemon.series_keeper import SeriesKeeper
 from scoring.rates.series import GROUPS_CAP, THIN_AFTER_DAYS
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Output

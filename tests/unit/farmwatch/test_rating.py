@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from farmwatch.rate_command import By
+from farmwatch.commands.watching.rate import By
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine

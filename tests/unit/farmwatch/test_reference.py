@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.cli import app
-from farmwatch.config import Config
-from farmwatch.layers import allowed_values, settings_of, shown_value
-from farmwatch.reference import commands, meaning_of, pages
+from farmwatch.commands.cli import app
+from farmwatch.commands.reference import commands, meaning_of, pages
+from farmwatch.config.config import Config
+from farmwatch.config.layers import allowed_values, settings_of, shown_value
 from filters.extraction.extractor import EXTRACTORS
 from scoring.sites.gaussian import GaussianParams
 from scoring.sites.sprt import SprtParams
@@ -22,7 +22,7 @@ _DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 @pytest.mark.parametrize("name", ["configuration.md", "metrics.md", "cli.md"])
 def test_a_page_is_as_the_code_makes_it(name: str) -> None:
-    """A setting, metric or command that changed without its page fails here: `python -m farmwatch.reference docs`."""
+    """A setting, metric or command that changed without its page fails here: `python -m farmwatch.commands.reference docs`."""
     assert (_DOCS / name).read_text(encoding="utf-8") == pages()[name]
 
 

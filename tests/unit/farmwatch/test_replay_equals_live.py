@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from crawler.web.urls import host_of, page_id
-from farmwatch.labelled import LabelledPage
+from farmwatch.labels.labelled_pages import LabelledPage
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
 from replay.compare.comparer import Asked, compare

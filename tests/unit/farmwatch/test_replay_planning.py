@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.config import Config
+from farmwatch.config.config import Config
 from filters.errors import BadRuleset
 from replay.engine.fitness import refuse_other_epoch
 from replay.engine.lifecycle import begin

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from farmwatch.replay_command import _warnings
-from farmwatch.roles import build_stage
+from farmwatch.commands.runs.replay import _warnings
+from farmwatch.daemon.roles import build_stage
 from filters.judge_stage import JudgeStage
 from replay.compare.comparer import Asked, compare
 from replay.engine.bounded_member import BoundedMember

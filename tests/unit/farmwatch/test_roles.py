@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.config import load
-from farmwatch.opening import open_configured
+from farmwatch.config.config import load
+from farmwatch.config.opening import open_configured
 from stream.log.contract import Log
 from stream.schema.topics import FEATURES, SCORE_REQUESTS
 from stream.text.user_errors import Exit

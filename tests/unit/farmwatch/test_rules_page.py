@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.evaluating import COMMAND
-from farmwatch.evaluation_tables import document, report, tables_of
-from farmwatch.generated import section
-from farmwatch.labelled import LabelledPage
-from farmwatch.reference import COMMAND as REFERENCE
-from farmwatch.reference import sections
+from farmwatch.commands.reference import COMMAND as REFERENCE
+from farmwatch.commands.reference import sections
+from farmwatch.commands.rulesets.evaluate import COMMAND
+from farmwatch.labels.evaluation_tables import document, report, tables_of
+from farmwatch.labels.labelled_pages import LabelledPage
+from farmwatch.terminal.generated import section
 from filters.rules.catalogue import RULES
 from filters.rules.evaluation import Judged, evaluate
 from filters.rules.judgement import judge
@@ -24,7 +24,7 @@ PAGE = (DOCS / "rules.md").read_text(encoding="utf-8")
 
 
 def test_the_reference_is_as_the_code_makes_it() -> None:
-    """A rule that changed without its row fails here: `python -m farmwatch.reference docs`."""
+    """A rule that changed without its row fails here: `python -m farmwatch.commands.reference docs`."""
     assert section(PAGE, REFERENCE) == sections()["rules.md"]
 
 

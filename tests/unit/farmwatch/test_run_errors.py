@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.replay_command import _conclude
+from farmwatch.commands.runs.replay import _conclude
 from replay.engine.runner import Ending
 from replay.runs.missing import buried
 from stream.embedded.log import EmbeddedLog

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.upkeep import Upkeep
+from farmwatch.daemon.maintenance import Upkeep
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import Wanted, cut_over

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from farmwatch.hits import append_hits
+from farmwatch.crawl.append_hits import append_hits
 from replay.runs.site_table import read_sites
 from replay.runs.topology import lag_of
 from scoring.detectors.testing import FakeDetector

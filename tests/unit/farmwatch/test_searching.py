@@ -12,8 +12,8 @@ from crawler.sources.brave import Brave
 from crawler.sources.marginalia import Marginalia
 from crawler.sources.settings import BraveSettings, MarginaliaSettings, SearchSettings
 from crawler.sources.source import Query, Request
-from farmwatch.config import Config
-from farmwatch.searching import Desk, Wanted
+from farmwatch.config.config import Config
+from farmwatch.crawl.search_rounds import Desk, Wanted
 from stream.log.contract import Output
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from crawler.crawl_stage import FrontierCounts
-from farmwatch import settling
-from farmwatch.config import Config, load
-from farmwatch.errors import NotSettled
-from farmwatch.settling import settle
+from farmwatch.config.config import Config, load
+from farmwatch.config.errors import NotSettled
+from farmwatch.daemon import quiescence as settling
+from farmwatch.daemon.quiescence import settle
 from replay.runs.topology import READS
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog

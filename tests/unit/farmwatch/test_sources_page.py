@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from crawler.sources.settings import BUILT_IN, SearchSettings
-from farmwatch.cli import app
-from farmwatch.config import Config
-from farmwatch.layers import from_flags
+from farmwatch.commands.cli import app
+from farmwatch.config.config import Config
+from farmwatch.config.layers import from_flags
 
 ROOT = Path(__file__).resolve().parents[3]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

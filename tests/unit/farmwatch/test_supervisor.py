@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from farmwatch.settings import UpSettings
-from farmwatch.supervisor import ChildSpec, Supervisor, stop_on_signals
+from farmwatch.config.settings import UpSettings
+from farmwatch.daemon.supervisor import ChildSpec, Supervisor, stop_on_signals
 from stream.text.user_errors import Exit
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -39,7 +39,7 @@ time.sleep(600)
 """
 _FOLLOWS = """
 import pathlib, sys, threading
-from farmwatch.supervisor import follow_parent
+from farmwatch.daemon.supervisor import follow_parent
 stop = threading.Event()
 follow_parent(stop, 5.0)
 folder = pathlib.Path(sys.argv[1])
@@ -49,8 +49,8 @@ stop.wait()
 """
 _PARENT = """
 import sys, threading
-from farmwatch.settings import UpSettings
-from farmwatch.supervisor import ChildSpec, Supervisor
+from farmwatch.config.settings import UpSettings
+from farmwatch.daemon.supervisor import ChildSpec, Supervisor
 child = ChildSpec("x", [sys.executable, "-c", sys.argv[1], sys.argv[2]])
 Supervisor([child], UpSettings()).run(threading.Event())
 """

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from farmwatch.messages import message, put_wrapped
-from farmwatch.tables import fit
+from farmwatch.terminal.messages import message, put_wrapped
+from farmwatch.terminal.tables import fit
 from replay.runs.site_table import COLUMNS
 from tests.front_door import DETECTOR, Runner
 
@@ -207,7 +207,7 @@ def test_the_rest_of_a_broken_line_stands_further_in(
 def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sites` on a terminal of 80 columns: whole names and verdicts, the detector once, columns explained."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("farmwatch.messages._console", lambda: Console(width=80, color_system=None))
+    monkeypatch.setattr("farmwatch.terminal.messages._console", lambda: Console(width=80, color_system=None))
     ran = farmwatch("sites", "--log", finished)
     assert max(map(len, ran.out.splitlines())) <= 80
     assert any("b.example" in line and "unclassifiable" in line for line in ran.out.splitlines())
@@ -218,7 +218,7 @@ def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: py
 def test_a_diff_of_rulesets_fits_80_columns(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Patterns stand below the rule and field that they are of, each beside the name of its ruleset."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("farmwatch.messages._console", lambda: Console(width=80, color_system=None))
+    monkeypatch.setattr("farmwatch.terminal.messages._console", lambda: Console(width=80, color_system=None))
     lines = farmwatch("rulesets", "diff", "notes", "default").out.splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("url_kind  patterns") for line in lines)

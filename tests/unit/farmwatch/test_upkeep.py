@@ -9,9 +9,9 @@ import pytest
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from farmwatch.config import Config, load
-from farmwatch.rate_points import read_points
-from farmwatch.upkeep import Upkeep
+from farmwatch.config.config import Config, load
+from farmwatch.daemon.maintenance import Upkeep
+from farmwatch.daemon.rate_points import read_points
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from scoring.rates.canary import CanaryName
@@ -217,7 +217,7 @@ def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pyt
         if len(renewed) == 1:
             raise LogUnavailable("the broker is away")
 
-    monkeypatch.setattr("farmwatch.upkeep.renew_idle", renew)
+    monkeypatch.setattr("farmwatch.daemon.maintenance.renew_idle", renew)
     upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
     for hour in (1, 2, 3, 24, 26):
         clock.now = 1_000.0 + hour * 3600

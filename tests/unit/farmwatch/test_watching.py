@@ -198,7 +198,7 @@ def test_topics_create_makes_the_log(farmwatch: Runner, tmp_path: Path) -> None:
 
 def test_page_data_cannot_steer_the_terminal(farmwatch: Runner, capfd: pytest.CaptureFixture[str]) -> None:
     """Control characters in a cell are blanked."""
-    from farmwatch.messages import put_table
+    from farmwatch.terminal.messages import put_table
 
     put_table(("a",), [("x\x1b[31my\nz",)])
     assert capfd.readouterr().out == "a\nx [31my z\n"

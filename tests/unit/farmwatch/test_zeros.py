@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from prometheus_client import generate_latest
 
-from farmwatch.zeros import export_zeros, known_series
+from farmwatch.daemon.initial_series import export_zeros, known_series
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
 from scoring.interface import TextScore

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from farmwatch.labelled import LabelledPage
+from farmwatch.labels.labelled_pages import LabelledPage
 from filters.quality.c4 import clean
 from filters.quality.characters import PUNCTUATION, TERMINAL_PUNCTUATION
 from filters.quality.measures import MEASURES, measure_quality

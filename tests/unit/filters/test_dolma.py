@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farmwatch.labelled import LabelledPage
+from farmwatch.labels.labelled_pages import LabelledPage
 from filters.quality.measures import MEASURES, measure_quality
 from filters.quality.ngrams import repeated_ngrams
 from filters.quality.periods import most_repetitions

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farmwatch.labelled import LabelledPage
+from farmwatch.labels.labelled_pages import LabelledPage
 from filters.quality.language import FIRST_LOOK, SECOND_LOOK, SURE, identify
 from filters.quality.language_codes import LANGUAGES
 

@@ -1,0 +1,305 @@
+"""`farmwatch audit`: the result, proved from the log itself, partition by partition.
+
+Each hit is fetched or refused with a reason, each fetched page has one features record, each features record one
+verdict (of each ruleset that judged it), each article one score or one reason, each site one row that says exactly what
+follows from its hits, verdicts and scores, and the rate is that of these rows. What a stage has not read yet is
+`waiting`; what retention took is `expired`, a row that rests on it `unprovable`; a dead letter of the stage is a
+reason. Anything else is broken. A record that retention removed before a stage read it is lost.
+
+A live JUDGE requests a score of each article that has none, so an article without either is broken. A replay asks only
+while SCORE runs its detector: an article that it judged (its verdict says so in a header) may be `unscored`, and so may
+one whose request names a detector, which SCORE passes over where it runs others.
+
+Verdicts and rows are those of one run. Of a run that is not live only its own steps are looked at, and only its window:
+the records from where it began up to where it stops.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from crawler.errors import UnusableUrl
+from crawler.frontier.queued import queued_pages
+from crawler.web.urls import page_id
+from farmwatch.audit.partition_reader import PartitionReader
+from farmwatch.audit.rates import RateRows
+from farmwatch.audit.report import AuditReport, Broken, Step
+from farmwatch.audit.rows import Evidence, Methods, recomputed
+from farmwatch.audit.scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED, Audited, Kept, R, Requests, audited_run
+from farmwatch.config.config import Config
+from scoring.judged_page import JudgedPage
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import Log
+from stream.schema.control import Control
+from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState
+from stream.schema.runs import LIVE
+from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+
+_IMPORT = "import"  # Page.found_by of what came from an archive
+_NO_PAGE = frozenset({"refused", "failed"})  # outcomes of visits that got no page; one that is unchanged had one before
+
+
+def audit(log: Log, run: str = "", config: Config | None = None, clock: Clock = wall_ms) -> AuditReport:
+    """Read the whole log and account for every record, of a run or of the live one. Memory: ids of one partition.
+
+    `config` tells the rate's settings, and the site method where the run keeps none. Raises NotFound for a run that is
+    not there, or has no topics yet.
+    """
+    config = config or Config()
+    audited = audited_run(log, Control(log), run)
+    report = AuditReport({name: Step(name) for name in audited.steps})
+    methods, rates = Methods(audited, config), RateRows()
+    for partition in range(log.topics()[HITS]):
+        reader = PartitionReader(log, partition, report, audited, clock())
+        _Partition(log, reader, report, audited, methods, rates).audit()
+    if not audited.is_live:  # SCORE works for other runs, too
+        report.waiting["score"] = report.steps[SCORED].waiting
+    report.rates = rates.checks(config.rate, clock())
+    return report
+
+
+class _Partition:
+    """All of some sites: their hits, pages, features, verdicts, scores and rows share a partition number."""
+
+    def __init__(
+        self,
+        log: Log,
+        reader: PartitionReader,
+        report: AuditReport,
+        audited: Audited,
+        methods: Methods,
+        rates: RateRows,
+    ) -> None:
+        self._log = log
+        self._report = report
+        self._audited = audited
+        self._names = audited.names
+        self._methods = methods
+        self._rates = rates
+        self._reader = reader
+
+    def audit(self) -> None:
+        """Account for the partition while stages work on it: what is made of a record is read before the record."""
+        names, steps, read = self._names, self._audited.steps, self._reader.records
+        queued = set(queued_pages(self._log, self._reader.partition)) if CRAWLED in steps else set()
+        rows, unreadable = self._reader.rows(names.sites)
+        scores = list(read(SCORES, Score))
+        verdicts = list(read(names.verdicts, JudgedPage))
+        requests = self._requests()
+        features = list(read(names.features, Features))
+        pages = list(read(PAGES, Page)) if MEASURED in steps else []
+        hits = list(read(HITS, Hit))
+        if CRAWLED in steps:
+            self._reader.count_unread("crawl", DECISIONS)
+            self._hits_to_pages(hits, pages, queued)
+        if MEASURED in steps:
+            fetched = [page for page in pages if page.record.outcome == "fetched"]
+            fetched = self._in_window("measure", PAGES, fetched) if self._audited.run.remeasures else fetched
+            self._one_to_one(MEASURED, PAGES, "measure", fetched, names.features, features)
+        judged = self._in_window("judge", names.features, features)
+        self._one_to_one(JUDGED, names.features, "judge", judged, names.verdicts, verdicts)
+        self._articles_to_scores([v for v in verdicts if v.record.verdict == "article"], requests, scores)
+        sites: dict[str, Evidence] = {}
+        for hit in self._in_window("tally", HITS, hits):
+            sites.setdefault(hit.record.site, Evidence()).hits.append(hit)
+        for verdict in verdicts:
+            sites.setdefault(verdict.record.site, Evidence()).verdicts.append(verdict)
+        expected = {*sites, *rows} - unreadable
+        begin, end = self._reader.window("tally", SCORES)
+        for score in scores:
+            if score.offset >= begin:
+                evidence = sites.setdefault(score.record.site, Evidence())
+                (evidence.scores if score.offset < end else evidence.later).append(score)
+        for site in sorted(expected):
+            self._site_to_row(site, rows.get(site), sites.get(site))
+
+    def _in_window(self, stage: str, topic: str, records: list[Kept[R]]) -> list[Kept[R]]:
+        """Those that a stage reads for the run."""
+        begin, end = self._reader.window(stage, topic)
+        return [record for record in records if begin <= record.offset < end]
+
+    def _requests(self) -> Requests:
+        """What SCORE was asked for, at both priorities."""
+        found = Requests()
+        for topic in (SCORE_REQUESTS, REPLAY_REQUESTS):
+            for request in self._reader.records(topic, ScoreRequest):
+                found.add(topic, request)
+        return found
+
+    def _hits_to_pages(self, hits: list[Kept[Hit]], pages: list[Kept[Page]], queued: set[str]) -> None:
+        step = self._report.steps[CRAWLED]
+        crawled = _best([p.record for p in pages if p.record.found_by != _IMPORT])
+        imported = {hit: p.record for p in pages if p.record.found_by == _IMPORT for hit in p.record.hits}
+        self._refuse_twice(step.name, pages, _own_id)
+        seen: set[str] = set()
+        for hit in hits:
+            wanted = hit.record.id if hit.record.imported else _page_of(hit.record)
+            if wanted in seen:
+                continue
+            seen.add(wanted)
+            page = (imported if hit.record.imported else crawled).get(wanted)  # an import has its page from the start
+            if page is not None and page.outcome in _NO_PAGE:
+                if wanted in queued:
+                    page = None  # it was refused once, and is visited again
+                else:
+                    step.reasons[page.reason] += 1
+            unread = self._reader.unread("crawl", HITS, hit.offset)  # counted as waiting already
+            if page is None and wanted in queued and not unread:
+                self._report.waiting["crawl"] += 1
+            waiting = wanted in queued or unread
+            self._account(step, "crawl", HITS, hit, done=page is not None, waiting=waiting, downstream=PAGES)
+
+    def _one_to_one(
+        self,
+        name: str,
+        topic: str,
+        stage: str,
+        upstream: Iterable[Kept[Any]],
+        downstream: str,
+        results: Sequence[Kept[Any]],
+    ) -> None:
+        step = self._report.steps[name]
+        done = {r.record.id for r in results}
+        # a log of before there were runs may have verdicts of several rulesets under the first
+        of_first = self._audited.run.name == LIVE
+        self._refuse_twice(name, results, _own_id if of_first else lambda record: record.id)
+        sources = set()
+        for source in upstream:
+            sources.add(source.record.id)
+            waiting = self._reader.unread(stage, topic, source.offset)
+            self._account(step, stage, topic, source, source.record.id in done, waiting, downstream)
+        if not self._expired(topic):
+            for result in results:
+                if result.record.id not in sources and not self._reader.is_damaged(topic, result.record.site):
+                    self._break(name, result.record, f"{downstream} has it, {topic} does not")
+
+    def _articles_to_scores(
+        self, articles: list[Kept[JudgedPage]], requests: Requests, scores: list[Kept[Score]]
+    ) -> None:
+        step = self._report.steps[SCORED]
+        detector = self._audited.run.detector
+        by_others = {(s.record.site, s.record.text_digest) for s in scores}
+        scored = {
+            (s.record.site, s.record.text_digest): s.record for s in scores if detector in ("", s.record.detector)
+        }
+        asked = Counter(article.record.id for article in articles)  # once for each ruleset that judged the fetch
+        if self._audited.alone or not (self._expired(SCORE_REQUESTS) or self._expired(REPLAY_REQUESTS)):
+            # other runs may have asked for the fetch, or its text, as well: then it has a score for each request
+            key, wanted = _fetch_and_detector, requests.of_fetch | asked
+            self._refuse_twice(step.name, scores, key, lambda s: wanted[s.fetch_id])
+        for article in articles:
+            text = article.record.site, article.record.text_digest
+            score = scored.get(text)
+            if score is not None and score.abstain:
+                step.reasons[score.abstain] += 1
+            request = requests.of(article.record)
+            waiting = request is not None and self._reader.unread("score", request[0], request[1].offset)
+            buried = request is not None and self._reader.dead("score", request[0], request[1].offset)
+            accounted = score is not None or waiting or buried
+            if not accounted and (text in by_others or _may_be_unscored(article, request)):
+                step.records += 1
+                step.done += 1
+                step.reasons["unscored"] += 1
+            elif request is None:  # written in one transaction with the verdict, and kept for a shorter time
+                self._account(step, "judge", self._names.verdicts, article, score is not None, False, SCORE_REQUESTS)
+            else:
+                topic, kept = request
+                self._account(step, "score", topic, kept, score is not None, waiting, SCORES)
+
+    def _expired(self, topic: str) -> bool:
+        return self._reader.beginning(topic) > 0
+
+    def _site_to_row(self, site: str, row: SiteState | None, evidence: Evidence | None) -> None:
+        step, reader, verdicts = self._report.steps[TALLIED], self._reader, self._names.verdicts
+        found = recomputed(site, row, evidence or Evidence(), self._methods, self._audited, reader)
+        wrong = found.wrong
+        if found.is_proved and evidence is None:
+            wrong = "the log has nothing of this site"
+        step.records += 1
+        if found.is_proved and not wrong:
+            step.done += 1
+            self._rates.add(row, found.row)
+            return
+        if evidence is not None and evidence.is_unread(reader, verdicts):
+            step.waiting += 1
+        elif not wrong:
+            step.unprovable += 1
+        elif site in reader.given_up:
+            step.dead += 1
+        else:
+            step.broken += 1
+            self._report.broken.append(Broken(step.name, site, site, wrong))
+            self._rates.add(row, None if evidence is None else found.row)
+            return
+        if row is not None:
+            self._rates.take(row)
+
+    def _account(
+        self, step: Step, stage: str, topic: str, kept: Kept[R], done: bool, waiting: bool, downstream: str
+    ) -> None:
+        step.records += 1
+        if done:
+            step.done += 1
+        elif self._reader.dead(stage, topic, kept.offset):
+            step.dead += 1
+        elif waiting:
+            step.waiting += 1
+        elif self._reader.excuses(downstream, kept.record.site):
+            step.done += 1
+        elif kept.timestamp_ms < self._reader.kept_since(downstream):
+            step.expired += 1
+        else:
+            step.broken += 1
+            self._report.broken.append(Broken(step.name, kept.record.id, kept.record.site, f"nothing in {downstream}"))
+
+    def _refuse_twice(
+        self,
+        step: str,
+        results: Iterable[Kept[R]],
+        key: Callable[[R], Hashable],
+        wanted: Callable[[R], int] = lambda _: 1,
+    ) -> None:
+        """Break each key that stands there more often than `wanted`, and than once."""
+        seen: Counter[Hashable] = Counter()
+        for result in results:
+            record = result.record
+            name = key(record)
+            seen[name] += 1
+            if seen[name] == max(1, wanted(record)) + 1:
+                self._break(step, record, "written twice")
+
+    def _break(self, step: str, record: Record, how: str) -> None:
+        self._report.steps[step].broken += 1
+        self._report.broken.append(Broken(step, record.id, record.site, how))
+
+
+def _best(pages: Iterable[Page]) -> dict[str, Page]:
+    """Page id -> its last visit, or the last one that had a page: what was fetched once is not undone by a failure."""
+    found: dict[str, Page] = {}
+    for page in pages:
+        if page.outcome not in _NO_PAGE or page.page_id not in found or found[page.page_id].outcome in _NO_PAGE:
+            found[page.page_id] = page
+    return found
+
+
+def _own_id(record: Record) -> Hashable:
+    """What stands once on its topic: a record, and of verdicts one for each ruleset."""
+    return (record.id, record.digest) if isinstance(record, JudgedPage) else record.id
+
+
+def _may_be_unscored(article: Kept[JudgedPage], request: tuple[str, Kept[ScoreRequest]] | None) -> bool:
+    """Whether a replay has not asked, or SCORE may have passed over a request that names a detector."""
+    return article.by_replay if request is None else bool(request[1].record.detector)
+
+
+def _fetch_and_detector(score: Score) -> Hashable:
+    return score.fetch_id, score.detector
+
+
+def _page_of(hit: Hit) -> str:
+    try:
+        return page_id(hit.url)
+    except UnusableUrl:  # CRAWL has buried it: it counts as a dead letter
+        return hit.id

@@ -1,0 +1,122 @@
+"""`farmwatch import`: pages of WARC files onto the log."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put, put_json
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from crawler.warc.pages import Skipped
+
+_SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
+_NAMED = 100  # broken records of a file that are named; more are counted
+_MIB = 2**20
+
+
+def import_archives(
+    files: Annotated[list[Path], Parameter(help="WARC files (.warc, .warc.gz); `-` is stdin.", negative="")],
+    /,
+    *,
+    source: Annotated[str, Parameter(help="Source of hits that the pages are counted under.")] = "warc",
+    site: Annotated[list[str] | None, Parameter(help="Only pages of this host; may be repeated.", negative="")] = None,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Append the pages of WARC files to the log, as if they had been crawled.
+
+    The rules are the crawl's own: only HTML that was answered with 2xx, cut at crawl.body_bytes. What is passed over
+    is counted by its reason. A broken record is reported with its file and offset and skipped.
+
+    A record that was imported before is not appended again, for 90 days: after an interruption, import the same files
+    again. Imports may run side by side on one machine.
+
+    Exit code 1: a record is broken, or no page was found, be it new or known.
+    """
+    from crawler.sources.known_imports import KnownImports
+    from crawler.warc.pages import pages_of
+    from farmwatch.config.opening import create_topics
+    from farmwatch.crawl.archive_import import Imported, Watched, import_pages
+    from farmwatch.crawl.search_locks import imports_lock
+    from farmwatch.terminal.jsonl import STDIN, binary_input
+    from farmwatch.terminal.progress import counting
+
+    if not _SOURCE.fullmatch(source):
+        raise UsageError(f"--source {source!r}: use up to 32 of a-z, 0-9, '_', '.' and '-'")
+    sites = [host_of(name) for name in site or ()]
+    for file in files:
+        if file.suffix == ".zst":
+            raise UsageError(f"{file}: WARC files in zstd are not read; unpack it first: zstd -d {file.name}")
+        if str(file) not in STDIN and not file.is_file():
+            raise FarmwatchError(f"{file}: {'a folder, no file' if file.is_dir() else 'no such file'}")
+    config = common.load().config
+    total = Imported()
+    size_mib = sum(file.stat().st_size for file in files if file.is_file()) // _MIB
+    with opened(config, create=True) as log, counting(size_mib, "MiB read") as advance:
+        create_topics(log, config)
+        imports = KnownImports(log, imports_lock(config))
+        with imports.hold():
+            pass  # what is known is passed over before it is looked into
+        for file in files:
+            with binary_input(file, packed=False) as stream:  # of .warc.gz, each member is told
+                found = pages_of(
+                    cast(BinaryIO, Watched(stream, advance)),
+                    config.crawl,
+                    now_ms=int(time.time() * 1000),
+                    source=source,
+                    sites=sites,
+                    known=imports.ids,
+                )
+                told = _Teller(file)
+                try:
+                    added = import_pages(log, found, imports, told)
+                except OSError as error:
+                    raise FarmwatchError(f"{file}: cannot be read on: {error.strerror or error}") from error
+                told.summarise()
+            total.pages += added.pages
+            total.skipped += added.skipped
+            total.broken += added.broken
+    _report(total.pages, total.skipped, total.broken, json)
+    if total.skipped["private_address"]:
+        message("--set crawl.allow_private=true lets in what comes from addresses that are not public")
+    if not (total.pages or total.skipped or total.broken):
+        message("nothing was imported: there is no record")
+    return Exit.OK if not total.broken and (total.pages or total.skipped["known"]) else Exit.PROBLEM
+
+
+class _Teller:
+    """Names the broken records of a file on stderr, the first of them."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._count = 0
+
+    def __call__(self, bad: Skipped) -> None:
+        self._count += 1
+        if self._count <= _NAMED:
+            url = f"{one_line(bad.url)}: " if bad.url else ""
+            message(f"{self._file}: offset {bad.offset}: {url}{one_line(bad.reason)}")
+
+    def summarise(self) -> None:
+        if self._count > _NAMED:
+            message(f"{self._file}: {counted(self._count - _NAMED, 'more broken record')}")
+
+
+def _report(pages: int, skipped: Counter[str], broken: int, as_json: bool) -> None:
+    by_reason = dict(sorted(skipped.items(), key=lambda item: (-item[1], item[0])))
+    if as_json:
+        put_json({"pages": pages, "skipped": skipped.total(), "skipped_reasons": by_reason, "broken": broken})
+        return
+    put(f"{counted(pages, 'page')} imported, {counted(broken, 'broken record')}")
+    if by_reason:
+        put("passed over: " + ", ".join(f"{reason} {count}" for reason, count in by_reason.items()))

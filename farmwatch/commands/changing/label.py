@@ -1,0 +1,246 @@
+"""The command `label`: what a person says of the pages of a sample, one key a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import AsJson
+from farmwatch.terminal.messages import message, put, put_json, put_table, this_command
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from farmwatch.labels.judgements import SamplePage
+    from farmwatch.labels.session import Session
+    from farmwatch.labels.terminal import Terminal
+
+_QUIT = "q"
+_LONGEST_NAME = 64
+
+
+def label(
+    sample: Annotated[Path, Parameter(help="JSON lines, as `farmwatch compare` writes a sample of flips.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="Labels file to add to.")] = Path("labels.jsonl"),
+    by: Annotated[str, Parameter(help="Who judges; by default the login name.")] = "",
+    show_verdicts: Annotated[
+        bool, Parameter(help="Show what the runs say of a page: it sways whoever judges.", negative="")
+    ] = False,
+    answers: Annotated[Path | None, Parameter(help="Take the keys from this file; `-` is stdin.")] = None,
+    json: AsJson = False,
+) -> int:
+    """Say what the pages of a sample are, one key a page, without seeing what any run says of them.
+
+    a: an article. n: not an article. l: an article written by a language model. h: an article written by a human.
+    s: skip. u: undo. Space: more of the text. q: quit; the same command goes on later, and passes over what is
+    labelled.
+
+    Each answer is a line of the labels file before the next page is shown; of a page the last line counts. `farmwatch
+    rulesets evaluate` and `farmwatch calibrate` read that file. Where stdin is no terminal, keys are read from it;
+    white space between them is passed over.
+    """
+    from farmwatch.labels.judgements import Sample
+    from farmwatch.labels.labels_file import LabelsFile
+    from farmwatch.labels.session import Session
+    from farmwatch.terminal.jsonl import STDIN
+    from stream.log.clock import wall_ms
+
+    if str(sample) in STDIN and (answers is None or str(answers) in STDIN):
+        raise UsageError("the sample and the keys cannot both come from stdin: name a file for one of them")
+    if sample.exists() and out.exists() and sample.samefile(out):
+        raise UsageError(f"--out {out}: that is the sample; name another file")
+    by = _name(by)
+    pages = Sample(sample)
+    with LabelsFile(out) as labels:
+        session = Session(pages.pages, labels, by, wall_ms)
+        leftover, signalled = _ask(session, answers, f"{sample.name} > {out}", show_verdicts=show_verdicts)
+        if json:
+            put_json(_as_json(session, out))
+        else:
+            _tell(session, out, changes=show_verdicts or session.labelled == len(session.pages))
+    if signalled:
+        _end(signalled)
+    if leftover:
+        message(f"{leftover}: the keys are not those of this sample?")
+    return Exit.PROBLEM if leftover else pages.exit
+
+
+def _ask(session: Session, answers: Path | None, title: str, *, show_verdicts: bool) -> tuple[str, int]:
+    """Take answers until there are no more: (why the keys do not fit the pages, signal that ended it)."""
+    import sys
+
+    if answers is not None or not sys.stdin.isatty():
+        return _from_keys(session, answers), 0
+    from farmwatch.labels.terminal import Ended, asking
+
+    screen = next((stream for stream in (sys.stdout, sys.stderr) if stream.isatty()), None)
+    if screen is None:
+        raise UsageError("there is no terminal to show the pages on: do not redirect both stdout and stderr")
+    try:
+        with asking(sys.stdin.fileno(), screen.fileno(), screen.encoding or "utf-8") as terminal:
+            _at(terminal, session, title, show_verdicts=show_verdicts)
+    except Ended as ended:
+        return "", ended.number
+    return "", 0
+
+
+def _at(terminal: Terminal, session: Session, title: str, *, show_verdicts: bool) -> None:
+    """Ask at a terminal until the person quits."""
+    from farmwatch.labels.judgements import ANSWERS
+    from farmwatch.labels.screen import laid_out
+    from farmwatch.labels.session import SKIP, UNDO
+    from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL
+
+    top, note = 0, ""
+    while True:
+        size = terminal.size()
+        number, of = session.number, len(session.pages)
+        page = None if number is None else session.pages[number]
+        seen = f"page {number + 1:,} of {of:,}, " if number is not None else f"{counted(of, 'page')}, "
+        shown = laid_out(
+            page,
+            f"{seen}{session.labelled:,} labelled   {title}",
+            columns=size.columns,
+            rows=size.lines,
+            top=top,
+            note=note,
+            verdicts=show_verdicts,
+        )
+        terminal.draw(shown.lines)
+        key, note = terminal.key(), ""
+        top = min(top, shown.last)
+        if key in (_QUIT, "\x04", CLOSED):
+            return
+        if key in ANSWERS or key in (SKIP, UNDO):
+            top, note = 0, session.press(key)
+        elif key == SEVERAL:
+            note = "several keys at once: none was taken"
+        elif key in _MOVES:
+            top = min(max(0, top + _MOVES[key](shown.step)), shown.last)
+        elif key != REDRAW:
+            note = f"{key!r} is no key here"
+
+
+_MOVES: dict[str, Callable[[int], int]] = {
+    " ": lambda step: step,
+    "page down": lambda step: step,
+    "b": lambda step: -step,
+    "page up": lambda step: -step,
+    "down": lambda _: 1,
+    "\n": lambda _: 1,
+    "up": lambda _: -1,
+    "home": lambda _: -(10**9),
+    "end": lambda _: 10**9,
+}
+
+
+def _from_keys(session: Session, answers: Path | None) -> str:
+    """Press the keys of a file. "", or which keys found no page. Raises UsageError for what is no key."""
+    from farmwatch.labels.judgements import ANSWERS
+    from farmwatch.labels.session import SKIP, UNDO
+
+    for place, key in _keys(answers):
+        if key == _QUIT:
+            break
+        if key not in ANSWERS and key not in (SKIP, UNDO):
+            raise UsageError(
+                f"{place}: {one_line(key)!r} is no key; there are {' '.join(ANSWERS)}, {SKIP}, {UNDO} and {_QUIT}."
+                " What was answered before it stands"
+            )
+        if why := session.press(key):
+            return f"{place}: {key}: {why}"
+    return ""
+
+
+def _keys(answers: Path | None) -> Iterator[tuple[str, str]]:
+    from farmwatch.terminal.jsonl import binary_input
+
+    with binary_input(answers or Path("-")) as stream:
+        for number, line in enumerate(stream, 1):
+            for key in line.decode("latin-1").lower():
+                if not key.isspace():
+                    yield f"{answers or 'stdin'}: line {number}", key
+
+
+def _name(by: str) -> str:
+    """Who judges. Raises UsageError for what is no name."""
+    if not by:
+        import getpass
+
+        try:
+            return getpass.getuser()
+        except (OSError, KeyError, ImportError):  # an account without a name, as in some containers
+            return ""
+    if len(by) > _LONGEST_NAME or not by.isprintable():
+        raise UsageError(f"--by: up to {_LONGEST_NAME} characters that print")
+    return by
+
+
+def _as_json(session: Session, out: Path) -> dict[str, object]:
+    return {
+        "labels": str(out),
+        "pages": len(session.pages),
+        "labelled": session.labelled,
+        "answers": session.counts(),
+        "changes": [change._asdict() for change in session.changes()],
+    }
+
+
+def _tell(session: Session, out: Path, *, changes: bool) -> None:
+    """How far it is; with `changes` also what the judgements say of the runs, which must not be known before."""
+    from scoring.rates.rate import estimate
+
+    of, labelled = len(session.pages), session.labelled
+    left = "" if labelled == of else f"; {of - labelled} left: the same command goes on there"
+    put(f"{labelled} of {counted(of, 'page')} labelled in {one_line(out)}{left}")
+    if labelled:
+        put_table(("answer", "pages"), list(session.counts().items()))
+    if labelled == of:
+        for step in _next(session.pages[0], out):
+            put(one_line(f"next: {this_command()} {step}"))
+    found = session.changes() if changes else []
+    if not found:
+        return
+    rows = []
+    for change in found:
+        share = estimate(change.articles, change.pages, None)
+        assert share.rate is not None and share.low is not None and share.high is not None
+        rows.append(
+            (
+                one_line(change.what),
+                f"{change.articles} of {change.pages}",
+                f"{share.rate:.0%} ({share.low:.0%}-{share.high:.0%})",
+            )
+        )
+    put_table(("judged pages that are", "articles", "share of this sample, not of all flips (95% interval)"), rows)
+
+
+def _next(page: SamplePage, out: Path) -> Iterator[str]:
+    """How both rulesets of the sample are counted on its labels; one that is not shipped is taken from the log."""
+    from shlex import quote
+
+    log = f"--log {quote(page.log) if page.log else 'LOG'}"
+    named = dict(zip((page.ruleset_a, page.ruleset_b), (page.run_a, page.run_b), strict=True))
+    for ruleset, run in named.items():
+        if ruleset.endswith(".toml"):
+            yield f"runs show {quote(f'run/{run}')} --ruleset {log} > {quote(ruleset)}"
+    rulesets = "".join(f" {quote(ruleset)}" for ruleset in named if ruleset)
+    yield f"rulesets evaluate{rulesets} --labels {quote(str(out))} {log}"
+
+
+def _end(number: int) -> None:
+    import signal
+
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    import sys
+
+    from farmwatch.labels.terminal import end_by
+
+    sys.stdout.flush()
+    end_by(number)

@@ -1,0 +1,120 @@
+"""The command `search`: hits from files, and from the APIs of search engines, once or on a schedule."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put, put_json
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.wording import one_line
+
+if TYPE_CHECKING:
+    from farmwatch.config.config import Config
+
+FILE, WARC = "file", "warc"
+
+
+def search(
+    *,
+    hits: Annotated[
+        list[Path] | None,
+        Parameter(help="File with hits: CSV with a header, JSONL or one URL a line; `-` is stdin.", negative=""),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        Parameter(
+            help="file (with --hits), searxng, brave, mojeek, marginalia, commoncrawl, or a name of search.json_http;"
+            " may be repeated. Default: file.",
+            negative="",
+        ),
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        Parameter(help="File with queries: one a line, or CSV and JSONL with query, query_id, language, country."),
+    ] = None,
+    every: Annotated[
+        str | None, Parameter(help="Search again and again: 90m, 6h, 1d. A round that was missed is made up once.")
+    ] = None,
+    pages: Annotated[int | None, Parameter(help="Result pages per query, in place of the source's setting.")] = None,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Append search results to the topic `hits`: from files, or by asking sources (docs/sources.md).
+
+    A line without a usable hit or query is reported with its number and skipped. A hit that the log has is not
+    appended again.
+
+    With --every it runs until SIGTERM, which ends it between two requests; a round that was broken off goes on at the
+    next start.
+
+    Exit code 1 when lines were skipped, or queries were refused, failed or left unasked; results that cannot be used
+    are only counted. 2 when a source lacks its key or its address, 3 when a file or the log cannot be used, 130 after
+    Ctrl-C of a search by hand.
+    """
+    names = list(dict.fromkeys(part.strip() for name in source or [FILE] for part in name.split(",") if part.strip()))
+    if not names:
+        raise UsageError("--source names no source")
+    if WARC in names:
+        raise UsageError("--source warc: WARC files are imported by another command, see `farmwatch import --help`")
+    if FILE in names and len(names) > 1:
+        raise UsageError("--source file stands alone: its hits come from --hits, not from --queries")
+    if names == [FILE]:
+        if not hits:
+            raise UsageError("give --hits FILE, or --source NAME with --queries FILE")
+        if queries or every or pages is not None:
+            raise UsageError("--queries, --every and --pages are for sources that are asked: give --source NAME")
+        return _append(common.load().config, hits, json)
+    if hits:
+        raise UsageError("--hits goes with --source file; sources that are asked take --queries FILE")
+    if queries is None:
+        raise UsageError("give --queries FILE: one query a line, or CSV or JSONL with a column query")
+    if pages is not None and not 1 <= pages <= 100:
+        raise UsageError("--pages: from 1 to 100")
+    from farmwatch.crawl.search_rounds import Wanted, run_search
+
+    wanted = Wanted(names, queries, _seconds(every), pages)
+    return run_search(common.load().config, wanted, as_json=json)
+
+
+def _seconds(every: str | None) -> int | None:
+    from crawler.sources.schedule import interval_s
+
+    try:
+        return None if every is None else interval_s(every)
+    except ValueError as error:
+        raise UsageError(f"--every: {error}") from error
+
+
+def _append(config: Config, files: list[Path], as_json: bool) -> int:
+    from farmwatch.config.opening import create_topics
+    from farmwatch.crawl.append_hits import Appended, KnownHits, append_hits, input_lines
+
+    for file in files:
+        with input_lines(file):  # before a log is made for what is not there
+            pass
+    total = Appended(0, 0, 0)
+    with opened(config, create=True) as log:
+        create_topics(log, config)
+        known = KnownHits(log)
+        for file in files:
+            with input_lines(file) as lines:
+                added = append_hits(
+                    log,
+                    lines,
+                    lambda bad, f=file: message(f"{f}: line {bad.number}: {one_line(bad.reason)}"),  # type: ignore[misc]
+                    known=known,
+                )
+            if added == Appended(0, 0, 0):
+                raise FarmwatchError(f"{file}: no hit in it")
+            total = Appended(total.hits + added.hits, total.new + added.new, total.skipped + added.skipped)
+    if as_json:
+        put_json({"source": FILE, **asdict(total)})
+    else:
+        put(total.text)
+    return Exit.PROBLEM if total.skipped else Exit.OK

@@ -1,0 +1,99 @@
+"""`farmwatch train-sites`: the numbers of the site methods `deciles` and `gaussian`, from scores of labelled sites."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.terminal.messages import put
+from stream.text.user_errors import FarmwatchError, UsageError
+
+if TYPE_CHECKING:
+    from scoring.sites.deciles import Errors
+    from scoring.sites.training import Trained
+
+_ARTICLE_WORDS = 150
+
+
+def train_sites(
+    scores: Annotated[
+        Path, Parameter(help="Page scores: CSV or JSON lines of {site, label, score[, detector, words]}; `-` is stdin.")
+    ],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="File for the decile numbers, for tally.deciles.")],
+    detector: Annotated[str, Parameter(help="Identity whose scores they are, where the lines do not say.")] = "",
+    score_column: Annotated[str, Parameter(help="CSV column with the score.")] = "score",
+    label_column: Annotated[str, Parameter(help="CSV column with the label: human or llm, or 0 or 1.")] = "label",
+    min_words: Annotated[int, Parameter(help="Pages with fewer words are left out.")] = _ARTICLE_WORDS,
+    seed: Annotated[int, Parameter(help="Of the pages by which a site is tested.")] = 0,
+    force: Annotated[bool, Parameter(help="Write over a file that is there.", negative="")] = False,
+) -> int:
+    """Learn how sites are told apart by their page scores, and print what it gets wrong of sites left out.
+
+    Written are the numbers of the method `deciles`; those of `gaussian` are printed as they go into the configuration.
+    Bad lines are reported and skipped: exit code 1. Scores of two detectors are refused: they are never pooled.
+    """
+    if importlib.util.find_spec("sklearn") is None:  # told now, not after the scores have been read
+        raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'")
+    import msgspec
+
+    from farmwatch.labels.label_lines import LabelFile
+    from scoring.errors import PooledDetectors
+    from scoring.sites.training import LabelledSite
+    from scoring.sites.training import train_sites as train
+    from scoring.thresholds.published import write_whole
+
+    if out.exists() and not force:
+        raise UsageError(f"{out}: there already; take another --out, or --force to write over")
+    file = LabelFile(scores, score_column, label_column)
+    sites: dict[tuple[str, bool], list[float]] = {}
+    of: str | None = None  # the identity whose scores they are; "" = neither lines nor command say
+    for line in file:
+        if line.score is None or -1 < line.words < min_words:
+            continue  # abstained, or no article
+        if not line.site:
+            file.bad(line.place, "no site")
+            continue
+        whose = line.detector or detector
+        if of is not None and whose != of:
+            one, other = (name or "a detector that is not named" for name in (of, whose))
+            raise PooledDetectors(f"{line.place}: scores of {one} and of {other} are not learned from together")
+        of = whose
+        sites.setdefault((line.site, line.llm), []).append(line.score)
+    if not of:
+        raise UsageError("no line says which detector scored it: name its identity by --detector")
+    found = train([LabelledSite(site, llm, numbers) for (site, llm), numbers in sites.items()], of, seed)
+    try:
+        write_whole(out, msgspec.json.format(msgspec.json.encode(found.deciles), indent=2) + b"\n", force=force)
+    except OSError as error:
+        raise FarmwatchError(f"{out}: cannot be written ({error.strerror})") from error
+    _print(found, out)
+    return file.end()
+
+
+def _print(found: Trained, out: Path) -> None:
+    numbers = found.deciles
+    put(
+        f"{numbers.human_sites} human and {numbers.llm_sites} llm sites, {numbers.pages} scores of {numbers.detector};"
+        f" {found.too_small} sites have too few scores and are left out"
+    )
+    put("Each site judged by numbers learned without it, by 15 of its pages:")
+    draws = f"{found.human_draws_wrong:.2%} and {found.llm_draws_wrong:.2%} of single draws"
+    put(f"  deciles:  {_wrong(numbers.left_out)} ({draws}){': ' + ', '.join(found.wrong) if found.wrong else ''}")
+    put(f"  gaussian: {_wrong(found.gaussian_left_out)}")
+    put(f"Decile numbers: {out}; put it into tally.deciles. For the method gaussian:")
+    put("")
+    put("[tally.gaussian]")
+    for name in ("mu0", "sd0", "mu1", "sd1", "low", "high"):
+        put(f"{name} = {getattr(found.gaussian, name)}")
+
+
+def _wrong(errors: Errors) -> str:
+    return (
+        f"{errors.human_wrong} of {errors.human_sites} human sites and {errors.llm_wrong} of {errors.llm_sites}"
+        " llm sites wrong"
+    )

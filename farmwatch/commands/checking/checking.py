@@ -1,0 +1,149 @@
+"""The commands that check: `doctor`, `audit` and `config show`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put_json, put_table, put_wrapped
+from stream.text.user_errors import Exit
+from stream.text.wording import one_line
+
+if TYPE_CHECKING:
+    from farmwatch.audit.report import RateCheck, Step
+    from scoring.rates.split_rates import RateLine
+
+_SHOWN = 50
+_RATE_FIELDS = ("rate", "low", "high", "llm", "human", "undecided", "unclassifiable", "sites")
+
+
+def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
+    """Look at the installation: one line each, OK, WARN or FAIL, and how to mend it. Exit code 1 on any FAIL."""
+    from farmwatch.doctor.check_result import State
+    from farmwatch.doctor.checks import examine
+
+    failed = False
+    findings = []
+    for finding in examine(common.load().config):
+        failed = failed or finding.state is State.FAIL
+        findings.append(asdict(finding))
+        if not json:
+            mend = f" -> {finding.mend}" if finding.mend else ""
+            put_wrapped(f"{finding.state.value:<4}  {finding.check:<13}{finding.found}{mend}", " " * 19)
+    if json:
+        put_json(findings)
+    return Exit.PROBLEM if failed else Exit.OK
+
+
+def audit(
+    *,
+    run: Annotated[
+        str, Parameter(help="Of this run: its verdicts and rows, in its window; default: the one that is live.")
+    ] = "",
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Prove from the log that nothing was lost or counted twice, and that rows and rate follow from it.
+
+    Each row is computed again from the hits, verdicts and scores of its site, and the rate from these rows. A row whose
+    records retention removed is unprovable.
+
+    Exit code 1 when a step is broken, retention removed records before a stage read them, or the rate differs;
+    what is at fault is named. What no stage has read yet is waiting; the last line is "clean" when nothing waits.
+    """
+    from farmwatch.audit.audit import audit as audit_log
+
+    config = common.load().config
+    with opened(config) as log:
+        if not log.topics():
+            message("the log is empty: nothing to audit")
+            return Exit.OK
+        report = audit_log(log, run, config)
+    if json:
+        put_json(
+            {
+                "ok": report.ok,
+                "settled": report.settled,
+                "steps": {name: _counts(step) for name, step in report.steps.items()},
+                "broken": [asdict(broken) for broken in report.broken],
+                "waiting": report.waiting,
+                "unreadable": [asdict(unreadable) for unreadable in report.unreadable],
+                "lost": [asdict(lost) for lost in report.lost],
+                "rates": [_rate(check) for check in report.rates],
+            }
+        )
+        return Exit.OK if report.ok else Exit.PROBLEM
+    columns = ("records", "done", "dead", "waiting", "expired", "unprovable", "unreadable", "broken")
+    put_table(
+        ("step", *columns, "reasons"),
+        (
+            (name, *(getattr(step, column) for column in columns), _reasons(step.reasons))
+            for name, step in report.steps.items()
+        ),
+        less=("reasons", "unprovable", "unreadable"),
+    )
+    _name("broken", [f"{broken.step}: {broken.id} ({broken.site}): {broken.how}" for broken in report.broken])
+    _name("unreadable", [unreadable.text for unreadable in report.unreadable])
+    _name("lost", [lost.text for lost in report.lost])
+    for check in report.rates:
+        message(check.text)
+    message(f"audit: {report.text}")
+    return Exit.OK if report.ok else Exit.PROBLEM
+
+
+def show_config(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
+    """Print every setting with its value and where it came from: flag, env, file or default. Secrets are masked.
+
+    Exit code 2 for a setting that is unknown, of a wrong type, out of range or at odds with another one, as of `up`.
+    `farmwatch doctor` looks at the files that settings name, and for a contact.
+    """
+    from farmwatch.config.config import shown
+
+    loaded = common.load()
+    loaded.config.crawl.check_values()
+    rows = shown(loaded)
+    if json:
+        put_json([{"path": path, "value": value, "origin": origin} for path, value, origin in rows])
+    else:
+        put_table(("setting", "value", "from"), ((path, _text(value), origin) for path, value, origin in rows))
+    return Exit.OK
+
+
+def _name(what: str, lines: list[str]) -> None:
+    for line in lines[:_SHOWN]:
+        message(one_line(f"{what}: {line}"))
+    if len(lines) > _SHOWN:
+        message(f"{what}: and {len(lines) - _SHOWN} more; --json prints all")
+
+
+def _rate(check: RateCheck) -> dict[str, object]:
+    def numbers(line: RateLine | None) -> dict[str, object] | None:
+        return None if line is None else {name: getattr(line, name) for name in _RATE_FIELDS}
+
+    return {
+        **check.versions._asdict(),
+        "ok": check.ok,
+        "rows": numbers(check.rows),
+        "recomputed": numbers(check.recomputed),
+        "taken": check.taken,
+    }
+
+
+def _counts(step: Step) -> dict[str, object]:
+    # field by field: `asdict` would rebuild the Counter of reasons from its items and count those
+    found = {field.name: getattr(step, field.name) for field in fields(step)}
+    return {**found, "reasons": dict(step.reasons)}
+
+
+def _reasons(reasons: dict[str, int]) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items(), key=lambda item: -item[1]))
+
+
+def _text(value: object) -> str:
+    import json
+
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

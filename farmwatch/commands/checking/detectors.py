@@ -1,0 +1,64 @@
+"""`farmwatch detectors`: which detectors there are, and what the configuration makes of each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
+from farmwatch.config.configured import known_detectors
+from farmwatch.terminal.messages import message, put_json, put_table
+from stream.text.user_errors import Exit
+from stream.text.wording import one_line
+
+if TYPE_CHECKING:
+    from farmwatch.config.config import Config
+
+
+def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> int:
+    """List the detectors: identity under the configuration, whether it has thresholds, and what its scores are worth.
+
+    No language model is loaded. Exit code 1 when `farmwatch up` would refuse what is configured: models or libraries
+    that are not there, no thresholds or those of another detector, no numbers to judge sites by.
+    """
+    config = common.load().config
+    found = known_detectors(config)
+    if json:
+        put_json([asdict(detector) for detector in found])
+    else:
+        put_table(
+            ("detector", "scores", "judges sites", "thresholds", "identity"),
+            (
+                (
+                    detector.name,
+                    _yes(detector.configured),
+                    _yes(detector.judges_sites),
+                    "" if not detector.identity else "calibrated" if detector.calibrated else "none",
+                    detector.identity or "-",
+                )
+                for detector in found
+            ),
+        )
+        for detector in found:
+            message(one_line(f"{detector.name}: {detector.problem or detector.warning}"))
+    refused = _refusal(config)
+    if refused:
+        message(one_line(f"`farmwatch up` refuses this: {refused}"))
+    return Exit.PROBLEM if refused else Exit.OK
+
+
+def _refusal(config: Config) -> str:
+    """Why SCORE or TALLY would not start; "" where they would."""
+    from farmwatch.daemon.preflight import check_detectors
+    from scoring.errors import ScoringError
+    from stream.schema.roles import Role
+
+    try:
+        check_detectors(config, [Role.SCORE, Role.TALLY])
+    except ScoringError as error:
+        return str(error)
+    return ""
+
+
+def _yes(true: bool) -> str:
+    return "yes" if true else ""

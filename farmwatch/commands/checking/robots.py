@@ -1,0 +1,270 @@
+"""The command `robots`: whether a URL may be fetched, and the line of robots.txt that says so."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import put, put_json, put_wrapped
+from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
+from stream.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from crawler.fetch.jobs import Answer
+    from crawler.robots.explanation import Explanation
+    from crawler.robots.tdmrep import TdmRule
+    from crawler.settings import CrawlSettings
+    from farmwatch.config.config import Config
+
+_SHOWN = 200  # characters shown of a line, URL or name
+_SITEMAPS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where the rules are from: the text that binds us, how we came by it, and what tdmrep.json says."""
+
+    text: bytes
+    told: str
+    status: int = 0  # HTTP; 0 = no answer, or none asked for
+    redirects: int = 0
+    robots_until: int = 0  # milliseconds UTC
+    tdm: bytes | None = None  # None: not known
+    unreachable: bool = False  # the robots.txt cannot be read, so nothing is allowed
+
+
+def robots(
+    url: Annotated[str, Parameter(help="The URL that is asked about.")],
+    /,
+    *,
+    file: Annotated[Path | None, Parameter(help="Read this robots.txt in place of the site's; - is stdin.")] = None,
+    stored: Annotated[
+        bool, Parameter(negative="", help="Read the robots.txt that the crawl keeps of the site; asks no one.")
+    ] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Whether the crawler may fetch a URL, with the line of robots.txt that decides it.
+
+    The site is asked for robots.txt and tdmrep.json as the crawl does it: with a contact (crawl.contact), at its pace,
+    at public addresses only. Nothing is stored.
+
+    Exit code 0: it may be fetched; 1: it may not, by robots.txt, a Crawl-delay beyond crawl.crawl_delay_cap_s, or a
+    reservation in tdmrep.json where crawl.obey_opt_out is on; 3: nobody can tell, with --stored where nothing is kept.
+    """
+    from crawler.robots.explanation import explain, unread
+    from crawler.robots.tdmrep import TdmRep
+    from crawler.web.urls import normalise
+
+    if file is not None and stored:
+        raise UsageError("--file and --stored: one of them at a time")
+    config = common.load().config
+    settings = config.crawl
+    normal = normalise(url if "://" in url else f"https://{url}")
+    if file is not None:
+        source = _from_file(file)
+    elif stored:
+        source = _from_frontier(config, normal)
+    else:
+        source = _from_site(settings, normal)
+    found = unread() if source.unreachable else explain(source.text, settings.name, normal)
+    rule = TdmRep.parse(source.tdm).rule_for(normal) if source.tdm is not None else None
+    too_slow = found.crawl_delay_s > settings.crawl_delay_cap_s
+    obeyed = settings.obey_opt_out and rule is not None and rule.reserved
+    fetched = found.allowed and not too_slow and not obeyed
+    if json:
+        put_json(_document(normal, settings, source, found, rule, fetched=fetched))
+    else:
+        _tell(normal, settings, source, found, rule, fetched=fetched)
+    return Exit.OK if fetched else Exit.PROBLEM
+
+
+def _from_file(path: Path) -> _Source:
+    from crawler.robots.lines import ROBOTS_CAP_BYTES
+
+    try:
+        with path.open("rb") as lines:
+            text = lines.read(ROBOTS_CAP_BYTES)
+    except OSError as error:
+        raise FarmwatchError(f"--file: {path}: {error.strerror}") from None
+    return _Source(text, f"{path}, {counted(len(text), 'byte')} read")
+
+
+def _from_frontier(config: Config, url: str) -> _Source:
+    from crawler.frontier.report import require_readable
+    from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
+    from crawler.web.urls import site_of
+    from stream.log.contract import partition_of
+    from stream.schema.topics import FRONTIER_STORE
+
+    site = site_of(url)
+    with opened(config) as log:
+        partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
+        if not partitions:
+            raise FarmwatchError("--stored: the log has no frontier yet: no crawl has run on it")
+        with log.read_state(FRONTIER_STORE, partition_of(site, partitions)) as state:
+            require_readable(state)
+            value = state.get(site_key(site))
+            text, tdm = state.get(robots_key(site)), state.get(tdm_key(site))
+    row = unpack(SiteRow, value) if value is not None else None
+    if row is None or not row.robots_until:
+        why = "is not in the frontier" if row is None else "has not been asked for a robots.txt that is still kept"
+        if row is not None and row.stopped:
+            why = f"was stopped ({row.stopped}), and its robots.txt was dropped then"
+        raise FarmwatchError(one_line(f"--stored: {site} {why}; without --stored the site itself is asked"))
+    told = f"kept by the frontier, {counted(len(text), 'byte')}" if text is not None else "the site has none"
+    return _Source(text or b"", told, robots_until=row.robots_until, tdm=(tdm or b"") if row.tdm_until else None)
+
+
+def _from_site(settings: CrawlSettings, url: str) -> _Source:
+    from crawler.errors import NoContact
+    from crawler.fetch.jobs import Outcome
+    from crawler.fetch.robots_request import ask_site
+    from crawler.robots.rules import RobotsAnswer
+    from farmwatch.commands.daemon.running import WHERE_THE_CONTACT_STANDS
+
+    try:
+        answers = ask_site(settings, url)
+    except NoContact as error:
+        raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
+    tdm = answers.tdm
+    return _Source(
+        answers.rules,
+        _in_words(answers.robots, answers.meaning.value),
+        status=answers.robots.status,
+        redirects=max(0, len(answers.robots.requests) - 1),
+        tdm=None if tdm is None else tdm.body if tdm.outcome is Outcome.FETCHED else b"",
+        unreachable=answers.meaning is RobotsAnswer.UNREACHABLE,
+    )
+
+
+def _in_words(answer: Answer, meaning: str) -> str:
+    from crawler import reasons
+
+    means = {
+        "rules": "its rules are obeyed",
+        "unavailable": "there is none, so everything is allowed",
+        "unreachable": "until it can be read nothing is allowed",
+    }[meaning]
+    said = f"HTTP {answer.status}" if answer.status else f"no answer ({reasons.in_words(answer.reason)})"
+    if answer.reason in ("too_many_redirects", "bad_redirect", "bad_encoding"):
+        said += f" ({answer.reason})"
+    hops = max(0, len(answer.requests) - 1)
+    way = f" after {counted(hops, 'redirect')}, at {_short(answer.final_url)}" if hops else ""
+    return f"{said}{way}: {means}"
+
+
+def _tell(
+    url: str, settings: CrawlSettings, source: _Source, found: Explanation, rule: TdmRule | None, *, fetched: bool
+) -> None:
+    put(f"{'may be fetched' if fetched else 'may not be fetched'}: {one_line(url)}")
+    _line("robots.txt", source.told)
+    if source.robots_until:
+        _line("", f"asked again after {_utc(source.robots_until)}")
+    _line("decision", f"{'allowed' if found.allowed else 'disallowed'}, {_because(found)}")
+    _line("group", _group(found, settings.name))
+    _line("delay", _delay(found, settings))
+    _line("sitemaps", f"{len(found.sitemaps)} named" if found.sitemaps else "none named")
+    for line in found.sitemaps[:_SITEMAPS_SHOWN]:
+        _line("", f"line {line.number}: {_short(line.value)}")
+    _line("tdmrep.json", _tdm(source, rule, settings))
+
+
+def _because(found: Explanation) -> str:
+    from crawler.robots.rules import WILDCARDS_CAP
+
+    if found.rule is not None:
+        return f"line {found.rule.number}: {_text(found)}"
+    return {
+        "no_rule": "no rule of the group matches",
+        "no_group": "no group is for us and none for *",
+        "robots_txt": "robots.txt itself always is",
+        "unreachable": "robots.txt cannot be read",
+        "too_costly": f"the patterns with * have more than {WILDCARDS_CAP} characters: all counts as disallowed",
+    }[found.why]
+
+
+def _text(found: Explanation) -> str:
+    assert found.rule is not None
+    return f"{'Allow' if found.rule.allow else 'Disallow'}: {_short(found.rule.pattern)}"
+
+
+def _group(found: Explanation, name: str) -> str:
+    if not found.agents:
+        return "none"
+    first = "; ".join(f"line {line.number}: User-agent: {_short(line.value)}" for line in found.agents[:5])
+    more = f" and {len(found.agents) - 5} more" if len(found.agents) > 5 else ""
+    everyone = found.agents[0].value.startswith("*")
+    whom = f"for everyone, as none names {name}" if everyone else f"for {name}"
+    return f"{first}{more} ({whom}; {counted(found.rules, 'rule')})"
+
+
+def _delay(found: Explanation, settings: CrawlSettings) -> str:
+    if not found.crawl_delay_line:
+        return f"{settings.delay_s:g} s between starts (crawl.delay_s); no Crawl-delay asked of us"
+    asked = f"line {found.crawl_delay_line}: Crawl-delay: {found.crawl_delay_s:g}"
+    if found.crawl_delay_s > settings.crawl_delay_cap_s:
+        cap = f"{settings.crawl_delay_cap_s:g} s (crawl.crawl_delay_cap_s)"
+        return f"{asked}, above {cap}: the site is left alone"
+    return f"{max(settings.delay_s, found.crawl_delay_s):g} s between starts ({asked})"
+
+
+def _tdm(source: _Source, rule: TdmRule | None, settings: CrawlSettings) -> str:
+    if source.tdm is None:
+        return "not asked"
+    if rule is None:
+        return "reserves nothing here"
+    policy = f", conditions at {_short(rule.policy)}" if rule.policy else ""
+    if not rule.reserved:
+        return f"location {_short(rule.location)}: not reserved{policy}"
+    done = "on: the page is left alone" if settings.obey_opt_out else "off: this is recorded with the page"
+    return f"location {_short(rule.location)}: data mining is reserved{policy}; crawl.obey_opt_out is {done}"
+
+
+def _document(
+    url: str, settings: CrawlSettings, source: _Source, found: Explanation, rule: TdmRule | None, *, fetched: bool
+) -> dict[str, Any]:
+    return {
+        "url": url,
+        "may_be_fetched": fetched,
+        "allowed": found.allowed,
+        "why": found.why.value,
+        "rule": None if found.rule is None else {"line": found.rule.number, "text": _text(found)},
+        "group": [{"line": line.number, "agent": _short(line.value)} for line in found.agents],
+        "rules_in_group": found.rules,
+        "crawl_delay_s": found.crawl_delay_s if found.crawl_delay_line else None,
+        "crawl_delay_line": found.crawl_delay_line or None,
+        "delay_s": max(settings.delay_s, found.crawl_delay_s),
+        "sitemaps": [{"line": line.number, "url": _short(line.value)} for line in found.sitemaps],
+        "robots_txt": source.told,
+        "status": source.status or None,
+        "redirects": source.redirects,
+        "robots_until": source.robots_until or None,
+        "tdmrep_asked": source.tdm is not None,
+        "tdmrep": None if rule is None else {name: _plain(value) for name, value in asdict(rule).items()},
+        "obey_opt_out": settings.obey_opt_out,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return _short(value) if isinstance(value, str) else value
+
+
+def _line(name: str, text: str) -> None:
+    put_wrapped(f"  {name:<12} {one_line(text)}", " " * 15)
+
+
+def _short(text: str) -> str:
+    """What a site wrote, without control characters, lone surrogates, or more than is of use."""
+    shown = one_line(text.encode("utf-8", "replace").decode())
+    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
+
+
+def _utc(milliseconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(milliseconds / 1000))

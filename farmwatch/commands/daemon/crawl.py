@@ -1,0 +1,103 @@
+"""The command `crawl`: the role CRAWL alone, in this process, with a view of how it goes; or what it would do."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
+from farmwatch.terminal.messages import error_console
+from stream.schema.roles import Role
+from stream.text.user_errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from farmwatch.config.config import Config
+
+
+def crawl(
+    *,
+    hits: Annotated[
+        list[Path] | None,
+        Parameter(help="File with search results to append first (CSV, JSONL or URLs); repeatable.", negative=""),
+    ] = None,
+    until_done: Annotated[
+        bool, Parameter(negative="", help="End when nothing is left to do now; sites that rest are not waited for.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Parameter(negative="", help="Say what would be fetched, when, and why not. Nothing is asked or written.")
+    ] = False,
+    site: Annotated[str, Parameter(help="With --dry-run: only this host, with its queue.")] = "",
+    limit: Annotated[
+        int | None, Parameter(help="With --dry-run: sites, or requests of --site, at most; 0 = all. Default: 50.")
+    ] = None,
+    allow_private: Annotated[
+        bool, Parameter(negative="", help="Let the crawler reach private addresses. For tests on loopback only.")
+    ] = False,
+    member: Annotated[
+        str | None, Parameter(help="Name of this member, the same after a restart. Default: host and a number.")
+    ] = None,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Crawl: the role `crawl` of `up` alone, in this process, with a live view on a terminal. Ctrl-C drains.
+
+    Off a terminal a line of status comes every up.status_s seconds. What is fetched goes to the topic `pages`, as under
+    `up`, and further processes of the role share the work.
+
+    Dry run: as if a crawl began now on the frontier as it is committed, the hits that it has not read yet, and those of
+    --hits. One line a site: its next request, when, and what is in the way. The limits per registrable domain are in
+    it; those per address are not, because no name is looked up.
+
+    Exit code 0 after a clean drain or when all is done, 1 when lines of --hits were skipped.
+    """
+    if limit is not None and limit < 0:
+        raise UsageError("--limit: 0 or more")
+    flags = ["crawl.allow_private=true"] if allow_private else []
+    config = common.load(*flags).config
+    if dry_run:
+        if until_done or allow_private or member is not None:
+            raise UsageError("--dry-run asks nobody: --until-done, --allow-private and --member do not go with it")
+        from farmwatch.crawl.plan import show_plan
+
+        return show_plan(
+            config, hits or (), host_of(site) if site else "", 50 if limit is None else limit, as_json=json
+        )
+    if site or json or limit is not None:
+        raise UsageError("--site, --limit and --json go with --dry-run")
+    return _run(config, hits or [], until_done, member)
+
+
+def _run(config: Config, hits: list[Path], until_done: bool, member: str | None) -> int:
+    from farmwatch.commands.daemon.running import append_files, refuse_unfit
+    from farmwatch.config.member_names import claimed_name, names_folder
+    from farmwatch.crawl.observer import Onlooker
+    from farmwatch.crawl.view import CrawlView
+    from farmwatch.crawl.watch import CrawlWatch
+    from farmwatch.daemon.preflight import check_log
+    from farmwatch.daemon.roles import run_role
+    from farmwatch.daemon.supervisor import stop_on_signals
+    from farmwatch.terminal.messages import start_logging
+    from stream.processing.metrics import Metrics
+
+    refuse_unfit(config, [Role.CRAWL])
+    check_log(config, [Role.CRAWL])
+    stop, hurry = threading.Event(), threading.Event()
+    console = error_console()
+    with ExitStack() as held:
+        if member is None:
+            member = f"{Role.CRAWL.value}-{held.enter_context(claimed_name(names_folder(config), [Role.CRAWL]))}"
+        skipped = append_files(config, hits)
+        metrics = Metrics()
+        watch = CrawlWatch(metrics)
+        view = None
+        if console.is_terminal and not console.is_dumb_terminal:
+            view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
+        start_logging(role=Role.CRAWL.value)  # behind the view, which takes stderr over
+        stop_on_signals(stop, hurry)
+        held.enter_context(Onlooker(config, watch, view, stop, hurry, until_done=until_done).looking_on())
+        run_role(Role.CRAWL, config, member, stop, metrics=metrics, watched=watch.over)
+    return Exit.PROBLEM if skipped else Exit.OK

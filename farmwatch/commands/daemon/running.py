@@ -1,0 +1,200 @@
+"""The commands that run farmwatch: `up` and `demo`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.config.role_names import metrics_port
+from farmwatch.terminal.messages import message
+from stream.schema.roles import Role
+from stream.text.user_errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from farmwatch.config.config import Config
+    from farmwatch.daemon.supervisor import ChildSpec
+
+WHERE_THE_CONTACT_STANDS = "(in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or by --set crawl.contact=...)"
+
+
+def up(
+    *,
+    role: Annotated[
+        list[str] | None,
+        Parameter(help="crawl, measure, judge, score, tally: several by commas or repeats. Default: all.", negative=""),
+    ] = None,
+    hits: Annotated[
+        list[Path] | None,
+        Parameter(help="File with search results to append first (CSV, JSONL or URLs); repeatable.", negative=""),
+    ] = None,
+    allow_private: Annotated[
+        bool, Parameter(negative="", help="Let the crawler reach private addresses. For tests on loopback only.")
+    ] = False,
+    in_process: Annotated[
+        bool, Parameter(negative="", help="Run the one role in this process, unsupervised: for containers.")
+    ] = False,
+    member: Annotated[
+        str | None,
+        Parameter(help="Name of this member, its own and the same after a restart. Default: host and a number."),
+    ] = None,
+    leash: Annotated[bool, Parameter(show=False, negative="")] = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Run the daemon: a process per role, restarted when one dies, drained together on SIGTERM.
+
+    A line of --hits without a usable hit is reported with its number and skipped.
+
+    Exit code 0 after a clean drain, 1 when a process had to be killed or lines of --hits were skipped, 2 when the
+    configuration is refused, 3 when the log or a model cannot be used, or when another process of this machine runs one
+    of the roles on this embedded log: before any role starts.
+    """
+    from farmwatch.config.member_names import claimed_name, names_folder
+    from farmwatch.daemon.preflight import check_log, check_models
+    from farmwatch.terminal.messages import start_logging
+
+    roles = parse_roles(role or [])
+    loaded = common.load(*(["crawl.allow_private=true"] if allow_private else []))
+    refuse_unfit(loaded.config, roles)
+    if in_process and len(roles) != 1:
+        raise UsageError("--in-process runs one role: give exactly one --role")
+    start_logging(role=roles[0].value if in_process else "supervisor")
+    folder, name = names_folder(loaded.config), member
+    with ExitStack() as held:
+
+        def claim() -> str:
+            """A broker's log is for many processes; of a folder's log, a second one of a role is a mistake."""
+            alone = loaded.config.log.url.startswith("sqlite:")
+            return held.enter_context(claimed_name(folder, roles, alone=alone))
+
+        if name is None and folder.is_dir():  # before all that takes time, but no folder is made for a wrong setting
+            name = claim()
+        if not in_process:
+            check_models(loaded.config, roles)
+            check_log(loaded.config, roles)
+        if name is None:
+            name = claim()
+        if member is None:
+            member = f"{roles[0].value}-{name}" if in_process else name
+        skipped = append_files(loaded.config, hits or ())
+        if in_process:
+            code = _run_one(roles[0], loaded.config, member, leash)
+        else:
+            code = _supervise(loaded.config, roles, member, common, allow_private, leash)
+    return Exit.PROBLEM if skipped and code == Exit.OK else code
+
+
+def demo(
+    *,
+    keep: Annotated[Path | None, Parameter(help="Folder in which to keep the demo's log and configuration.")] = None,
+    json: AsJson = False,
+) -> int:
+    """Make a small web on loopback, carry it through every stage, and show the rate. Takes under a minute."""
+    from farmwatch.demo.demo import run_demo
+
+    return run_demo(keep, as_json=json)
+
+
+def parse_roles(names: list[str]) -> list[Role]:
+    """Roles in the order of the data, each once; all where none is named. Raises UsageError."""
+    wanted = {part.strip() for name in names for part in name.split(",") if part.strip()}
+    unknown = sorted(wanted - set(Role))
+    if unknown:
+        raise UsageError(f"--role: no such role: {', '.join(unknown)}; there are {', '.join(Role)}")
+    return [role for role in Role if not wanted or role in wanted]
+
+
+def refuse_unfit(config: Config, roles: list[Role]) -> None:
+    """Raises ConfigError, ArchiveUnwritable where the roles cannot run as configured, before any is started."""
+    if Role.CRAWL not in roles:
+        return
+    from crawler.errors import BadCrawlSettings, NoContact
+    from crawler.preflight import check_crawl
+    from stream.text.user_errors import ConfigError
+
+    try:
+        check_crawl(config.crawl)
+    except NoContact as error:
+        raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
+    except BadCrawlSettings as error:
+        raise ConfigError(str(error)) from error
+
+
+def child_command(role: Role, name: str, flags: list[str], config_file: Path | None) -> list[str]:
+    """Command line of one role's process, with the flags and the configuration file of this one."""
+    from farmwatch.daemon.supervisor import this_program
+
+    command = [
+        *this_program(),
+        "up",
+        "--role",
+        role.value,
+        "--in-process",
+        "--leash",
+        "--member",
+        f"{role.value}-{name}",
+    ]
+    if config_file is not None:
+        command += ["--config", str(config_file)]
+    for flag in flags:
+        command += ["--set", flag]
+    return command
+
+
+def _supervise(config: Config, roles: list[Role], name: str, common: Common, allow_private: bool, leash: bool) -> int:
+    from farmwatch.daemon.supervisor import ChildSpec, Supervisor, follow_parent, stop_on_signals
+
+    flags = [*common.flags(), *(["crawl.allow_private=true"] if allow_private else [])]
+    children: list[ChildSpec] = []
+    for role in roles:
+        children.append(ChildSpec(role.value, child_command(role, name, flags, common.config)))
+        port = metrics_port(config.metrics.port, role)
+        where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
+        message(f"metrics of {role.value}: {where}")
+    stop, hurry = threading.Event(), threading.Event()
+    stop_on_signals(stop, hurry)
+    if leash:
+        follow_parent(stop, 2 * config.up.drain_s)
+    return Supervisor(children, config.up).run(stop, hurry)
+
+
+def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
+    from farmwatch.daemon.roles import run_role
+    from farmwatch.daemon.supervisor import follow_parent, stop_on_signals
+
+    stop = threading.Event()
+    stop_on_signals(stop)
+    if leash:
+        follow_parent(stop, config.up.drain_s)
+    run_role(role, config, name, stop)
+    return Exit.OK
+
+
+def append_files(config: Config, files: Sequence[Path]) -> int:
+    """Append the files' hits, and say how many of each are new; returns how many lines held none."""
+    from farmwatch.config.opening import create_topics
+    from farmwatch.crawl.append_hits import KnownHits, append_hits, input_lines
+
+    if not files:
+        return 0
+    skipped = 0
+    with opened(config, create=True) as log:
+        create_topics(log, config)
+        known = KnownHits(log)
+        for file in files:
+            with input_lines(file) as lines:
+                added = append_hits(
+                    log,
+                    lines,
+                    lambda bad, f=file: message(f"{f}: line {bad.number}: {bad.reason}"),  # type: ignore[misc]
+                    known=known,
+                )
+            message(f"{file}: {added.text}")
+            skipped += added.skipped
+    return skipped

@@ -1,0 +1,74 @@
+"""Options that many commands share, and what they open. Light: nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.terminal.messages import message
+from stream.text.user_errors import UsageError
+
+if TYPE_CHECKING:
+    from farmwatch.config.config import Loaded
+
+AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON in place of a table.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Where the configuration of a command without a log comes from."""
+
+    config: Annotated[
+        Path | None, Parameter(help="Configuration file. Default: ./farmwatch.toml, then $XDG_CONFIG_HOME/farmwatch/.")
+    ] = None
+    set: Annotated[
+        list[str],
+        Parameter(name="--set", negative="", help="PATH=VALUE: any setting, such as crawl.delay_s=5; may be repeated."),
+    ] = field(default_factory=list)
+
+    def flags(self) -> list[str]:
+        """The settings given as flags, `path=value`."""
+        return list(self.set)
+
+    def load(self, *more: str) -> Loaded:
+        """Read the configuration; `more` are further `path=value` flags. Warnings go to stderr. Raises ConfigError."""
+        from farmwatch.config.config import load
+
+        loaded = load(self.config, [*self.flags(), *more])
+        for warning in loaded.warnings:
+            message(f"warning: {warning}")
+        return loaded
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Common(Configured):
+    """Where the configuration comes from, and which log is meant."""
+
+    log: Annotated[str | None, Parameter(help="The log: sqlite:FOLDER or kafka:HOST:PORT. Same as log.url.")] = None
+
+    def flags(self) -> list[str]:
+        """The settings given as flags, `path=value`."""
+        return [*self.set, *([] if self.log is None else [f"log.url={self.log}"])]
+
+
+DEFAULTS = Common()
+JUST_CONFIGURED = Configured()
+
+
+def host_of(named: str) -> str:
+    """The host that --site names, as the log spells it: it may be given in capitals, in Unicode, or as a URL.
+
+    Raises UsageError.
+    """
+    from crawler.errors import UnusableUrl
+    from crawler.web.urls import site_of
+
+    try:
+        return site_of(named if "://" in named else f"http://{named}/")
+    except UnusableUrl as error:
+        raise UsageError(f"--site {named!r}: no host name: {error}") from error

@@ -1,0 +1,184 @@
+"""The stages as pipes: JSON lines in and out, no log, no configuration of a daemon. Field names are stable."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import JUST_CONFIGURED, Configured
+from farmwatch.terminal.messages import message, put_json
+from stream.text.user_errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from scoring.rates.error_counts import ErrorCounts
+
+Files = Annotated[list[Path] | None, Parameter(help="Files of JSON lines; `-` or none is standard input.", negative="")]
+
+
+class Method(enum.StrEnum):
+    """How a site verdict is found."""
+
+    SPRT = "sprt"
+    GAUSSIAN = "gaussian"
+    DECILES = "deciles"
+
+
+def measure(
+    files: Files = None,
+    /,
+    *,
+    jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Extraction processes; 0 = one per core.")] = 0,
+    common: Configured = JUST_CONFIGURED,
+) -> int:
+    """Pages to features. In: {url, html[, site]}.
+
+    Out: {url, site, page_id, text, extract: {path, error}, measures: {name: value}, quality: {text: {name: value}},
+    blocks: [[kind, characters, link characters, code characters]], feature_epoch}. Pages of a site are taken in the
+    order given, so duplicate_share, template_share and simhash_distance are as they would be live.
+    """
+    from farmwatch.pipes.lines import measure_lines
+
+    if jobs < 0:
+        raise UsageError("--jobs: 0 or more")
+    return measure_lines(files or [], jobs, common.load().config.measure)
+
+
+def judge(
+    files: Files = None,
+    /,
+    *,
+    ruleset: Annotated[str, Parameter(help="Name of a shipped ruleset, or a TOML file.")] = "default",
+    articles: Annotated[
+        bool, Parameter(negative="", help="Pass on the articles as {id, url, site, text}, ready for `score`.")
+    ] = False,
+) -> int:
+    """Features to verdicts. In: the lines of `measure`.
+
+    Out: {url, site, verdict, first_failed, failed, rules: [{name, value, op, threshold, outcome}], ruleset, digest}.
+    One process: to judge takes less time than to read the line, so that more processes would gain nothing.
+    """
+    from farmwatch.pipes.lines import judge_lines
+
+    return judge_lines(files or [], ruleset, articles)
+
+
+def score(
+    files: Files = None,
+    /,
+    *,
+    detector: Annotated[
+        list[str] | None,
+        Parameter(help="Name of a detector; repeatable: a line of each. Default: score.detectors.", negative=""),
+    ] = None,
+    weights: Annotated[Path | None, Parameter(help="Weights file of lite-ngram. Same as score.weights.")] = None,
+    observer: Annotated[str | None, Parameter(help="Model folder or hub id. Same as score.pair.observer.")] = None,
+    performer: Annotated[str | None, Parameter(help="Model folder or hub id. Same as score.pair.performer.")] = None,
+    jobs: Annotated[
+        int,
+        Parameter(
+            name=["--jobs", "-j"], help="Scoring processes; 0 = one per core. A pair of language models runs in one."
+        ),
+    ] = 0,
+    common: Configured = JUST_CONFIGURED,
+) -> int:
+    """Texts to scores. In: {id, text[, site, url]}.
+
+    Out: {id, detector, score, p_llm, flag, abstain, tokens} and the site and url given, a line per text and detector;
+    flag is null where a detector abstains, and of one without thresholds (see `farmwatch detectors`).
+    """
+    from farmwatch.pipes.score_lines import score_lines
+
+    if jobs < 0:
+        raise UsageError("--jobs: 0 or more")
+    given = {"score.weights": weights, "score.pair.observer": observer, "score.pair.performer": performer}
+    flags = [f"{path}={value}" for path, value in given.items() if value is not None]
+    flags += [f"score.detectors={','.join(detector)}"] if detector else []
+    return score_lines(files or [], common.load(*flags).config.score, jobs)
+
+
+def tally(
+    files: Files = None,
+    /,
+    *,
+    method: Annotated[Method | None, Parameter(help="How a site is decided; default: tally.method.")] = None,
+    detector: Annotated[
+        str, Parameter(help="Whose scores are tallied, by name or identity; needed where lines name several.")
+    ] = "",
+    deciles: Annotated[
+        Path | None, Parameter(help="File of `farmwatch train-sites`; default: tally.deciles, or the one that ships.")
+    ] = None,
+    common: Configured = JUST_CONFIGURED,
+) -> int:
+    """Page scores to site verdicts. In: {site, score, flag[, detector]}, in page order.
+
+    Out, at the end of the input, in the order in which the sites came: {site, verdict, pages_used, pages, evidence,
+    mixed, detector, method, method_digest}. `sprt` reads the flags, `gaussian` and `deciles` the scores. Numbers of
+    [tally] hold here too. Scores of two detectors are never pooled: where lines name several, --detector chooses
+    one, and the others are passed over. Where no line and no option names a detector it is lite-ngram; a line that
+    names none beside lines that do is bad, unless --detector says whose it is.
+    """
+    import msgspec
+
+    from farmwatch.pipes.score_lines import tally_lines
+
+    settings = common.load().config.tally
+    if method is not None:
+        settings = msgspec.structs.replace(settings, method=method.value)
+    if deciles is not None:
+        settings = msgspec.structs.replace(settings, deciles=deciles)
+    return tally_lines(files or [], detector, settings)
+
+
+def estimate(
+    files: Files = None,
+    /,
+    *,
+    llm_sites: Annotated[int | None, Parameter(help="LLM sites on which the site verdict was tested.")] = None,
+    llm_found: Annotated[int | None, Parameter(help="Of them, called llm.")] = None,
+    human_sites: Annotated[int | None, Parameter(help="Human sites on which it was tested.")] = None,
+    human_cleared: Annotated[int | None, Parameter(help="Of them, not called llm.")] = None,
+    confidence: Annotated[float, Parameter(help="Of the interval.")] = 0.95,
+) -> int:
+    """Site verdicts to the rate. In: {verdict[, site]}, one line a site; the last line of a site counts.
+
+    Lines that name two detectors, rulesets, methods or runs, or of which some name none, are refused.
+
+    Out: {rate, low, high, llm, classifiable, unclassifiable, sites, ...}. With the four error counts the rate is
+    corrected by them, without them it is not and says so.
+    """
+    from farmwatch.pipes.score_lines import estimate_lines
+
+    return estimate_lines(files or [], _errors(llm_sites, llm_found, human_sites, human_cleared), confidence)
+
+
+def chunk(
+    file: Annotated[Path, Parameter(help="Any file; `-` or none is standard input.")] = Path("-"),
+    /,
+    *,
+    mode: Annotated[
+        Literal["text", "block"], Parameter(help="`text` cuts the whole, `block` starts anew at each line.")
+    ] = "text",
+) -> int:
+    """The content-defined cuts of a file's bytes: {lengths: [...]}."""
+    from farmwatch.terminal.jsonl import binary_input
+    from filters.duplicates.chunker import chunk as cut
+
+    with binary_input(file) as stream:
+        chunks = cut(stream.read(), mode)
+    put_json({"lengths": [int(length) for length in chunks.lengths]})
+    return Exit.OK
+
+
+def _errors(*counts: int | None) -> ErrorCounts | None:
+    from scoring.rates.error_counts import ErrorCounts
+
+    llm_sites, llm_found, human_sites, human_cleared = counts
+    if llm_sites is None or llm_found is None or human_sites is None or human_cleared is None:
+        if any(count is not None for count in counts):
+            raise UsageError("error counts come together: --llm-sites --llm-found --human-sites --human-cleared")
+        message("no error counts given: the rate is uncorrected")
+        return None
+    return ErrorCounts(llm_sites=llm_sites, llm_found=llm_found, human_sites=human_sites, human_cleared=human_cleared)

@@ -1,0 +1,133 @@
+"""`farmwatch rulesets evaluate`: what rulesets keep of pages that people have labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put, put_json, put_table
+from stream.text.user_errors import FarmwatchError, UsageError
+
+if TYPE_CHECKING:
+    from farmwatch.labels.fetches import LabelledFetches
+    from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
+    from farmwatch.terminal.progress import Advance
+
+COMMAND = "farmwatch rulesets evaluate"
+
+
+def evaluate_rulesets(
+    rulesets: Annotated[
+        list[str] | None, Parameter(help="Shipped rulesets or TOML files; all shipped ones by default.", negative="")
+    ] = None,
+    /,
+    *,
+    labels: Annotated[
+        Path,
+        Parameter(
+            help="Folder with <source>/gold.jsonl and <source>/html/<id>.html.zst; or a file of `farmwatch label`."
+        ),
+    ],
+    source: Annotated[
+        list[str] | None, Parameter(help="Read only this source of the folder; may be repeated.", negative="")
+    ] = None,
+    details: Annotated[
+        bool, Parameter(help="What each rule drops, also where there are several rulesets.", negative="")
+    ] = False,
+    jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Extraction processes; 0 = one per core.")] = 0,
+    json: AsJson = False,
+    markdown: Annotated[bool, Parameter(help="Print the tables as Markdown.", negative="")] = False,
+    card: Annotated[
+        Path | None, Parameter(help="Markdown file whose tables are renewed, if nothing is skipped.")
+    ] = None,
+    common: Common = DEFAULTS,
+) -> int:
+    """What rulesets keep of labelled pages: precision and recall for articles, pass rates, and each rule's drops.
+
+    The pages are measured once, as in a live run, and judged by every ruleset. A line of gold.jsonl is {id[, page_type,
+    url, name, articleBody]}, `id` the SHA-256 of the HTML. Precision, recall and F1 count the pages with a page_type:
+    `article` or not. Of a rule: drops = pages that fail it, marginal = and no rule before it, sole = and no other rule.
+    Of a file of `farmwatch label` the pages' features are taken from the log (--log), as the live run has them.
+    What is damaged is reported and skipped: exit code 1; 3 where no page is left.
+    """
+    from farmwatch.labels.evaluation_tables import document, remarks, report, tables_of
+    from farmwatch.terminal.generated import renewed, section
+    from farmwatch.terminal.progress import counting
+    from filters.rules.evaluation import Judged, evaluate
+    from filters.rules.judgement import judge
+    from filters.rules.ruleset import load_ruleset, shipped_rulesets
+
+    if jobs < 0:
+        raise UsageError("--jobs: 0 or more")
+    if json and (markdown or card):
+        raise UsageError("--json goes with neither --markdown nor --card")
+    named = rulesets or shipped_rulesets()
+    loaded = [load_ruleset(name) for name in named]
+    old = _read(card) if card else ""
+    if card:
+        section(old, COMMAND)
+    judged: list[list[Judged]] = [[] for _ in loaded]
+    with (
+        _labelled(labels, source or [], common, jobs) as (pages, measured),
+        counting(len(pages.labels), "pages") as bar,
+    ):
+        for page in measured(bar):
+            for verdicts, ruleset in zip(judged, loaded, strict=True):
+                verdicts.append(Judged(page.label.page_type, page.label.source, judge(page.features, ruleset)))
+    if not judged[0]:
+        raise FarmwatchError(f"{labels}: no usable page")
+    found = report(named, loaded, [evaluate(verdicts) for verdicts in judged])
+    for remark in remarks(found):
+        message(remark)
+    tables = tables_of(found, details=details or len(found) == 1 or card is not None)
+    if json:
+        put_json({"skipped": pages.skipped, "rulesets": [evaluated.as_json() for evaluated in found]})
+    elif markdown:
+        put(document(tables))
+    elif not card:
+        for number, table in enumerate(tables):
+            if number:
+                put("")
+            put_table(table.headings, table.rows, table.title)
+    if card and pages.skipped:
+        message(f"{card}: not renewed: what was skipped would be missing in its tables")
+    elif card:
+        card.write_text(renewed(old, COMMAND, document(tables)), encoding="utf-8")
+    return pages.exit
+
+
+@contextmanager
+def _labelled(
+    labels: Path, source: list[str], common: Common, jobs: int
+) -> Iterator[tuple[LabelledPages | LabelledFetches, Callable[[Advance], Iterator[LabelledPage]]]]:
+    """The labelled pages of a folder or a file, and how to go through them with their features."""
+    import msgspec
+
+    from farmwatch.labels.fetches import LabelledFetches
+    from farmwatch.labels.labelled_pages import LabelledPages
+    from farmwatch.terminal.jsonl import STDIN
+
+    config = common.load().config
+    if not labels.is_file() and str(labels) not in STDIN:
+        pages = LabelledPages(labels, source)
+        settings = msgspec.structs.replace(config.measure, workers=jobs)
+        yield pages, lambda advance: pages.measured(settings, advance)
+        return
+    if source:
+        raise UsageError(f"--source is for a folder of labelled pages, and {labels} is a file")
+    fetches = LabelledFetches(labels)
+    with opened(config) as log:
+        yield fetches, lambda advance: fetches.measured(log, advance)
+
+
+def _read(card: Path) -> str:
+    try:
+        return card.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FarmwatchError(f"{card}: cannot be read: {error}") from error

@@ -1,0 +1,165 @@
+"""The commands on rulesets: `list`, `show`, `check` and `diff`. They need no log and no configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import AsJson
+from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
+from stream.text.user_errors import Exit
+from stream.text.wording import counted
+
+if TYPE_CHECKING:
+    from filters.rules.diff import Difference
+    from filters.rules.ruleset import Ruleset
+
+Named = Annotated[str, Parameter(help="Name of a shipped ruleset, or a TOML file.")]
+
+
+def list_rulesets(*, json: AsJson = False) -> int:
+    """The rulesets that ship with farmwatch: name, digest, how many rules are in force, what it is for."""
+    from filters.rules.ruleset import load_ruleset, shipped_rulesets
+
+    rulesets = [load_ruleset(name) for name in shipped_rulesets()]
+    if json:
+        put_json([_summary(ruleset) | {"description": ruleset.description} for ruleset in rulesets])
+    else:
+        rows = ((r.name, r.digest, r.in_force, r.description) for r in rulesets)
+        put_table(("ruleset", "digest", "rules", "description"), rows)
+    return Exit.OK
+
+
+def show_ruleset(ruleset: Named, /, *, json: AsJson = False) -> int:
+    """A ruleset as it is written, and its digest. A starting point for your own: save it and change it.
+
+    JSON: every rule with its operator, threshold and fields, and what it measures.
+    """
+    from filters.rules.ruleset import load_ruleset
+
+    found = load_ruleset(ruleset)
+    if json:
+        put_json(_whole(found))
+    else:
+        put(f"# ruleset {found.name}, digest {found.digest}")
+        put(found.source.rstrip("\n"))
+    return Exit.OK
+
+
+def check_rulesets(
+    rulesets: Annotated[list[str], Parameter(help="TOML files, or names of shipped rulesets.", negative="")],
+    /,
+    *,
+    json: AsJson = False,
+) -> int:
+    """Whether rulesets can be used: digest of each that can; file, line and mistake of each that cannot.
+
+    A misspelt rule or field, a wrong type and an impossible threshold are mistakes: exit code 2. All mistakes of a file
+    are told at once, each with what is right where that is known. Of a good file it says which rules decide nothing:
+    those without a threshold, and those whose threshold every page passes.
+    """
+    from filters.errors import BadRuleset
+    from filters.rules.ruleset import load_ruleset
+
+    found: list[dict[str, Any]] = []
+    for name in rulesets:
+        try:
+            ruleset = load_ruleset(name)
+        except BadRuleset as error:
+            message(str(error))
+            found.append({"file": name, "ok": False, "errors": str(error).split("\n")})
+            continue
+        idle = _idle(ruleset)
+        found.append({"file": name, "ok": True, **_summary(ruleset), **idle})
+        if not json:
+            put(f"{name}: ok, {counted(ruleset.in_force, 'rule')} in force, digest {ruleset.digest}")
+            _put_idle(idle)
+    if json:
+        put_json(found)
+    return Exit.OK if all(entry["ok"] for entry in found) else Exit.USAGE
+
+
+def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
+    """What two rulesets decide otherwise: rules that only one has, thresholds, other fields, their order.
+
+    Exit code 0 where they are equal in meaning (one digest), 1 where they differ, as `diff` has it.
+    """
+    from filters.rules.diff import differences
+    from filters.rules.ruleset import load_ruleset
+
+    one, other = load_ruleset(a), load_ruleset(b)
+    found = differences(one, other)
+    if json:
+        rows = [{"rule": d.rule, "field": d.field, "a": d.a, "b": d.b} for d in found]
+        put_json({"a": _summary(one), "b": _summary(other), "equal": not found, "differences": rows})
+    elif found:
+        put_table(("rule", "field", a, b), (_shown(difference) for difference in found), below=2)
+    else:
+        put(f"{a} and {b} are equal in meaning: digest {one.digest}")
+    return Exit.PROBLEM if found else Exit.OK
+
+
+def _summary(ruleset: Ruleset) -> dict[str, Any]:
+    return {"name": ruleset.name, "digest": ruleset.digest, "rules_in_force": ruleset.in_force}
+
+
+def _whole(ruleset: Ruleset) -> dict[str, Any]:
+    from filters.rules.catalogue import RULES
+    from filters.rules.ruleset import rule_fields
+
+    rules = [
+        {
+            "name": rule.name,
+            "op": RULES[rule.name].op,
+            **rule_fields(rule),
+            "threshold": rule.threshold,
+            "doc": RULES[rule.name].doc,
+        }
+        for rule in ruleset.rules
+    ]
+    return {**_summary(ruleset), "description": ruleset.description, **ruleset.fields, "rules": rules}
+
+
+def _idle(ruleset: Ruleset) -> dict[str, list[str]]:
+    """Rules that decide nothing, by the reason."""
+    from filters.rules.catalogue import RULES
+
+    disabled = [rule.name for rule in ruleset.rules if rule.threshold is None]
+    passing = [
+        rule.name for rule in ruleset.rules if RULES[rule.name].passes_all(rule.threshold) and not rule.drop_unknown
+    ]
+    return {"disabled": disabled, "always_passed": passing}
+
+
+def _put_idle(idle: dict[str, list[str]]) -> None:
+    for reason, words in (("disabled", "disabled (no threshold)"), ("always_passed", "passed by every page")):
+        if names := idle[reason]:
+            verb = "is" if len(names) == 1 else "are"
+            put_wrapped(f"{counted(len(names), 'rule')} {verb} {words}: {', '.join(names)}")
+
+
+def _shown(difference: Difference) -> tuple[str, str, str, str]:
+    a, b = _cell(difference, difference.a), _cell(difference, difference.b)
+    return difference.rule or "(ruleset)", difference.field, a, b
+
+
+def _cell(difference: Difference, value: Any) -> str:
+    """A value as people read it: a threshold as the condition that passes, a list with commas, - for none."""
+    if difference.field == "rule":
+        return "-" if value is None else _condition(difference.rule, value["threshold"])
+    if difference.field == "threshold":
+        return _condition(difference.rule, value)
+    return "-" if value is None else _text(value)
+
+
+def _condition(rule: str, threshold: Any) -> str:
+    from filters.rules.catalogue import RULES
+
+    return "disabled" if threshold is None else f"{RULES[rule].op} {_text(threshold)}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

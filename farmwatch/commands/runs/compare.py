@@ -1,0 +1,161 @@
+"""The command `compare`: what two runs say of the same pages and sites, and what that does to the rate."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put_json, this_command
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.wording import counted
+
+if TYPE_CHECKING:
+    from replay.compare.comparison import Comparison, Side
+
+Named = Annotated[str, Parameter(help="A run; `live` is the one that is live now, `before` the one before it.")]
+
+
+class By(enum.StrEnum):
+    """What the changes may be split by in the terminal."""
+
+    SOURCE = "source"
+    RANK = "rank"
+
+
+def compare(
+    a: Named,
+    b: Named,
+    /,
+    *,
+    by: Annotated[By | None, Parameter(help="Also by source, or by rank of the hits.")] = None,
+    sample: Annotated[int, Parameter(help="Flips to look at: at most 1000; 0 = none.")] = 20,
+    seed: Annotated[int, Parameter(help="Of the sample and of the intervals: the same seed gives the same.")] = 0,
+    resamples: Annotated[int, Parameter(help="Resamples of the bootstrap: 100 to 100000.")] = 2000,
+    text: Annotated[bool, Parameter(negative="", help="Print the texts of the sample, too.")] = False,
+    html: Annotated[Path | None, Parameter(help="Also write a report: one HTML file that needs nothing else.")] = None,
+    save: Annotated[Path | None, Parameter(help="Also write the sample as JSON lines, for `farmwatch label`.")] = None,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Compare two runs: verdicts of pages and of sites, which rules let in and threw out, and the change of the rate.
+
+    Intervals are of a paired bootstrap in which whole sites vary. Articles without a score so far count neither as llm
+    nor as human, and are told. Pages that only one run has judged are told, and left out of the tables of pages.
+
+    The sample of flips is the same for the same seed; the kinds of flips take turns in it. `run/NAME` names a run where
+    NAME alone means something else.
+
+    JSON: one object with everything, the groups, the sample and its texts included.
+    """
+    import time
+
+    from farmwatch.config.caveats import caveats, tell
+    from replay.compare.comparer import Asked
+    from replay.compare.comparer import compare as compared
+    from replay.compare.flips import LARGEST
+
+    _between("--sample", sample, 0, LARGEST)
+    _between("--seed", seed, 0, 2**63 - 1)
+    _between("--resamples", resamples, 100, 100_000)
+    _two_files(save, html)
+    config = common.load().config
+    with opened(config) as log:
+        found = compared(log, a, b, Asked(sample, seed, resamples), config.rate, int(time.time() * 1000))
+    warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
+    if save is not None:
+        _write(save, "--save", _lines(found, config.log.url))
+        judge = f"; to judge them: {this_command()} label {save}" if found.sample else ""
+        message(f"{save}: {counted(len(found.sample), 'flip')}{judge}")
+    if html is not None:
+        from replay.compare.report_html import render
+
+        _write(html, "--html", render(found))
+        message(f"{html}: the report")
+    if json:
+        put_json({**as_json(found), "warnings": warnings})
+        return Exit.OK
+    from farmwatch.commands.runs.compare_report import show
+
+    show(found, by.value if by else "", texts=text)
+    tell(warnings)
+    return Exit.OK
+
+
+def as_json(found: Comparison) -> dict[str, Any]:
+    """The comparison with the names of its fields, and what follows from them: sums, and changes in words."""
+    import msgspec
+
+    answer: dict[str, Any] = msgspec.to_builtins(found)
+    for side, of in ((answer["a"], found.a), (answer["b"], found.b)):
+        side["classifiable"] = of.classifiable
+    answer["pages"]["common"] = found.pages.common
+    answer["sites"]["llm_table"] = found.sites.llm_table
+    told = [(answer["changes"], found.changes)]
+    told += [(group["changes"], of.changes) for group, of in zip(answer["groups"], found.groups, strict=True)]
+    for changes, of_changes in told:
+        for change, of_change in zip(changes, of_changes, strict=True):
+            change["text"] = of_change.text
+    return answer
+
+
+def _lines(found: Comparison, log: str) -> str:
+    """The sample as JSON lines, in a random order of the seed: the turns of the kinds would tell the verdicts.
+
+    Not in the order that the sample is drawn by: of a frequent kind of flip it has the first pages only.
+    """
+    import msgspec
+
+    from replay.compare.verdict_join import fetch_key
+
+    sample = {"seed": found.seed, "size": found.sample_size}
+    rulesets = {"ruleset_a": _as_argument(found.a), "ruleset_b": _as_argument(found.b)}
+    strata = {(one.kind, one.rule): {"flips": one.flips, "sampled": one.sampled} for one in found.strata}
+    lines = (
+        {
+            **msgspec.to_builtins(flip),
+            "run_a": found.a.run,
+            "run_b": found.b.run,
+            **rulesets,
+            "log": log,
+            "sample": sample,
+            "stratum": strata[flip.kind, flip.rule],
+        }
+        for flip in sorted(found.sample, key=lambda flip: fetch_key(f"label {flip.fetch_id}", found.seed))
+    )
+    return "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
+
+
+def _as_argument(side: Side) -> str:
+    """How a command names the ruleset of a run: one that is shipped by its name, any other by a file yet to be made."""
+    from filters.rules.ruleset import load_ruleset, shipped_rulesets
+
+    if side.ruleset in shipped_rulesets() and load_ruleset(side.ruleset).digest == side.digest:
+        return side.ruleset
+    return f"{side.run}.toml"
+
+
+def _between(option: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise UsageError(f"{option} {value}: expected a number from {least} to {most}")
+
+
+def _two_files(save: Path | None, html: Path | None) -> None:
+    """Refuse, before the work, what could not be written behind it."""
+    if save is not None and html is not None and save.resolve() == html.resolve():
+        raise UsageError(f"--save and --html are one file, {save}: the report would take the place of the sample")
+    for option, path in (("--save", save), ("--html", html)):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            why = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+            raise FarmwatchError(f"{option} {path}: cannot be written: {why}")
+
+
+def _write(path: Path, option: str, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FarmwatchError(f"{option} {path}: cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,267 @@
+"""A comparison in the terminal: sober tables, differences in points, and the sample with its reasons and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from farmwatch.terminal.messages import put, put_table, put_wrapped
+from replay.compare.comparer import NO_THRESHOLD, condition, value_text
+from replay.compare.comparison import OTHER_WINDOWS, SITE_KINDS, Change, Comparison, FailedRule, Flip, points
+from stream.schema.records import RuleOutcome
+from stream.text.wording import counted, one_line
+
+_TEXT_SHOWN = 2000  # characters
+_SITES_SHOWN = 5  # of those with another verdict
+_KINDS = {"in": ("became an article", "became articles"), "out": ("was thrown out", "were thrown out")}
+
+
+def show(found: Comparison, by: str, *, texts: bool) -> None:
+    """Print it; `by` is "", source or rank; `texts` prints those of the sample."""
+    _head(found)
+    _changes(found)
+    _denominators(found)
+    _pages(found)
+    _sites(found)
+    _changed_sites(found)
+    _rules(found)
+    if by:
+        _groups(found, by)
+    _sample(found, texts=texts)
+
+
+def _head(found: Comparison) -> None:
+    for name, side in (("A", found.a), ("B", found.b)):
+        put_wrapped(
+            one_line(
+                f"{name}: run {side.run} ({side.state}), ruleset {side.ruleset} {side.digest}, detector"
+                f" {side.detector or '-'}, site method {side.site_method or '-'}"
+            ),
+            "   ",
+        )
+    if found.identical:
+        put_wrapped("identical: one ruleset, one detector, and not one page or site has another verdict")
+    for note in found.notes:
+        put_wrapped(f"note: {one_line(note)}", "  ")
+
+
+def _changes(found: Comparison) -> None:
+    put("")
+    mark = _mark(found)
+    interval = f"{found.confidence:.0%} interval"
+    put_table(
+        ("share", "A", "B", "points", interval, "sites", "moved"),
+        [(change.title, *_cells(change, mark), str(change.sites), str(change.moved)) for change in found.changes],
+        title=f"Shares, paired by site ({found.resamples} resamples, seed {found.seed})",
+        less=("moved", "sites"),
+    )
+    _put_mark(found)
+    for remark, titles in _remarks(found.changes).items():
+        put_wrapped(f"{', '.join(titles)}: {remark}", "  ")
+    texts = {"A": found.a.estimate.text, "B": found.b.estimate.text}
+    if texts["A"] == texts["B"]:
+        texts = {"A and B": texts["A"]}
+    for name, text in texts.items():
+        put_wrapped(f"{name} as `rate` has it: {one_line(text)}", "  ")
+
+
+def _remarks(changes: Sequence[Change]) -> dict[str, list[str]]:
+    """What must be known of shares -> their titles: each is said once."""
+    found: dict[str, list[str]] = {}
+    for change in changes:
+        for remark in filter(None, change.remark.split("; ")):
+            found.setdefault(remark, []).append(change.title)
+    return found
+
+
+def _mark(found: Comparison) -> str:
+    """What stands beside each difference that is not of the rules alone."""
+    return " *" if found.other_windows else ""
+
+
+def _put_mark(found: Comparison) -> None:
+    if found.other_windows:
+        put_wrapped(f"* {OTHER_WINDOWS}: not by the rules alone, see the note on fetches above", "  ")
+
+
+def _cells(change: Change, mark: str = "") -> tuple[str, str, str, str]:
+    if change.difference is None or change.low is None or change.high is None:
+        return _percent(change.a), _percent(change.b), "-", "-"
+    interval = f"{points(change.low)} to {points(change.high)}"
+    return _percent(change.a), _percent(change.b), points(change.difference) + mark, interval
+
+
+def _denominators(found: Comparison) -> None:
+    a, b = found.a, found.b
+    counts = (
+        ("sites", a.sites, b.sites),
+        ("classifiable sites", a.classifiable, b.classifiable),
+        ("  llm", a.llm, b.llm),
+        ("  human", a.human, b.human),
+        ("  undecided", a.undecided, b.undecided),
+        ("unclassifiable sites", a.unclassifiable, b.unclassifiable),
+        ("pages", a.pages, b.pages),
+        ("articles", a.articles, b.articles),
+        ("  scored", a.scored, b.scored),
+        ("  abstained", a.abstained, b.abstained),
+        ("  unscored so far", a.unscored, b.unscored),
+    )
+    put("")
+    put_table(
+        ("count", "A", "B", "B - A"),
+        [(name, str(one), str(other), f"{other - one:+d}" if other != one else "0") for name, one, other in counts],
+        title="What is counted",
+    )
+
+
+def _pages(found: Comparison) -> None:
+    pages = found.pages
+    put("")
+    put_table(
+        ("fetches", "article in B", "dropped in B"),
+        [
+            ("article in A", str(pages.both_articles), str(pages.a_only_article)),
+            ("dropped in A", str(pages.b_only_article), str(pages.both_dropped)),
+        ],
+        title=f"Verdicts of the {_fetches(pages.common)} that both judged"
+        f" (only in A: {pages.only_in_a}, only in B: {pages.only_in_b})",
+    )
+
+
+def _sites(found: Comparison) -> None:
+    (both, a_only), (b_only, neither) = found.sites.llm_table
+    put("")
+    put_table(
+        ("A \\ B", *SITE_KINDS),
+        [
+            (f"A: {kind}", *map(str, row))
+            for kind, row in zip(SITE_KINDS, found.sites.counts, strict=True)
+            if kind != "absent" or any(row)
+        ],
+        title="Verdicts of sites: rows are A, columns B",
+        below=len(SITE_KINDS),
+    )
+    put_wrapped(
+        f"classifiable in both: {both} llm in both, {a_only} in A only, {b_only} in B only, {neither} in neither", "  "
+    )
+
+
+def _changed_sites(found: Comparison) -> None:
+    """The first few sites with another verdict."""
+    if not found.changed_sites:
+        return
+    shown = found.changed_sites[:_SITES_SHOWN]
+    first = (
+        "" if len(shown) == found.sites.changed else f": {len(shown)} with most articles (--json and --html have more)"
+    )
+    put_wrapped(f"{counted(found.sites.changed, 'site')} with another verdict{first}", "  ")
+    for one in shown:
+        verdicts = f"{one.verdict_a} -> {one.verdict_b}"
+        put_wrapped(one_line(f"  {one.site}: {verdicts}, articles {one.articles_a} -> {one.articles_b}"), "    ")
+
+
+def _rules(found: Comparison) -> None:
+    pages = found.pages
+    put("")
+    put_wrapped(
+        f"{_fetches(pages.b_only_article)} became articles, {pages.a_only_article} thrown out; by the rule that failed"
+        " first (in brackets: the only one that failed)",
+    )
+    rows = [
+        (
+            rule.rule,
+            rule.threshold_a or "not there",
+            rule.threshold_b or "not there",
+            f"{rule.let_in_first} ({rule.let_in_only})",
+            f"{rule.thrown_first} ({rule.thrown_only})",
+        )
+        for rule in found.rules
+        if rule.let_in_any or rule.thrown_any
+    ]
+    if rows:
+        put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules", below=4)
+    idle = sum(
+        not (rule.let_in_any or rule.thrown_any) and _in_force(rule.threshold_a) != _in_force(rule.threshold_b)
+        for rule in found.rules
+    )
+    if idle:
+        differ = "differs and flips" if idle == 1 else "differ and flip"
+        put_wrapped(f"{counted(idle, 'other rule' if rows else 'rule')} {differ} nothing", "  ")
+    for name, other, rules in (("A", "B", found.only_in_a), ("B", "A", found.only_in_b)):
+        if rules:
+            put_wrapped(f"in force in {name} and not in {other}: {', '.join(rules)}", "  ")
+
+
+def _in_force(threshold: str) -> str:
+    """The condition; "" where none is in force, whether the ruleset has the rule or not."""
+    return "" if threshold == NO_THRESHOLD else threshold
+
+
+def _fetches(number: int) -> str:
+    return f"{number} fetch" if number == 1 else f"{number} fetches"
+
+
+def _groups(found: Comparison, by: str) -> None:
+    groups = [group for group in found.groups if group.by == by]
+    for place, title in ((0, "LLM sites of classifiable ones"), (1, "Articles of pages")):
+        put("")
+        put_table(
+            (by, "A", "B", "points", f"{found.confidence:.0%} interval", "sites A", "sites B", "unscored A/B"),
+            [
+                (
+                    group.group,
+                    *_cells(group.changes[place], _mark(found)),
+                    str(group.sites_a),
+                    str(group.sites_b),
+                    f"{group.unscored_a}/{group.unscored_b}",
+                )
+                for group in groups
+            ],
+            title=f"{title}, by {by}",
+            less=("unscored A/B", "sites A", "sites B"),
+            below=7,
+        )
+        _put_mark(found)
+
+
+def _sample(found: Comparison, *, texts: bool) -> None:
+    if not found.sample:
+        return
+    flips = sum(stratum.flips for stratum in found.strata)
+    put("")
+    put_wrapped(f"{len(found.sample)} of {counted(flips, 'flip')}, seed {found.seed}; the kinds take turns:")
+    for stratum in found.strata:
+        said = _KINDS[stratum.kind][stratum.flips != 1]
+        put_wrapped(
+            f"  {stratum.flips} {said}, first failed {one_line(stratum.rule)}: {stratum.sampled} shown",
+            "    ",
+        )
+    for flip in found.sample:
+        put("")
+        _flip(flip, texts=texts)
+
+
+def _flip(flip: Flip, *, texts: bool) -> None:
+    put_wrapped(f"{flip.kind:<3} {one_line(flip.url)}", "    ")
+    for name, verdict, failed in (("A", flip.verdict_a, flip.failed_a), ("B", flip.verdict_b, flip.failed_b)):
+        why = "; ".join(map(_reason, failed))
+        put_wrapped(f"    {name}: {one_line(verdict)}{f': {why}' if why else ''}", "       ")
+    if not texts:
+        return
+    if flip.text is None:
+        put("    its text is no longer in the log")
+        return
+    for line in flip.text[:_TEXT_SHOWN].split("\n"):
+        put_wrapped(f"    {one_line(line)}", "    ")
+    if len(flip.text) > _TEXT_SHOWN:
+        whole, more = len(flip.text) + flip.text_cut, f"{len(flip.text)} of them" if flip.text_cut else "all"
+        put(f"    [{_TEXT_SHOWN} of {whole} characters; --json and --save have {more}]")
+
+
+def _reason(rule: FailedRule) -> str:
+    needed = condition(RuleOutcome(rule.name, rule.value, rule.op, rule.threshold, ""))
+    value = "unknown" if rule.value is None else value_text(rule.value)
+    return one_line(f"{rule.name} {value}, needs {needed}")
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

@@ -1,0 +1,168 @@
+"""The command `cutover`: which run is live is changed, and how it was changed before is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put, put_json, put_table
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from farmwatch.config.config import Config
+    from replay.live.cutover import Moved
+    from stream.log.contract import Log
+    from stream.schema.runs import Cutover
+
+_DIGEST_SHOWN = 8
+
+
+def cutover(
+    run: Annotated[str, Parameter(help="Name of the run that is to be live; none: show the cutovers so far.")] = "",
+    /,
+    *,
+    back: Annotated[bool, Parameter(negative="", help="Go back to the run that was live before.")] = False,
+    why: Annotated[str, Parameter(help="The reason, for the audit trail.")] = "",
+    by: Annotated[str, Parameter(help="Who decides it, for the audit trail. Default: user@host.")] = "",
+    max_lag: Annotated[
+        int | None, Parameter(help="Records that the run may be behind; the live stages catch up. Default: 1000.")
+    ] = None,
+    partial: Annotated[
+        bool,
+        Parameter(negative="", help="Also take a run that lacks records (they were before it, or expired) or scores."),
+    ] = False,
+    show: Annotated[bool, Parameter(name="--list", negative="", help="Show the cutovers so far.")] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Make another run the live one: the live stages go on with its ruleset and detector within a second.
+
+    Nothing is judged twice or left out: they go on from the run's own offsets. The run that was live keeps all that it
+    has, and --back goes back to it.
+
+    Exit code 0 when it is live, also when it was before; 1 when it was refused, because the run is behind, lacks
+    records or most scores, or cannot be carried on, or another process moved it first; 2 when the options do not fit
+    together.
+
+    JSON: one object a line.
+    """
+    if back and run:
+        raise UsageError("--back goes to the run that was live before: name no run")
+    if show and (back or run):
+        raise UsageError("--list only shows: name no run, and leave out --back")
+    if max_lag is not None and max_lag < 0:
+        raise UsageError("--max-lag: 0 or more")
+    config = common.load().config
+    with opened(config, write=bool(run or back)) as log:
+        if not (run or back):
+            return _show(log, json)
+        from replay.live.cutover import Wanted, cut_over
+        from replay.live.fitness import require_site_method
+        from replay.runs.lag import MAX_LAG
+        from replay.runs.operator_name import operator
+        from replay.runs.run_state import members_of
+
+        wanted = Wanted(
+            run, one_line(by) or operator(), one_line(why), MAX_LAG if max_lag is None else max_lag, partial
+        )
+        moved = cut_over(log, wanted, fit=lambda row: require_site_method(config, row))
+        at_work = bool(members_of(log, moved.left or moved.run))
+        _tell(moved, json, at_work=at_work)
+        _tell_differences(log, config)
+    return Exit.OK
+
+
+def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
+    """Say what was done. `at_work`: live stages run, which will see it."""
+    import msgspec
+
+    from replay.runs.run_rules import method_name
+    from scoring.sites.stored_method import same_method
+    from stream.text.spans import lasting
+
+    done, run = moved.cutover, moved.run
+    if as_json:
+        row = None if done is None else msgspec.to_builtins(done)
+        put_json({"live": run.name, "moved": done is not None, "cutover": row, "lag": dict(moved.lag)})
+        return
+    if done is None:
+        message(f"run {run.name} is live already: nothing was changed")
+        return
+    method = f", site method {method_name(run.site_method)}" if run.site_method else ""
+    judged_by = f"ruleset {run.ruleset} {run.digest}, detector {run.detector}{method}"
+    put(one_line(f"live: {done.from_run} -> {done.to_run}, {judged_by}"))
+    left = moved.left
+    if left and left.site_method and run.site_method and not same_method(left.site_method, run.site_method):
+        message(f"the site method changes with it: it was {method_name(left.site_method)}")
+    at_pace = f", about {lasting(moved.catch_up_s)} at the pace of its replay" if moved.catch_up_s is not None else ""
+    behind = f"{counted(done.lag, 'record')} to catch up with{at_pace}" if done.lag else "nothing to catch up with"
+    over = (
+        "live stages go over within a second, and"
+        if at_work
+        else "no live stage is running: start `farmwatch up`; they"
+    )
+    message(f"{over} have {behind}; `farmwatch cutover --back` goes back")
+
+
+def _tell_differences(log: Log, config: Config) -> None:
+    """What is configured otherwise than the run that is live now has it: the roles will say so at their next start."""
+    from filters.errors import BadRuleset
+    from replay.live.live_run import differences, in_force
+    from stream.schema.control import Control
+
+    live, control = in_force(log, config), Control(log)
+    try:
+        for difference in differences(live, config, control):
+            message(one_line(f"the configuration has it otherwise, which changes nothing: {difference}"))
+    except BadRuleset as error:
+        message(one_line(f"judge.ruleset: {error}"))
+
+
+def _show(log: Log, as_json: bool) -> int:
+    import msgspec
+
+    from stream.schema.control import Control
+
+    control = Control(log)
+    if as_json:
+        for row in control.cutovers:
+            put_json(msgspec.to_builtins(row))
+        return Exit.OK
+    if control.cutovers:
+        _put_cutovers(control.cutovers)
+    else:
+        message("no cutover yet")
+    live = control.live
+    if live is None:
+        message("no live stage has begun on this log yet")
+        return Exit.OK
+    before = f"; before it {control.alias.before}: `farmwatch cutover --back`" if control.alias.before else ""
+    message(f"live: {live.name}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{before}")
+    return Exit.OK
+
+
+def _put_cutovers(rows: Sequence[Cutover]) -> None:
+    from stream.text.spans import moment
+
+    put_table(
+        ("number", "at", "by", "from", "to", "behind", "why"),
+        (
+            (
+                row.number,
+                moment(row.at),
+                row.by,
+                f"{row.from_run} {row.from_digest[:_DIGEST_SHOWN]}",
+                f"{row.to_run} {row.to_digest[:_DIGEST_SHOWN]}" + (" (back)" if row.back else ""),
+                row.lag,
+                row.why,
+            )
+            for row in rows
+        ),
+        spare=("why",),
+        below=5,
+    )

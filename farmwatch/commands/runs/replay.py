@@ -1,0 +1,313 @@
+"""The command `replay`: stored records under another ruleset or detector, as a run beside the live one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import json_line, message, put, put_wrapped
+from stream.text.user_errors import Exit
+from stream.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from farmwatch.config.config import Config
+    from farmwatch.terminal.outlet import Outlet
+    from replay.engine.plan import Asked, Plan
+    from replay.engine.runner import Ending, Replay
+    from stream.log.contract import Log
+    from stream.processing.health import Health
+    from stream.schema.runs import Run
+
+_NICE = 10  # of the process and of those that it starts: live goes first
+
+
+def replay(
+    *,
+    ruleset: Annotated[
+        str | None, Parameter(help="A shipped ruleset by name, or a file (.toml). Default: that of the live run.")
+    ] = None,
+    detector: Annotated[
+        str | None, Parameter(help="A detector by name, or its whole identity. Default: that of the live run.")
+    ] = None,
+    begin: Annotated[
+        str | None,
+        Parameter(name="--from", help="earliest (default), a time (UTC), or a run whose window is taken over."),
+    ] = None,
+    end: Annotated[
+        str | None, Parameter(name="--to", help="now (default), a time (UTC), or follow: go on with what comes.")
+    ] = None,
+    name: Annotated[
+        str | None,
+        Parameter(help="Name of the run; one that is there is gone on with. Default: made of the ruleset."),
+    ] = None,
+    why: Annotated[str, Parameter(help="Why, in a sentence; kept with the run.")] = "",
+    full_speed: Annotated[
+        bool, Parameter(negative="", help="Do not wait while live is behind, and keep the priority of the process.")
+    ] = False,
+    metrics_port: Annotated[int, Parameter(help="Port of this process's /metrics; 0 = any free one.")] = 0,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Judge stored records by another ruleset or for another detector, beside live, which is left as it is.
+
+    Begins at `features` where only rules or detector changed, and at `pages` where the features that are kept are not
+    of the epoch that this configuration measures; says which, and why. Scores that are there are used; texts without
+    one are requested at low priority, where SCORE runs the detector, and count as unscored.
+
+    Ctrl-C, SIGTERM and a kill leave a run that its --name goes on with; without --name another run is begun. Run again
+    when it is done, it takes in the scores that came since, and requests what nobody has requested. Several runs, and
+    several processes of one run, may work at once.
+
+    A day is its beginning for --from and its end for --to.
+
+    Whoever reads what it says holds nothing up. When they leave (`2>&1 | head`) it ends as on SIGTERM; a run that
+    follows does so, too, when whoever reads its standard output leaves.
+
+    Exit code 0 when it is done, became live, or was stopped by SIGTERM or by a reader who left; 1 when the run was
+    cancelled or removed, cannot be gone on with, or its window has no record; 2 when the ruleset does not load, the
+    options do not fit together or not to the run of that name, or the configuration is refused; 3 when the log, the
+    extractor or the detector's numbers are not there; 130 after Ctrl-C.
+    """
+    from farmwatch.terminal.messages import start_logging
+    from farmwatch.terminal.outlet import outlet
+    from replay.engine.lifecycle import complete
+    from replay.engine.plan import Asked
+
+    config = common.load().config
+    stop = threading.Event()
+    with ExitStack() as held:
+        out = held.enter_context(outlet(stop.set))
+        log = held.enter_context(opened(config, write=True))
+        start_logging("warning" if sys.stderr.isatty() else "info", role="replay")  # on a terminal there is the line
+        if not full_speed:
+            os.nice(max(0, _NICE - os.nice(0)))
+        complete(log)
+        asked = Asked(ruleset, detector, begin, end, name, why)
+        process, planned, run = _begin(log, config, asked, metrics_port, held)
+        _announce(log, planned, run, config)
+        message(f"metrics: {process.url}")
+        if out is not None and run.follows:
+            out.watch(sys.stdout)  # what a bounded run has to say there comes at its end
+        ending, signals = _carry_out(log, config, run, planned, full_speed, process, stop, out)
+        code, lines = _conclude(log, config, run, ending, signals, json)
+    with suppress(BrokenPipeError):  # what became of the run does not hang on who reads of it
+        for line in lines:
+            if json:
+                put(line)
+            else:
+                put_wrapped(line, "    ")
+    return code
+
+
+def _begin(log: Log, config: Config, asked: Asked, port: int, held: ExitStack) -> tuple[_Process, Plan, Run]:
+    """Plan and begin; of processes that begin the same run at the same time all but the first one share it."""
+    from replay.engine.fitness import refuse_unfit
+    from replay.engine.lifecycle import BegunMeanwhile, begin
+    from replay.engine.plan import plan
+    from stream.schema.control import Control
+
+    process = None
+    while True:
+        planned = plan(log, Control(log), config, asked)
+        refuse_unfit(log, config, planned)
+        process = process or held.enter_context(_begun(config, planned.run.name, port))
+        with suppress(BegunMeanwhile):
+            return process, planned, begin(log, planned)
+
+
+def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
+    from replay.engine.plan import run_window
+    from replay.engine.summary import lost_text
+    from replay.runs.site_table import short_ruleset
+    from replay.runs.window import before_the_first
+
+    what = "begun" if planned.is_new else "gone on with"
+    message(
+        one_line(
+            f"run {run.name} {what}: ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}, window"
+            f" {run_window(run)}"
+        )
+    )
+    message(one_line(f"from {run.source}, because {run.why_source}"))
+    if not planned.is_new:
+        _tell_what_was(planned.run, config)
+    if planned.is_new and (early := before_the_first(log, run)):
+        message(one_line(early))
+    if run.gaps:
+        message(one_line(f"warning: {lost_text(run.gaps)}: they are in none of its verdicts"))
+    for warning in _warnings(log, run, config):
+        message(f"warning: {warning}")
+
+
+def _tell_what_was(run: Run, config: Config) -> None:
+    """How a run that is gone on with ended before, and what it keeps though the configuration says otherwise."""
+    from replay.live.live_run import configured_method
+    from replay.runs.run_rules import method_name
+    from scoring.sites.stored_method import same_method
+
+    if run.error:
+        message(one_line(f"the process that was at work on it last ended by {run.error}"))
+    configured = configured_method(config, run.detector)
+    if run.site_method and configured and not same_method(configured, run.site_method):
+        message(
+            f"warning: [tally] gives the site method {method_name(configured)}, and the run keeps"
+            f" {method_name(run.site_method)}: to judge sites by the other one, take another --name"
+        )
+
+
+def _warnings(log: Log, run: Run, config: Config) -> list[str]:
+    """What will keep articles of the run unscored."""
+    from replay.runs.scorers import configured_detectors, is_scored, scored_detectors
+    from stream.schema.control import Control
+
+    control = Control(log)
+    if is_scored(control, config, run.detector):
+        return []
+    if run.detector in configured_detectors(config):
+        mend = "It is configured here: restart SCORE with this configuration"
+    else:
+        mend = "Add it to score.detectors and restart SCORE"
+    then = "this process requests" if run.follows else f"`farmwatch replay --name {run.name}` then requests"
+    return [
+        one_line(
+            f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score"
+            f" are not requested, and stay unscored. {mend}: {then} them, each once"
+        )
+    ]
+
+
+class _Process:
+    """What the process has of its own, before the run is begun: its name in the groups, and /metrics."""
+
+    def __init__(self, config: Config, member: str, port: int) -> None:
+        from farmwatch.daemon.endpoints import Endpoints
+        from farmwatch.daemon.exposition import Exposition
+        from stream.processing.metrics import Metrics
+
+        self.member = member
+        self.metrics = Metrics()
+        self.replay: Replay | None = None
+        self.endpoints = Endpoints(Exposition(self.metrics.registry, "replay"), self._health, config.metrics.host, port)
+        self.endpoints.start()
+        self.url = f"http://{config.metrics.host}:{self.endpoints.port}/metrics"
+
+    def _health(self) -> Health:
+        from stream.processing.health import Health
+
+        return Health(True, False, "starting") if self.replay is None else self.replay.health()
+
+
+@contextmanager
+def _begun(config: Config, run: str, port: int) -> Iterator[_Process]:
+    from farmwatch.config.member_names import claimed_name, names_folder
+
+    with claimed_name(names_folder(config), [f"replay.{run}"]) as member:
+        process = _Process(config, f"replay-{member}", port)
+        try:
+            yield process
+        finally:
+            process.endpoints.close()
+
+
+def _carry_out(
+    log: Log,
+    config: Config,
+    run: Run,
+    planned: Plan,
+    full_speed: bool,
+    process: _Process,
+    stop: threading.Event,
+    out: Outlet | None,
+) -> tuple[Ending, list[int]]:
+    from replay.engine.progress_line import Teller
+    from replay.engine.runner import Replay
+
+    process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
+    with ExitStack() as held:
+        signals = held.enter_context(_stopping_on_signals(stop, out))
+        teller = Teller(run.name)
+        held.callback(teller.end_line)
+
+        def said(text: str) -> None:
+            teller.end_line()
+            message(f"{run.name}: {text}")
+
+        replay = Replay(
+            log,
+            config,
+            run,
+            planned.ruleset,
+            process.member,
+            metrics=process.metrics,
+            stop=stop,
+            full_speed=full_speed,
+            told=teller.tell,
+            said=said,
+        )
+        process.replay = replay
+        return replay.carry_out(), signals
+
+
+def _conclude(
+    log: Log, config: Config, run: Run, ending: Ending, signals: list[int], as_json: bool
+) -> tuple[int, list[str]]:
+    """Say how it ended; the exit code, and the lines of the result."""
+    import signal
+    import time
+
+    from replay.engine.runner import Ending
+    from replay.engine.summary import as_builtins, lines_of, summary_of
+    from replay.runs.missing import buried
+    from stream.schema.control import Control
+
+    control = Control(log)
+    row = control.runs.get(run.name, run)
+    if ending is Ending.REMOVED:
+        message(f"the run {run.name} was removed: this process ends")
+        return Exit.PROBLEM, []
+    if ending is Ending.LIVE:
+        message(f"the run {run.name} is live now: the daemon carries it on, and this process ends")
+    elif ending is Ending.CANCELLED:
+        message(f"the run {run.name} was cancelled; `farmwatch replay --name {run.name}` would go on with it")
+    elif ending is Ending.STOPPED:
+        message(f"stopped; `farmwatch replay --name {run.name}` goes on with it")
+    lines: list[str] = []
+    if as_json or ending is Ending.DONE:  # else the process was told to end, and reads nothing that it does not say
+        if dead := buried(log, row):
+            message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
+        summary = summary_of(log, control, config, row, int(time.time() * 1000))
+        lines = [json_line(as_builtins(summary))] if as_json else lines_of(summary)
+    if ending is Ending.CANCELLED:
+        return Exit.PROBLEM, lines
+    return Exit.INTERRUPTED if ending is Ending.STOPPED and signal.SIGINT in signals else Exit.OK, lines
+
+
+@contextmanager
+def _stopping_on_signals(stop: threading.Event, out: Outlet | None) -> Iterator[list[int]]:
+    """SIGTERM and SIGINT set `stop`; the second one ends the process at once. Gives the list that they enter."""
+    import signal
+
+    came: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        came.append(number)
+        if len(came) > 1:
+            os._exit(Exit.INTERRUPTED)  # what is committed is whole, and the rest is done when it is gone on with
+        if out is not None:  # not print: it may be what was interrupted
+            out.write("\ndraining; once more ends it at once\n")
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

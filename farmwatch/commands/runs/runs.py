@@ -1,0 +1,264 @@
+"""The commands `runs`: which runs a log has, one of them in full, cancelling, removing."""
+
+from __future__ import annotations
+
+import json as json_text
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
+from stream.text.user_errors import Exit, NotFound
+from stream.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from replay.runs.overview import RunState
+    from replay.runs.removal import Freed
+    from stream.schema.control import Control
+    from stream.schema.runs import Run
+
+Name = Annotated[str, Parameter(help="Name of the run.")]
+_DETECTOR_SHOWN = 28  # characters
+
+
+def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
+    """The runs of the log: what each judges by, how far it is, what it came to, and which one is live.
+
+    Articles, and those without a score, are of the time when a run was done; `runs show` counts them now. JSON: one
+    object a line.
+    """
+    from replay.runs.overview import run_states
+    from stream.schema.control import Control
+
+    config = common.load().config
+    with opened(config) as log:
+        states = run_states(log, Control(log), _now_ms())
+    if json:
+        for state in states:
+            put_json(_fields(state))
+        return Exit.OK
+    if not states:
+        message("no run yet: `farmwatch up` begins the live one, `farmwatch replay` another")
+        return Exit.OK
+    headings = ("run", "state", "ruleset", "detector", "source", "window", "phase")
+    numbers = ("done", "rate", "left", "lag", "articles", "unscored")
+    put_table(
+        (*headings, *numbers),
+        (_row(state) for state in states),
+        less=("source", "rate", "window", "articles", "phase"),
+        same=("detector", "source", "window"),
+        spare=("phase", "done", "rate", "left", "articles", "unscored"),
+        below=len(headings) + len(numbers) - 2,
+    )
+    for state in states:
+        if state.resume:
+            why = f", by an error ({state.run.error})" if state.run.error else ""
+            message(one_line(f"{state.run.name} is stopped{why}: `{state.resume}` goes on with it"))
+    return Exit.OK
+
+
+def show_run(
+    run: Name,
+    /,
+    *,
+    ruleset: Annotated[
+        bool, Parameter(negative="", help="Only the text of its ruleset, as it was read from its file.")
+    ] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """One run in full: what was asked for, by whom and why, how far it is, and what it came to."""
+    from replay.engine.summary import lines_of, summary_of
+    from replay.runs.lookup import run_meant
+    from replay.runs.missing import buried
+    from replay.runs.overview import run_state
+    from stream.schema.control import Control
+
+    config = common.load().config
+    with opened(config) as log:
+        control = Control(log)
+        row = run_meant(control, run)
+        if ruleset:
+            return _show_ruleset(control, row, json)
+        state = run_state(log, control, row, _now_ms())
+        summary = summary_of(log, control, config, row, _now_ms())
+        dead = buried(log, row)
+    if json:
+        told = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")
+        put_json(_fields(state) | {field: getattr(summary, field) for field in told} | {"dead_letters": dead})
+        return Exit.OK
+    for name, value in _facts(state):
+        put_wrapped(one_line(f"{name}: {value}"), "  ")
+    if dead:
+        put_wrapped(f"dead letters: {counted(dead, 'record')} that it could not process", "  ")
+    for line in lines_of(summary):
+        put_wrapped(line, "    ")
+    return Exit.OK
+
+
+def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
+    text = control.ruleset_text(run)
+    if not text:
+        raise NotFound(f"the text of the ruleset {run.ruleset} {run.digest} is not in this log")
+    if as_json:
+        put_json({"run": run.name, "ruleset": run.ruleset, "digest": run.digest, "text": text})
+    else:
+        sys.stdout.write(text)
+    return Exit.OK
+
+
+def _facts(state: RunState) -> Iterator[tuple[str, str]]:
+    from replay.runs.run_rules import method_name
+    from stream.text.spans import moment
+
+    run = state.run
+    yield "state", f"{state.state}{f'; `{state.resume}` goes on with it' if state.resume else ''}"
+    if run.error:
+        yield "last error", run.error
+    yield "ruleset", f"{run.ruleset} {run.digest}"
+    yield "detector", run.detector
+    yield "site method", method_name(run.site_method) or "as configured"
+    settings = ", ".join(f"{name}={value}" for name, value in run.measured_by.items())
+    yield "feature epoch", f"{run.epoch}{f', measured with {settings}' if settings else ''}"
+    yield "source", f"{run.source}{f', because {run.why_source}' if run.why_source else ''}"
+    yield "window", state.window
+    yield "created", f"{moment(run.created_at)} by {run.created_by or '-'}{f': {run.why}' if run.why else ''}"
+    if not state.is_live:
+        yield "ended", moment(state.ended_at) if state.ended_at else "-"
+    yield "at work", ", ".join(state.members) or "nobody"
+    for step in () if run.follows else state.phases:
+        yield f"phase {step.phase}", f"{step.done} of {step.total}"
+    behind = ", ".join(f"{group} {records}" for group, records in state.lags.items() if records)
+    yield "lag", f"{counted(state.lag, 'record')} behind the live topics{f' ({behind})' if behind else ''}"
+
+
+def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
+    """Cancel a run: processes at work on it end within seconds. What it has judged stays until `runs rm`.
+
+    Exit code 1 where there is nothing to cancel: no such run, one that is done, or one that is live or was.
+    """
+    from replay.engine.lifecycle import cancel
+    from replay.runs.lookup import run_meant
+    from stream.schema.control import Control
+
+    config = common.load().config
+    with opened(config, write=True) as log:
+        name = cancel(log, run_meant(Control(log), run).name).name
+    message(f"the run {name} is cancelled; `farmwatch runs rm {name}` frees what it holds")
+    return Exit.OK
+
+
+def remove_runs(
+    runs: Annotated[list[str], Parameter(help="Names of the runs.", negative="")],
+    /,
+    *,
+    force: Annotated[
+        bool, Parameter(negative="", help="Also the run that was live before, which `cutover --back` needs.")
+    ] = False,
+    dry_run: Annotated[bool, Parameter(negative="", help="Only say what would be freed.")] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Remove runs with their topics, groups and state, and say what each frees.
+
+    Refused, before anything is removed, for the run that is live, while somebody is at work on one of them, and while
+    another run that stays judges the features of one: exit code 1. JSON: one object a line, for each run.
+    """
+    from replay.runs.lookup import name_meant, run_named
+    from replay.runs.removal import RunNeeded, remove, what_it_frees, why_not
+    from stream.schema.control import Control
+
+    config = common.load().config
+    with opened(config, write=not dry_run) as log:
+        control = Control(log)
+        names = dict.fromkeys(name_meant(control, run) for run in runs)
+        rows = [control.runs.get(name) or run_named(control, name) for name in names]  # also half removed ones
+        rows.sort(key=lambda row: row.remeasures)  # who judges the features of another one goes first
+        reasons = [why_not(log, control, row, force=force, leaving=names) for row in rows]
+        if any(reasons):
+            raise RunNeeded("; ".join(filter(None, reasons)))
+        for row in rows:
+            freed = what_it_frees(log, row)
+            if not dry_run:
+                remove(log, row.name, force=force)
+            _tell_freed(row.name, freed, removed=not dry_run, as_json=json)
+    return Exit.OK
+
+
+def _tell_freed(name: str, freed: Freed, *, removed: bool, as_json: bool) -> None:
+    from stream.text.spans import size
+
+    if as_json:
+        told = {"topics": freed.topics, "records": freed.records, "bytes": freed.bytes}
+        put_json({"run": name, "removed": removed, **told})
+        return
+    held = f"{counted(len(freed.topics), 'topic')}, {counted(freed.records, 'record')}, {size(freed.bytes)}"
+    put_wrapped(f"{name}: {'freed' if removed else 'would free'} {held}", "  ")
+    for topic in freed.topics:
+        put(f"  {topic}")
+
+
+def _row(state: RunState) -> tuple[Any, ...]:
+    from replay.runs.site_table import short_ruleset
+    from stream.text.spans import lasting
+
+    run = state.run
+    shown = _DETECTOR_SHOWN if sys.stdout.isatty() else len(run.detector)  # who reads a pipe wants it whole
+    return (
+        run.name,
+        state.state,
+        short_ruleset(run.ruleset, run.digest),
+        run.detector if len(run.detector) <= shown else f"{run.detector[: shown - 1]}…",
+        run.source,
+        state.window,
+        state.phase,
+        state.done,
+        "" if state.rate is None else f"{state.rate:.0f}/s",
+        "" if state.eta_s is None else lasting(state.eta_s),
+        state.lag,
+        *(state.tallied or ("", "")),
+    )
+
+
+def _fields(state: RunState) -> dict[str, Any]:
+    run = state.run
+    return {
+        "run": run.name,
+        "live": state.is_live,
+        "state": state.state,
+        "resume": state.resume,
+        "ruleset": run.ruleset,
+        "digest": run.digest,
+        "detector": run.detector,
+        "site_method": json_text.loads(run.site_method or "null"),
+        "epoch": run.epoch,
+        "measured_by": run.measured_by,
+        "source": run.source,
+        "why_source": run.why_source,
+        "from_at": run.from_at,
+        "to_at": state.to_at,
+        "created_at": run.created_at,
+        "created_by": run.created_by,
+        "why": run.why,
+        "ended_at": state.ended_at,
+        "error": run.error,
+        "phase": state.phase,
+        "phases": [{"phase": step.phase, "done": step.done, "total": step.total} for step in state.phases],
+        "share": state.progress.share,
+        "rate": state.rate,
+        "eta_s": state.eta_s,
+        "lag": state.lag,
+        "lags": dict(state.lags),
+        "members": list(state.members),
+        "articles": state.tallied and state.tallied[0],
+        "unscored": state.tallied and state.tallied[1],
+    }
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

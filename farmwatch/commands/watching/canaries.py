@@ -1,0 +1,141 @@
+"""The command `canaries`: what was sent, what came through, and the errors that it measures. It only reads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put, put_json, put_table
+from stream.text.user_errors import Exit
+from stream.text.wording import counted
+
+if TYPE_CHECKING:
+    from farmwatch.config.config import Config
+    from farmwatch.daemon.canaries import CanarySite
+    from scoring.rates.canary_counts import CanarySummary
+    from scoring.rates.split_rates import Versions
+    from stream.schema.records import SiteState
+
+_SAID = {
+    "site_fpr": "human sites called llm",
+    "site_tpr": "LLM sites called llm",
+    "page_fpr": "human pages flagged",
+    "page_tpr": "LLM pages flagged",
+    "kept_human": "human pages kept by the ruleset",
+    "kept_llm": "LLM pages kept by the ruleset",
+}
+
+
+def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
+    """Canaries: pages of known truth that travel the live path (canary.file), and what the verdicts made of them.
+
+    Counted per ruleset, detector and site method: of each label and each content one round, the newest that is not on
+    its way, within rate.canary_days. In the intervals of page shares whole sites vary, for pages of a site agree.
+
+    JSON: one object a line, for each ruleset, detector and site method.
+    """
+    from farmwatch.config.caveats import caveats, tell
+    from farmwatch.daemon.canaries import read_canaries
+    from replay.runs.site_table import read_sites
+    from scoring.rates.canary import is_canary
+    from scoring.rates.canary_errors import by_canaries, recent_canaries
+    from scoring.rates.split_rates import comparable
+
+    config = common.load().config
+    sent = read_canaries(config.canary)
+    with opened(config) as log:
+        rows = [row for row in read_sites(log) if is_canary(row.site)]
+    now_ms = int(time.time() * 1000)
+    number = now_ms // (config.canary.every_s * 1000)
+    _tell_sent(config, sent, number, json)
+    if not rows:
+        message("no canary site has come through")
+        return Exit.OK
+    found = [(versions, of, recent_canaries(config.rate, of, now_ms)) for versions, of in comparable(rows)]
+    warnings = caveats(config, (versions.detector for versions, _, _ in found))
+    for versions, of, summary in found:
+        correction = by_canaries(summary, config.rate.canary_least)
+        if config.rate.errors is not None:
+            said = "rates are corrected by rate.errors, not by canaries"
+        else:
+            said = correction.remark or "no canary has come through lately"
+        through = _through(sent, of, number)
+        if json:
+            put_json(_fields(versions, summary, through, len(sent), said, warnings[versions.detector]))
+        else:
+            _show(versions, summary, said, f"{through} of {len(sent)}" if sent else "-")
+    if not json:
+        tell(warnings, short=True)
+    return Exit.OK
+
+
+def _tell_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json: bool) -> None:
+    if not sent:
+        message("no canaries are sent: canary.file names no file of pages, see docs/rates.md")
+        return
+    if as_json:
+        return
+    since = datetime.fromtimestamp(number * config.canary.every_s, UTC).strftime("%Y-%m-%d %H:%M")
+    for truth in ("human", "llm"):
+        of_truth = [site for site in sent if site.truth == truth]
+        pages = sum(len(site.pages) for site in of_truth)
+        newest = max((site.newest for site in of_truth if site.newest), default=None)
+        written = f", the newest written on {newest}" if newest else ""
+        put(f"{truth}: {counted(len(of_truth), 'site')} of {counted(pages, 'page')} a round{written}")
+    put(f"a round every {config.canary.every_s} s; the present one, {number}, began {since} UTC")
+
+
+def _through(sent: Sequence[CanarySite], rows: Sequence[SiteState], number: int) -> int:
+    """Sites of the present round that have a row with a verdict on a page."""
+    names = {site.name(number).site for site in sent}
+    return sum(row.site in names and row.pages > 0 for row in rows)
+
+
+def _show(versions: Versions, summary: CanarySummary, said: str, through: str) -> None:
+    put(
+        f"ruleset {versions.ruleset or '-'} {versions.digest or '-'}; detector {versions.detector or '-'};"
+        f" site method {versions.site_method or '-'} {versions.site_method_digest or '-'}"
+    )
+    verdicts = ("llm", "human", "undecided", "unclassifiable")
+    put_table(
+        ("truth", "sites", *verdicts, "pages sent", "measured", "kept", "scored", "flagged"),
+        (
+            (
+                truth,
+                sum(summary.sites[truth].values()),
+                *(summary.sites[truth].get(verdict, 0) for verdict in verdicts),
+                pages.sent,
+                pages.measured,
+                pages.kept,
+                pages.scored,
+                pages.flagged,
+            )
+            for truth, pages in summary.pages.items()
+        ),
+    )
+    for kind, share in summary.shares().items():
+        put(f"{_SAID[kind]}: {share.point:.1%} (95% interval {share.low:.1%} to {share.high:.1%})")
+    last = datetime.fromtimestamp(summary.last_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    put(f"{said}; sites of the present round that came through: {through}; the newest was sent {last} UTC")
+
+
+def _fields(
+    versions: Versions, summary: CanarySummary, through: int, sent: int, said: str, warning: str
+) -> dict[str, Any]:
+    import msgspec
+
+    return {
+        **versions._asdict(),
+        "sites": summary.sites,
+        "pages": msgspec.to_builtins(summary.pages),
+        "counts": msgspec.to_builtins(summary.counts),
+        "shares": {kind: share._asdict() for kind, share in summary.shares().items()},
+        "last_at": summary.last_at,
+        "present_round": {"sent": sent, "through": through},
+        "correction": said,
+        "warning": warning,
+    }

@@ -1,0 +1,174 @@
+"""The command `rate`: the rate now, split and cut as asked, or its history. It only reads."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put, put_json
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from farmwatch.config.config import Config
+    from scoring.rates.cuts import Cut
+    from scoring.rates.split_rates import RateLine
+    from stream.log.contract import Log
+    from stream.schema.records import SiteState
+
+_NAMES_SHOWN = 20
+
+
+class By(enum.StrEnum):
+    """What a rate may be split by."""
+
+    SOURCE = "source"
+    QUERY = "query"
+    QUERY_GROUP = "query-group"
+    RANK = "rank"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+def rate(
+    *,
+    by: Annotated[
+        By | None,
+        Parameter(help="Split by source, query, group of queries or rank of the hits, or by day, week or month."),
+    ] = None,
+    source: Annotated[str, Parameter(help="Only sites that this source has returned.")] = "",
+    group: Annotated[str, Parameter(help="Only sites that queries of this group (rate.groups) have returned.")] = "",
+    rank: Annotated[str, Parameter(help="Only sites whose best rank lies here, such as 1-10.")] = "",
+    since: Annotated[str, Parameter(help="Only sites returned on this day or later, such as 2026-05-01; UTC.")] = "",
+    until: Annotated[str, Parameter(help="Only sites returned on this day or before.")] = "",
+    history: Annotated[
+        bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
+    ] = False,
+    run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """The share of LLM sites with its interval and all its denominators; a line per ruleset, detector and site method.
+
+    By day, week (ISO) or month, in UTC: the sites that search results returned in it, with their verdicts as they stand
+    now. A site counts in each window that returned it. An interval that is too wide says how many more sites it needs.
+
+    History: the rate as it stood at each point in time, by default of the last 7 days.
+
+    JSON: one object a line, with the fields of `estimate`, the group, the versions and the detector's warning.
+    """
+    import time
+
+    import msgspec
+
+    from farmwatch.config.caveats import caveats, tell
+    from replay.runs.site_table import read_sites
+    from scoring.rates.cuts import Cut, read_days, read_ranks
+    from scoring.rates.split_rates import rate_lines
+
+    config = common.load().config
+    now_ms = int(time.time() * 1000)
+    cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
+    if group:
+        _require_group(group, config)
+    if history:
+        from farmwatch.commands.watching.rate_history import show_history
+
+        return show_history(config, by.value if by else "", cut, json, run=run)
+    with opened(config) as log:
+        rows = read_sites(log, run)
+        if source:
+            _require_source(source, rows)
+        open_sites, waiting = _still_to_come(log, config)
+    split = by.value if by else ""
+    lines = rate_lines(rows, split, config.rate, now_ms=now_ms, open_sites=open_sites, cut=cut)
+    warnings = caveats(config, (line.detector for line in lines))
+    if not rows and waiting:
+        message(f"{counted(waiting, 'hit')} {'waits' if waiting == 1 else 'wait'}; start `farmwatch up`")
+    if json:
+        for line in lines:
+            put_json({**msgspec.to_builtins(line), "warning": warnings[line.detector]})
+        return Exit.OK
+    _tell(lines, cut)
+    undated = cut.undated(rows, config.rate)
+    if undated:
+        message(f"left out: {counted(undated, 'site')} of which no day is known on which a search returned it")
+    _tell_unscored(cut.of(rows, config.rate), run)
+    tell(warnings)
+    return Exit.OK
+
+
+def _tell(lines: list[RateLine], cut: Cut) -> None:
+    if cut.text:
+        message(f"only these sites: {cut.text}")
+    for line in lines:
+        group = f"{line.by} {line.group}: " if line.by else ""
+        put(one_line(f"{group}{line.text}"))
+        mixed = f" ({line.mixed} of all mixed)" if line.mixed else ""
+        if not line.sites:
+            put("  no site yet")
+            continue
+        put(
+            f"  {counted(line.sites, 'site')}: {line.llm} llm, {line.human} human, {line.undecided} undecided,"
+            f" {line.unclassifiable} unclassifiable{mixed}; ruleset {line.ruleset or '-'} {line.digest or '-'};"
+            f" detector {line.detector or '-'}; site method {line.site_method or '-'} {line.site_method_digest or '-'}"
+        )
+    for correction in dict.fromkeys(line.correction for line in lines if line.by and line.correction):
+        message(correction)
+
+
+def _tell_unscored(rows: Iterable[SiteState], run: str) -> None:
+    """Articles that no verdict has in it yet; the rate changes when their scores come."""
+    from replay.runs.counts import counts_of
+
+    found = counts_of(rows)
+    if found.unscored:
+        verb = "has" if found.unscored == 1 else "have"
+        why = f"; `farmwatch runs show {run}` says why" if run else ""
+        message(
+            one_line(
+                f"{found.unscored:,} of {counted(found.articles, 'article')} {verb} no score yet: in no verdict{why}"
+            )
+        )
+
+
+def _require_group(group: str, config: Config) -> None:
+    from scoring.rates.site_rates import OTHER
+
+    names = [*config.rate.groups, OTHER]
+    if group not in names:
+        raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
+
+
+def _require_source(source: str, rows: Iterable[SiteState]) -> None:
+    """A log without a site yet has no sources to choose from: there any is taken."""
+    names = sorted({name for row in rows for name in row.sources})
+    if names and source not in names:
+        more = f", and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        raise UsageError(
+            one_line(f"--source {source!r}: the sources of the sites are {', '.join(names[:_NAMES_SHOWN])}{more}")
+        )
+
+
+def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
+    """Sites that the crawl has not done with, and hits that it has not read.
+
+    On a broker the frontier is not looked at: its state would have to be read back from the changelog.
+    """
+    from crawler.crawl_stage import frontier_left
+    from replay.runs.lag import records_behind
+    from stream.schema.topics import DECISIONS, HITS
+
+    topics = log.topics()
+    if HITS not in topics or DECISIONS not in topics:
+        return None, 0
+    waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
+    embedded = config.log.url.startswith("sqlite:")
+    return frontier_left(log, topics[HITS]).active if embedded else None, waiting

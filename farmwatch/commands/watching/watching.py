@@ -1,0 +1,163 @@
+"""The commands that watch sites and topics. They only read."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put_json, put_table
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted
+
+
+class SiteVerdict(enum.StrEnum):
+    """Site verdicts."""
+
+    LLM = "llm"
+    HUMAN = "human"
+    UNDECIDED = "undecided"
+    UNCLASSIFIABLE = "unclassifiable"
+
+
+def sites(
+    *,
+    verdict: Annotated[SiteVerdict | None, Parameter(help="Only sites with this verdict.")] = None,
+    limit: Annotated[int, Parameter(help="Rows at most; 0 = all.")] = 100,
+    canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
+    run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """One row per site: its verdict and what that rests on; the detector's warning on stderr.
+
+    A row is of one ruleset: the one that judged the site last. JSON: one object a line.
+    """
+    import msgspec
+
+    from farmwatch.config.caveats import caveats, tell
+    from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
+    from scoring.rates.canary import is_canary
+
+    if limit < 0:
+        raise UsageError("--limit: 0 or more")
+    config = common.load().config
+    with opened(config) as log:
+        rows = [row for row in read_sites(log, run) if canaries or not is_canary(row.site)]
+    found = [row for row in rows if verdict is None or row.verdict == verdict]
+    shown = found[: limit or None]
+    warnings = caveats(config, (row.detector for row in shown))
+    if json:
+        for row in shown:
+            put_json({name: msgspec.to_builtins(getattr(row, name)) for name in SITE_FIELDS})
+        tell(warnings, short=True)
+        return Exit.OK
+    numbers = ("pages", "articles", "scored", "flagged", "used", "llr")
+    put_table(
+        ("site", "verdict", "mixed", *numbers, "most dropped by", "ruleset", "detector"),
+        (
+            (
+                row.site,
+                row.verdict,
+                "mixed" if row.mixed else "",
+                row.pages,
+                row.articles,
+                row.scored,
+                row.flagged,
+                row.pages_used,
+                round(row.llr, 2),
+                max(row.dropped_by, key=lambda rule: row.dropped_by[rule], default=""),
+                ruleset_of(row),
+                row.detector,
+            )
+            for row in shown
+        ),
+        less=("llr", "most dropped by", "scored", "used", "flagged", "mixed"),
+        same=("ruleset", "detector"),
+    )
+    if shown:
+        message(COLUMNS)
+    message(f"{len(shown)} of {counted(len(found), 'site')} shown; {len(rows)} in the log")
+    tell(warnings, short=True)
+    return Exit.OK
+
+
+def topics(
+    *,
+    create: Annotated[bool, Parameter(negative="", help="Create the topics that are missing.")] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """The topics of the log: partitions, records, first and last offsets, and how far each group is behind."""
+    from replay.runs.topology import topic_states
+
+    config = common.load().config
+    with opened(config, create=create) as log:
+        if create:
+            from farmwatch.config.opening import create_topics
+
+            create_topics(log, config)
+        states = topic_states(log)
+    if json:
+        put_json(
+            [
+                {
+                    "topic": state.name,
+                    "partitions": state.partitions,
+                    "records": state.records,
+                    "beginning": state.beginning,
+                    "end": state.end,
+                    "lag": state.lag,
+                }
+                for state in states
+            ]
+        )
+        return Exit.OK
+    put_table(
+        ("topic", "partitions", "records", "beginning", "end", "lag"),
+        (
+            (
+                state.name,
+                state.partitions,
+                state.records,
+                sum(state.beginning),
+                sum(state.end),
+                ", ".join(f"{group} {behind}" for group, behind in state.lag.items()),
+            )
+            for state in states
+        ),
+    )
+    if not states:
+        message("no topics yet: `farmwatch topics --create`, or `farmwatch up`")
+    return Exit.OK
+
+
+SITE_FIELDS = (
+    "site",
+    "verdict",
+    "pages",
+    "articles",
+    "scored",
+    "abstained",
+    "flagged",
+    "pages_used",
+    "llr",
+    "dropped_by",
+    "sources",
+    "queries",
+    "best_rank",
+    "hits",
+    "ruleset",
+    "digest",
+    "detector",
+    "updated_at",
+    "run",
+    "method",
+    "mixed",
+    "decided_at",
+    "days",
+    "method_digest",
+)

@@ -1,0 +1,124 @@
+"""The configuration of a process: one TOML file, composed of every package's settings.
+
+Precedence: flag > FARMWATCH_* > file > default. docs/configuration.md lists every setting, tested against this.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from crawler.settings import CrawlSettings
+from crawler.sources.settings import SearchSettings
+from farmwatch.config.layers import (
+    MOST_BYTES,
+    Layer,
+    from_document,
+    from_environment,
+    from_flags,
+    masked,
+    resolve,
+    settings_of,
+)
+from farmwatch.config.settings import CanarySettings, LogSettings, MetricsSettings, UpSettings
+from filters.rules.toml_lines import BadToml, read_toml
+from filters.settings import JudgeSettings, MeasureSettings
+from scoring.rates.settings import RateSettings
+from scoring.settings import ScoreSettings, TallySettings
+from stream.kafka.settings import KafkaSettings
+from stream.processing.loop import LoopSettings
+from stream.text.user_errors import ConfigError
+
+FILE_NAME = "farmwatch.toml"
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Every setting of farmwatch; each field is a table of the file."""
+
+    log: LogSettings = LogSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    search: SearchSettings = SearchSettings()
+    crawl: CrawlSettings = CrawlSettings()
+    measure: MeasureSettings = MeasureSettings()
+    judge: JudgeSettings = JudgeSettings()
+    score: ScoreSettings = ScoreSettings()
+    tally: TallySettings = TallySettings()
+    rate: RateSettings = RateSettings()
+    canary: CanarySettings = CanarySettings()
+    loop: LoopSettings = LoopSettings()
+    up: UpSettings = UpSettings()
+    metrics: MetricsSettings = MetricsSettings()
+
+    def __post_init__(self) -> None:
+        if self.up.drain_s < self.loop.drain_s:
+            raise ValueError(
+                f"up.drain_s ({self.up.drain_s}) is shorter than loop.drain_s ({self.loop.drain_s}):"
+                " a process would be killed while it still drains"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration, where each value came from, and what was odd about the environment."""
+
+    config: Config
+    origins: Mapping[str, str]
+    warnings: Sequence[str]
+    file: Path | None
+
+
+def load(file: Path | None = None, flags: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Loaded:
+    """Read the configuration. `flags` are `path=value`; `file` None looks for the default one.
+
+    Raises ConfigError with the setting's path.
+    """
+    variables = os.environ if environment is None else environment
+    found = _find(file, variables)
+    layers: list[Layer] = [from_flags(Config, flags)]
+    env_layer, warnings = from_environment(Config, variables)
+    layers.append(env_layer)
+    if found is not None:
+        layers.append(from_document(Config, _parse_file(found), str(found)))
+    config, origins = resolve(Config, layers)
+    return Loaded(config, origins, warnings, found)
+
+
+def shown(loaded: Loaded) -> list[tuple[str, Any, str]]:
+    """(path, value as JSON has it, origin) of every setting, secrets masked."""
+    rows = []
+    for path, setting in settings_of(Config).items():
+        value: Any = loaded.config
+        for name in path.split("."):
+            value = getattr(value, name)
+        rows.append((path, masked(setting, value), loaded.origins[path]))
+    return rows
+
+
+def _find(file: Path | None, variables: Mapping[str, str]) -> Path | None:
+    if file is not None:
+        if not file.is_file():
+            raise ConfigError(f"{file}: no such configuration file")
+        return file
+    home = variables.get("XDG_CONFIG_HOME") or str(Path(variables.get("HOME", "~")).expanduser() / ".config")
+    for candidate in (Path(FILE_NAME), Path(home) / "farmwatch" / FILE_NAME):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _parse_file(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+        return read_toml(content.decode("utf-8-sig"), MOST_BYTES)
+    except BadToml as error:
+        raise ConfigError(f"{file}: not a configuration: {error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: not UTF-8, from its byte {error.start + 1} on: save it so") from error
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error

@@ -1,0 +1,110 @@
+"""A thread beside a crawl: it shows how it goes, ends it when all is done, and cuts the drain short when told to."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+from farmwatch.config.config import Config
+from farmwatch.config.opening import open_configured
+from farmwatch.crawl.completion import crawl_is_done
+from farmwatch.crawl.view import CrawlView, status_line
+from farmwatch.crawl.watch import CrawlWatch
+from farmwatch.terminal.messages import message
+from stream.log.errors import StreamError
+from stream.text.user_errors import Exit
+
+_DRAW_S = 0.5
+_ASK_S = {"sqlite": 0.5, "kafka": 5.0}  # between questions whether all is done; on Kafka the state has to be read
+_JOIN_S = 5.0
+
+
+class Onlooker:
+    """Looks at a crawl of this process, through its watch.
+
+    What it cannot do (a view that cannot be drawn, a log that nobody can open) ends the crawl: `stop` is set, and the
+    error is raised where the block of `looking_on` ends. A log that is away for a while is asked again.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        watch: CrawlWatch,
+        view: CrawlView | None,
+        stop: threading.Event,
+        hurry: threading.Event,
+        *,
+        until_done: bool,
+        end_process: Callable[[int], object] = os._exit,
+        every_s: float = _DRAW_S,
+    ) -> None:
+        """Without a view, a line of status comes every up.status_s seconds. `hurry` ends the process at once."""
+        self._config = config
+        self._watch = watch
+        self._view = view
+        self._stop = stop
+        self._hurry = hurry
+        self._until_done = until_done
+        self._end_process = end_process
+        self._every_s = every_s
+        self._said = time.monotonic()
+        self._asked = 0.0
+        self._error: Exception | None = None
+
+    @contextmanager
+    def looking_on(self) -> Iterator[None]:
+        """Look on while the block runs, and say the last figures behind it."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._run, args=(ended,), name="crawl-view", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(_JOIN_S)
+        if self._error is not None:
+            raise self._error
+        figures = self._watch.figures()
+        if self._view is not None:
+            self._view.show(figures)
+        else:
+            message(status_line(figures))
+
+    def _run(self, ended: threading.Event) -> None:
+        while not ended.wait(self._every_s):
+            if self._hurry.is_set():
+                if self._view is not None:
+                    self._view.close()
+                self._end_process(Exit.INTERRUPTED)  # what is committed is whole, what is under way is still queued
+                return
+            if self._error is None:
+                try:
+                    self._look()
+                except Exception as error:  # noqa: BLE001 - raised in the main thread, behind the drain
+                    self._error = error
+                    self._stop.set()
+
+    def _look(self) -> None:
+        if self._view is not None:
+            self._view.show(self._watch.figures())
+        elif time.monotonic() - self._said >= self._config.up.status_s:
+            self._said = time.monotonic()
+            message(status_line(self._watch.figures()))
+        if self._until_done and not self._stop.is_set() and self._is_done():
+            self._stop.set()
+
+    def _is_done(self) -> bool:
+        every_s = _ASK_S[self._config.log.url.partition(":")[0]]
+        if time.monotonic() - self._asked < every_s or self._watch.figures().active:
+            return False
+        self._asked = time.monotonic()
+        try:
+            with closing(open_configured(self._config, read_only=True)) as log:
+                return crawl_is_done(log, self._config.log.partitions)
+        except StreamError as error:
+            if error.retriable:  # it is asked again; the loop itself says what is wrong with the log
+                return False
+            raise

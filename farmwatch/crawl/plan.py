@@ -1,0 +1,236 @@
+"""`farmwatch crawl --dry-run`: what a crawl would do, in words or as JSON."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from crawler.dry_run import DryRun, SitePlan
+from crawler.reasons import in_words, meaning_of_reason
+from crawler.web.hits_file import BadLine, read_hits
+from farmwatch.config.config import Config
+from farmwatch.config.opening import log_exists, opened
+from farmwatch.crawl.append_hits import input_lines
+from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
+from stream.log.contract import Log, StateReader, partition_of
+from stream.memory.state import MemoryState
+from stream.processing.topic_reader import records_of
+from stream.schema.records import Decision, Hit, Record
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
+from stream.text.spans import lasting, moment, queue_in_words, when
+from stream.text.user_errors import Exit, NotFound
+from stream.text.wording import counted, one_line
+
+R = TypeVar("R", bound=Record)
+_ALL = 10**9
+_NOT_KNOWN = (
+    "as if a crawl began now; no name is looked up, so the limits per IP address are not in it, nor is what a running"
+    " crawl has under way"
+)
+
+
+def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, as_json: bool) -> int:
+    """Print the plan, `limit` sites, or requests of `site`, at most (0: all).
+
+    PROBLEM where lines of the files hold no hit. Raises NotFound for a site that is nowhere.
+    """
+    most = limit or _ALL  # one more is asked for: it tells whether the list was cut
+    now_ms = int(time.time() * 1000)
+    from_files, skipped = _hits_of(files, now_ms)
+    with ExitStack() as held:
+        log = held.enter_context(opened(config)) if log_exists(config) or not files else None
+        world = _World(log, config.log.partitions, from_files)
+        if site:
+            plans = [_plan_of(world, config, site, now_ms, most + 1)]
+            is_cut = len(plans[0].requests) > most
+            plans[0].requests = plans[0].requests[:most]
+        else:
+            run = DryRun(config.crawl, now_ms, most + 1)
+            for partition in range(world.partitions):
+                with world.state(partition) as state:
+                    run.add(state, world.hits(partition), world.decisions(partition), partition=partition)
+            plans = run.plans()
+            is_cut = len(plans) > most
+            plans = plans[:most]
+    if as_json:
+        for plan in plans:
+            put_json(msgspec.to_builtins(plan))
+    elif site:
+        _tell_site(plans[0], now_ms)
+    else:
+        _tell(plans, now_ms)
+    if is_cut:
+        message(f"the first {counted(limit, 'request' if site else 'site')}; --limit shows more, --limit 0 all")
+    message(_NOT_KNOWN)
+    return Exit.PROBLEM if skipped else Exit.OK
+
+
+class _World:
+    """The frontier and what CRAWL has not read yet: of the log, and of files."""
+
+    def __init__(self, log: Log | None, partitions: int, from_files: Sequence[Hit]) -> None:
+        topics = log.topics() if log is not None else {}
+        self._log = log
+        self._topics = topics
+        self.partitions = topics.get(HITS, partitions)
+        self._from_files: dict[int, list[Hit]] = {}
+        for hit in from_files:
+            self._from_files.setdefault(partition_of(hit.site, self.partitions), []).append(hit)
+
+    def state(self, partition: int) -> AbstractContextManager[StateReader]:
+        if self._log is None or f"state.{FRONTIER_STORE}" not in self._topics:
+            return nullcontext(MemoryState())
+        return self._log.read_state(FRONTIER_STORE, partition)
+
+    def hits(self, partition: int) -> Iterator[Hit]:
+        yield from self._unread(HITS, Hit, partition)
+        yield from self._from_files.get(partition, ())
+
+    def decisions(self, partition: int) -> Iterator[Decision]:
+        yield from self._unread(DECISIONS, Decision, partition)
+
+    def _unread(self, topic: str, kind: type[R], partition: int) -> Iterator[R]:
+        """Records that CRAWL has not passed; those that it would bury are told, and left out."""
+        if self._log is None or topic not in self._topics:
+            return
+        start = max(self._log.committed("crawl", topic)[partition] or 0, self._log.beginning(topic)[partition])
+        yield from (record for _, record in records_of(kind, self._log.read(topic, partition, start)))
+
+
+def _plan_of(world: _World, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
+    partition = partition_of(site, world.partitions)
+    hits = [hit for hit in world.hits(partition) if hit.site == site]
+    decisions = [decision for decision in world.decisions(partition) if decision.site == site]
+    run = DryRun(config.crawl, now_ms, None)
+    with world.state(partition) as state:
+        (plan,) = run.spaced([run.plan(state, site, hits, decisions, requests=requests)])
+    if not plan.is_known:
+        raise NotFound(f"--site {site!r}: no such host is in the frontier, and no hit names it")
+    return plan
+
+
+def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
+    """The hits of files, and how many lines hold none; those are reported."""
+    hits: list[Hit] = []
+    skipped = 0
+    for file in files:
+        with input_lines(file) as lines:
+            for found in read_hits(lines, now_ms=now_ms):
+                if isinstance(found, BadLine):
+                    skipped += 1
+                    message(f"{file}: line {found.number}: {found.reason}")
+                else:
+                    hits.append(found)
+    return hits, skipped
+
+
+def _tell(plans: Sequence[SitePlan], now_ms: int) -> None:
+    put_table(
+        ("site", "when", "request", "URL", "then", "queued", "why"),
+        (
+            (
+                plan.site,
+                when(plan.requests[0].start_at, now_ms) if plan.requests else "-",
+                _kind(plan),
+                plan.requests[0].url if plan.requests else "",
+                _then(plan),
+                _queued(plan),
+                _why(plan, now_ms),
+            )
+            for plan in plans
+        ),
+        less=("queued", "then"),
+    )
+    if not plans:
+        message("nothing to crawl: the frontier is empty, and no hit waits")
+
+
+def _tell_site(plan: SitePlan, now_ms: int) -> None:
+    put(
+        one_line(
+            f"{plan.site} ({plan.domain}): {counted(plan.fetched, 'page')} fetched, {_queued(plan) or 'no URL queued'}"
+        )
+    )
+    why = _why(plan, now_ms)
+    if why:
+        put_wrapped(one_line(why), "  ")
+    for text in plan.unusable:
+        put_wrapped(one_line(f"no hit of this site: {text}"), "  ")
+    put_table(
+        ("when", "at", "request", "URL", ""),
+        (
+            (
+                when(each.start_at, now_ms),
+                moment(each.start_at),
+                each.kind,
+                each.url,
+                "if it has changed" if each.conditional else "",
+            )
+            for each in plan.requests
+        ),
+        title="requests, if each answer comes at once and pages lead nowhere" if plan.requests else "",
+    )
+    if plan.rests_until:
+        put(f"then it rests until {moment(plan.rests_until)} ({when(plan.rests_until, now_ms)})")
+    if plan.refusals:
+        put_table(
+            ("URL", "reason", "what it means"),
+            ((each.url, each.reason, each.rule or meaning_of_reason(each.reason).text) for each in plan.refusals),
+            title=f"recorded without a request: {plan.refused}",
+        )
+
+
+def _kind(plan: SitePlan) -> str:
+    if not plan.requests:
+        return "none"
+    return plan.requests[0].kind + (" if changed" if plan.requests[0].conditional else "")
+
+
+def _then(plan: SitePlan) -> str:
+    """The page that the first request prepares for."""
+    return plan.first_page if plan.requests and plan.requests[0].kind != "page" else ""
+
+
+def _queued(plan: SitePlan) -> str:
+    return queue_in_words(plan.queued_in)
+
+
+def _why(plan: SitePlan, now_ms: int) -> str:
+    """Why not at once, why not at all, and what would be refused on the way."""
+    parts = []
+    if plan.stopped_why:
+        passes = meaning_of_reason(plan.stopped_why).passes
+        parts.append(f"stopped: {in_words(plan.stopped_why)}" + (f" (until: {passes})" if passes else ""))
+    elif plan.parked_until:
+        parts.append(f"parked for {lasting((plan.parked_until - now_ms) / 1000)} after {in_words(plan.parked_why)}")
+    elif plan.waits_for:
+        parts.append(
+            {
+                "delay": "the delay after its last request",
+                "parked": "parked",
+                "revisit": "rests until then, when what is known is asked for again",
+                "domain": f"other hosts of {plan.domain} come first (crawl.domain_delay_s)",
+                "begin": "a crawl that begins waits one delay",
+            }[plan.waits_for]
+        )
+    elif not plan.requests:
+        parts.append("nothing is left to ask for; it rests until the next hit")
+    if plan.imported:
+        parts.append(f"{counted(plan.imported, 'hit')} came with a page from an archive: not crawled")
+    if plan.unusable:
+        parts.append(f"hits that name no page of it: {plan.unusable[0]}")
+    if plan.refused:
+        parts.append(f"{counted(plan.refused, 'URL')} refused without a request: {_refused(plan)}")
+    return "; ".join(parts)
+
+
+def _refused(plan: SitePlan) -> str:
+    """Reasons with the line of robots.txt where there is one."""
+    reasons = Counter(f"{each.reason}{f' ({each.rule})' if each.rule else ''}" for each in plan.refusals)
+    return ", ".join(reasons)

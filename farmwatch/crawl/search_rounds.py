@@ -1,0 +1,314 @@
+"""`farmwatch search --source`: wires sources to the log, once or as a daemon, and says what came of each round."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import structlog
+
+from crawler.settings import CrawlSettings
+from crawler.sources.catalogue import open_source, settings_for, with_pages
+from crawler.sources.http_client import Asker
+from crawler.sources.keys import key_origin
+from crawler.sources.known_imports import KnownImports
+from crawler.sources.ledger import Ledger, Round
+from crawler.sources.machine_lock import file_lock, held_lock
+from crawler.sources.queries import digest_of, read_queries
+from crawler.sources.schedule import next_round
+from crawler.sources.searcher import OUTCOMES, Searcher, Summary
+from crawler.sources.source import Query, Source
+from crawler.sources.turns import Turns, moment
+from crawler.sources.usage import PARK_CAP_S
+from farmwatch.config.config import Config
+from farmwatch.config.opening import create_topics, opened
+from farmwatch.crawl.append_hits import input_lines
+from farmwatch.crawl.search_locks import IMPORTS_LOCK, locks_folder
+from farmwatch.daemon.endpoints import Endpoints
+from farmwatch.daemon.exposition import Exposition
+from farmwatch.terminal.jsonl import STDIN
+from farmwatch.terminal.messages import message, put, put_json, start_logging
+from farmwatch.terminal.progress import counting
+from stream.log.contract import Log
+from stream.log.errors import StreamError
+from stream.processing.health import Health
+from stream.processing.metrics import Metrics
+from stream.schema.roles import Role
+from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
+from stream.text.wording import counted, one_line
+
+_log = structlog.get_logger()
+PATIENCE_S = 120.0  # a search by hand waits no longer than this for a source
+_SLICE_S = 60.0  # longest sleep between looks at the schedule
+_LOG_AWAY_S = 5.0
+_REASONS = 5  # why results were skipped, the most frequent
+_TABLES = frozenset({".csv", ".tsv"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for: sources, queries, seconds between rounds (None = once), result pages (None = as set)."""
+
+    sources: Sequence[str]
+    queries: Path
+    every_s: int | None
+    pages: int | None
+
+
+def run_search(config: Config, wanted: Wanted, *, as_json: bool, environment: Mapping[str, str] = os.environ) -> int:
+    """Ask the sources; returns the exit code. Raises as `open_source`, ConfigError, UsageError, LogUnavailable."""
+    if wanted.every_s is not None and str(wanted.queries) in STDIN:
+        raise ConfigError("--every reads the queries again each round: give --queries a file, not standard input")
+    sources = [open_source(config.search, name, environment, config.crawl) for name in wanted.sources]
+    for source in sources:
+        if wanted.pages is not None and wanted.pages > source.pages_cap:
+            raise UsageError(f"--pages {wanted.pages}: {source.name} gives {source.pages_cap} at most")
+    queries, bad = _queries(wanted.queries)
+    start_logging("info" if wanted.every_s is not None else "warning")
+    with opened(config, create=True) as log, ExitStack() as held:
+        create_topics(log, config)
+        locks = locks_folder(config)
+        desk = Desk(config, wanted, log, locks, as_json=as_json)
+        if wanted.every_s is None:
+            code = asyncio.run(desk.once(sources, queries))
+            return Exit.PROBLEM if bad and code == Exit.OK else code
+        for source in sources:
+            if not held.enter_context(held_lock(locks / f"{source.name}.daemon.lock")):
+                raise FarmwatchError(f"another process searches {source.name} by a schedule on this log: one is enough")
+        endpoints = Endpoints(
+            Exposition(desk.metrics.registry, "search"), desk.health, config.metrics.host, _port(config)
+        )
+        try:
+            endpoints.start()
+        except ConfigError as error:
+            raise ConfigError(f"{error}. Beside another search: --set metrics.port=0 takes any free port") from error
+        held.callback(endpoints.close)
+        return asyncio.run(desk.always(sources, queries))
+
+
+class Desk:
+    """Runs the sources beside each other in one event loop. What one of them meets does not touch the others."""
+
+    def __init__(
+        self,
+        config: Config,
+        wanted: Wanted,
+        log: Log,
+        locks: Path,
+        *,
+        as_json: bool,
+        clock: Callable[[], float] = time.time,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        """`locks` is a folder for files that keep processes apart; `clock` is Unix time in seconds."""
+        self.metrics = Metrics()
+        self._config = config
+        self._wanted = wanted
+        self._log = log
+        self._locks = locks
+        self._as_json = as_json
+        self._clock = clock
+        self._environment = environment
+        self._stop: asyncio.Event | None = None
+        self._interrupted = False
+        self._states: dict[str, str] = {}
+        self._imports = KnownImports(log, locks / IMPORTS_LOCK)
+
+    def health(self) -> Health:
+        """Well as long as it runs; what each source does stands in the detail."""
+        return Health(True, True, "; ".join(f"{name}: {state}" for name, state in self._states.items()) or "starting")
+
+    async def once(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
+        """Ask every query of every source once; returns the exit code. Raises what ended a source, once all ended."""
+        self._listen("what was found is kept; the next search begins anew")
+        started_ms = int(self._clock() * 1000)
+        with counting(len(queries) * len(sources), "queries") as advance:
+            async with self._client() as client:
+                rounds = [
+                    self._searcher(source, client, PATIENCE_S).round(
+                        queries, Round(started_ms=started_ms, total=len(queries)), kept=False, told=advance
+                    )
+                    for source in sources
+                ]
+                ended = await asyncio.gather(*rounds, return_exceptions=True)
+        summaries = [end for end in ended if isinstance(end, Summary)]
+        for summary in summaries:
+            self._tell(summary, len(queries))
+        for end in ended:
+            if isinstance(end, BaseException):
+                raise end
+        if self._interrupted:
+            return Exit.INTERRUPTED
+        whole = all(not summary.ended and not summary.outcomes["failed"] for summary in summaries)
+        refused = any(summary.outcomes["refused"] for summary in summaries)
+        return Exit.OK if whole and not refused else Exit.PROBLEM
+
+    async def always(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
+        """Keep the schedule of every source until a signal; returns the exit code."""
+        self._listen("the round goes on at the next start")
+        async with self._client() as client:
+            await asyncio.gather(*(self._guarded(source, client, queries) for source in sources))
+        return Exit.OK
+
+    async def _guarded(self, source: Source, client: Asker, queries: Sequence[Query]) -> None:
+        """The schedule of one source, whatever is wrong with it. Raises StreamError for a log that is of no use."""
+        while not self._stopped():
+            try:
+                await self._keep(source, client, queries)
+            except StreamError as error:
+                if error.retriable and self._stopped():
+                    _log.warning("ended_without_log", source=source.name, error=str(error)[:300])
+                elif not error.retriable:
+                    raise
+                else:
+                    await self._rest(_LOG_AWAY_S)
+            except Exception:  # noqa: BLE001 - a mistake of ours in one source is none of the others'
+                _log.exception("source_failed", source=source.name, again_in_s=PARK_CAP_S)
+                self._states[source.name] = "failed"
+                await self._rest(PARK_CAP_S)
+
+    async def _keep(self, source: Source, client: Asker, queries: Sequence[Query]) -> None:
+        """The schedule of one source. Raises StreamError."""
+        assert self._wanted.every_s is not None
+        searcher = self._searcher(source, client, float("inf"))
+        for outcome in OUTCOMES:
+            self.metrics.touch("search_queries", source=source.name, outcome=outcome)
+        for outcome in ("appended", "skipped"):
+            self.metrics.touch("search_hits", source=source.name, outcome=outcome)
+        told_ms = 0
+        while not self._stopped():
+            ledger = searcher.ledger
+            queries = self._again(queries)
+            now_ms = int(self._clock() * 1000)
+            due_ms, round_ = next_round(ledger.round, digest_of(queries), len(queries), self._wanted.every_s, now_ms)
+            if due_ms > now_ms:
+                if told_ms != (told_ms := due_ms):
+                    _log.info("next_round", source=source.name, at=moment(due_ms))
+                self._states[source.name] = f"next round at {moment(due_ms)}"
+                await self._sleep(min((due_ms - now_ms) / 1000, _SLICE_S))
+                continue
+            self._states[source.name] = f"round of {moment(round_.started_ms)}"
+            summary = await searcher.round(queries, round_, kept=True)
+            self._tell(summary, len(queries) - round_.done)
+            if not summary.ended:
+                self.metrics.set("search_round_timestamp_seconds", self._clock(), source=source.name)
+            elif summary.refused:
+                _log.warning("source_refuses", source=source.name, again_in_s=PARK_CAP_S)
+                self._states[source.name] = f"refused: {summary.ended}"
+                await self._rest(PARK_CAP_S)
+
+    async def _rest(self, seconds: float) -> None:
+        until = self._clock() + seconds
+        while not self._stopped() and (left := until - self._clock()) > 0:
+            await self._sleep(min(left, _SLICE_S))
+
+    def _searcher(self, source: Source, client: Asker, patience_s: float) -> Searcher:
+        settings = with_pages(settings_for(self._config.search, source.name), self._wanted.pages)
+        turns = Turns(
+            source,
+            settings,
+            Ledger(self._log, source.name, partial(file_lock, self._locks / f"{source.name}.lock")),
+            client,
+            clock=self._clock,
+            sleep=self._sleep,
+            stopped=self._stopped,
+            metrics=self.metrics,
+            patience_s=patience_s,
+        )
+        return Searcher(source, settings, turns, self._config.log.partitions, self.metrics, self._imports)
+
+    def _client(self) -> Asker:
+        crawl: CrawlSettings = self._config.crawl
+        return Asker(crawl.user_agent if crawl.contact else crawl.name, self._clock)
+
+    def _again(self, queries: Sequence[Query]) -> Sequence[Query]:
+        """The queries as the file has them now; those before where it cannot be read."""
+        try:
+            return _queries(self._wanted.queries, quiet=True)[0]
+        except FarmwatchError as error:
+            _log.warning("queries_unreadable", error=str(error))
+            return queries
+
+    def _listen(self, then: str) -> None:
+        """From now on SIGTERM and SIGINT end the search between two requests, and a second one ends it at once."""
+        stop = self._stop = asyncio.Event()
+
+        def heard(number: signal.Signals) -> None:
+            if stop.is_set():
+                os._exit(Exit.INTERRUPTED)  # what is appended is whole
+            self._interrupted = number == signal.SIGINT
+            message(f"farmwatch: stopping; {then}. Once more ends it at once")
+            stop.set()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError, RuntimeError, ValueError):  # outside of the main thread
+                loop.add_signal_handler(number, heard, number)
+
+    def _stopped(self) -> bool:
+        return self._stop is not None and self._stop.is_set()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until the time has passed, or the end is wanted."""
+        assert self._stop is not None
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+
+    def _tell(self, summary: Summary, wanted: int) -> None:
+        """What a round came to: a line, a JSON object, or of a daemon an event in its log."""
+        if summary.refused:
+            mine = settings_for(self._config.search, summary.source)
+            summary.ended += f" ({key_origin(summary.source, mine, self._environment)})"
+        if self._as_json:
+            said = {name: value for name, value in asdict(summary).items() if name != "refused"}
+            counts = {"outcomes": dict(summary.outcomes), "skipped_reasons": dict(summary.skipped_reasons)}
+            put_json({**said, **counts, "unasked": wanted - summary.queries})
+        elif self._wanted.every_s is not None:
+            _log.info("round_ended", source=summary.source, came_to=one_line(_sentence(summary, wanted)))
+        else:
+            put(one_line(f"{summary.source}: {_sentence(summary, wanted)}"))
+        if not summary.ended:
+            return
+        if self._wanted.every_s is not None:
+            _log.warning("round_broken_off", source=summary.source, why=one_line(summary.ended))
+        else:
+            message(f"farmwatch: {one_line(summary.ended)}")
+
+
+def _sentence(summary: Summary, wanted: int) -> str:
+    asked = f"{summary.queries} of {wanted}" if summary.queries < wanted else str(summary.queries)
+    said = [f"{asked} {'query' if wanted == 1 else 'queries'} asked", f"{counted(summary.hits, 'hit')} appended"]
+    if summary.pages:
+        said.append(f"{counted(summary.pages, 'page')} imported")
+    if summary.skipped:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in summary.skipped_reasons.most_common(_REASONS))
+        said.append(f"{counted(summary.skipped, 'result')} skipped ({reasons})")
+    said += [f"{summary.outcomes[kind]} {kind}" for kind in OUTCOMES if kind != "found" and summary.outcomes[kind]]
+    if summary.left is not None:
+        said.append(f"{counted(summary.left, 'request')} left")
+    if summary.unresponsive:
+        said.append("did not answer: " + ", ".join(sorted(summary.unresponsive)))
+    return ", ".join(said)
+
+
+def _queries(file: Path, *, quiet: bool = False) -> tuple[list[Query], int]:
+    """The queries of a file, and how many lines hold none; those are told on stderr. Raises FarmwatchError."""
+    with input_lines(file) as lines:
+        queries, bad = read_queries(lines, is_table=not _TABLES.isdisjoint(file.suffixes))
+    for line in () if quiet else bad:
+        message(f"{file}: line {line.number}: {one_line(line.reason)}")
+    if not queries:
+        raise FarmwatchError(f"{file}: no query in it")
+    return queries, len(bad)
+
+
+def _port(config: Config) -> int:
+    """Port of /metrics: behind those of the roles; 0 = any."""
+    return config.metrics.port + len(Role) if config.metrics.port else 0

@@ -1,0 +1,106 @@
+"""How a crawl goes, drawn on a terminal or said in one line. Nothing of what was crawled is shown."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from farmwatch.crawl.watch import CrawlFigures
+from stream.text.spans import lasting, size
+from stream.text.wording import one_line
+
+_REASONS_SHOWN = 8
+
+
+def status_line(figures: CrawlFigures) -> str:
+    """All of it in one line, for a log."""
+    return (
+        f"{figures.fetched_now:,} pages fetched ({figures.recent_per_s:.1f}/s), {figures.in_flight} requests in flight,"
+        f" sites {_sites(figures, ', ')}; {figures.queued:,} URLs queued{_left(figures)}; due: {_due(figures)};"
+        f" {size(figures.received_bytes)} received; last minute: {_outcomes(figures)}"
+    )
+
+
+def drawn(figures: CrawlFigures, where: str, most_in_flight: int) -> RenderableType:
+    """The view: one fact a line, each cut at the width of the terminal.
+
+    `where` is the log, `most_in_flight` how many requests may be under way.
+    """
+    fetched, rate = f"{figures.fetched_now:,} fetched", f"{figures.recent_per_s:.1f}/s over the last minute"
+    facts = {
+        "pages": f"{fetched}, {rate}, {size(figures.received_bytes)}",
+        "in flight": f"{figures.in_flight} of {most_in_flight} requests at most",
+        "sites": _sites(figures, " · "),
+        "due": _due(figures),
+        "left": f"{figures.queued:,} URLs queued{_left(figures)}",
+        "last minute": _outcomes(figures),
+    }
+    if not figures.partitions:
+        facts = {"waiting": "for the log to give this process its partitions", **facts}
+    heading = _line((one_line(f"crawl on {where}, {lasting(figures.running_s)}"), "bold"))
+    return Group(heading, *(_line((f"{name:<13}", "bold"), fact) for name, fact in facts.items()))
+
+
+def _line(*parts: str | tuple[str, str]) -> Text:
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+
+class CrawlView:
+    """The view on a terminal while the block runs; what is logged meanwhile scrolls above it."""
+
+    def __init__(self, console: Console, where: str, most_in_flight: int) -> None:
+        """Draw on `console`."""
+        self._where = where
+        self._most = most_in_flight
+        self._live = Live(console=console, auto_refresh=False, transient=False)
+
+    def __enter__(self) -> CrawlView:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def show(self, figures: CrawlFigures) -> None:
+        """Draw these figures in place of the last ones."""
+        self._live.update(drawn(figures, self._where, self._most), refresh=True)
+
+    def close(self) -> None:
+        """End the view; the last figures stay, and the terminal is as it was."""
+        self._live.stop()
+
+
+def _sites(figures: CrawlFigures, between: str) -> str:
+    counts = {
+        "active": figures.active - figures.parked,
+        "parked": figures.parked,
+        "resting": figures.resting,
+        "stopped": figures.stopped,
+    }
+    return between.join(f"{count:,} {state}" for state, count in counts.items())
+
+
+def _due(figures: CrawlFigures) -> str:
+    if figures.next_parked and figures.next_due_ms is not None:
+        wait = lasting(figures.next_due_ms / 1000)
+        return f"only parked sites are left; the next in {wait} ({one_line(figures.next_parked)})"
+    if figures.oldest_due_ms is not None:
+        return f"the oldest for {lasting(figures.oldest_due_ms / 1000)}"
+    if figures.next_due_ms is not None:
+        return f"the next in {lasting(figures.next_due_ms / 1000)}"
+    return "no site waits"
+
+
+def _left(figures: CrawlFigures) -> str:
+    if not figures.queued or figures.left_s is None:
+        return ""
+    return f", about {lasting(figures.left_s)} at this rate"
+
+
+def _outcomes(figures: CrawlFigures) -> str:
+    """The commonest outcomes of the last minute."""
+    ranked = sorted(figures.outcomes.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{one_line(reason)} {count:,}" for reason, count in ranked[:_REASONS_SHOWN]]
+    rest = sum(count for _, count in ranked[_REASONS_SHOWN:])
+    return ", ".join([*shown, *([f"others {rest:,}"] if rest else [])]) or "no answer"

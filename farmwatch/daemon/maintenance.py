@@ -1,0 +1,220 @@
+"""What must happen now and then, in one place: heartbeats, retention, status, the overview of sites, rate and series.
+
+It runs beside the TALLY role, in a thread of its own: that role is there whenever sites are, it is small, and its
+process is where the gauges of sites and rate belong. Two TALLY processes send two heartbeats, expire twice and keep
+each point of a series twice, under one key; none of it does harm.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from crawler.crawl_stage import frontier_left
+from farmwatch.config.config import Config
+from farmwatch.daemon.clock_watch import ClockWatch
+from farmwatch.daemon.series_keeper import SeriesKeeper
+from replay.runs.retention import needed, renew_idle
+from replay.runs.run_rules import RunRules
+from replay.runs.site_table import SiteTable
+from replay.runs.topology import lag_of, reads_of_live
+from scoring.rates.canary_errors import recent_canaries
+from scoring.rates.series import interval_start
+from scoring.rates.site_rates import has_verdict
+from scoring.rates.split_rates import RateLine, rate_lines
+from stream.log.contract import Log
+from stream.log.errors import TooMuchExpired
+from stream.processing import heartbeat
+from stream.processing.metrics import Metrics
+from stream.schema.control import Control
+from stream.schema.records import SiteState
+from stream.schema.vocabulary import VERDICTS
+
+_log = structlog.get_logger()
+_RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
+_MOST = 0.5  # share of a topic that retention may take before the clock is confirmed
+_SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
+
+
+class Upkeep:
+    """Calls each job at its interval until stopped. A job that fails is logged and tried again next time."""
+
+    def __init__(
+        self,
+        log: Log,
+        config: Config,
+        metrics: Metrics,
+        live: RunRules,
+        method: tuple[str, str],
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take what the jobs need: the run that is live, and its site method (name, digest); clocks are in seconds."""
+        self._live = live
+        self._method = method
+        self._log = log
+        self._config = config
+        self._metrics = metrics
+        self._clock = clock
+        self._monotonic = monotonic
+        self._clock_watch = ClockWatch(clock, monotonic)
+        self._waits = False
+        self._table = SiteTable(log, live.names.sites)
+        self._reads = reads_of_live(live.names)
+        self._rate = "none yet"
+        self._renew_at = monotonic()
+        self._series = SeriesKeeper(log, config.rate, live.run.name)
+        up = config.up
+        self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
+            ("heartbeat", up.heartbeat_s, self.beat),
+            ("overview", up.overview_s, self.look),
+            ("status", up.status_s, self.tell),
+            ("retention", up.retention_s, self.expire),
+        )
+        now_s = monotonic()
+        self._due = {name: now_s + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
+        self._next_point_s = self._end_of_interval()
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop`."""
+        while not stop.is_set():
+            self.round()
+            wait_s = min(min(self._due.values()) - self._monotonic(), self._next_point_s - self._clock())
+            stop.wait(max(0.05, wait_s))
+
+    def round(self) -> None:
+        """Do what is due now: series at full intervals of the wall clock, all else by the clock that nobody sets."""
+        for name, every_s, job in self._jobs:
+            if self._monotonic() >= self._due[name]:
+                self._due[name] = self._monotonic() + every_s
+                self._do(name, job)
+        end_s = self._end_of_interval()
+        if end_s != self._next_point_s:
+            self._next_point_s = end_s
+            self._do("series", self.keep)
+
+    def _do(self, name: str, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except Exception as error:  # noqa: BLE001 - upkeep must not take the stage down with it; next round tries again
+            _log.warning("upkeep_failed", job=name, error=f"{type(error).__name__}: {error}"[:300])
+
+    def beat(self) -> None:
+        """Send a heartbeat through all stages."""
+        heartbeat.beat(self._log, self._config.log.partitions, int(self._clock() * 1000))
+
+    def expire(self) -> None:
+        """Apply retention and compaction, but for what runs have still to read; wait while the clock is in doubt."""
+        control = Control(self._log)
+        why = self._expire(control)
+        if why and not self._waits:
+            _log.warning("retention_waits", why=why, until="an hour confirms the clock", check="timedatectl")
+        if self._waits and not why:
+            _log.info("retention_resumed")
+        self._waits = bool(why)
+        if self._monotonic() >= self._renew_at:
+            renew_idle(self._log, control)
+            self._renew_at = self._monotonic() + _RENEW_S
+
+    def _expire(self, control: Control) -> str:
+        """One round of retention; returns why it has to wait, "" where it was done."""
+        look = self._clock_watch.look()
+        if look.moved_s:
+            return f"the clock moved by {look.moved_s / 3600:+.1f} hours"
+        now_ms = int(self._clock() * 1000)
+        try:
+            freed = self._log.expire(
+                now_ms, needed(self._log, control, now_ms), most=1.0 if look.is_confirmed else _MOST
+            )
+        except TooMuchExpired as error:
+            return str(error)
+        if freed:
+            _log.info("expired", bytes=freed)
+        return ""
+
+    def tell(self) -> None:
+        """One line of how far the run is: the crawl, the records that wait, and the rate of the last look.
+
+        The crawl is left out on a broker: its state would have to be read back from the changelog.
+        """
+        said: dict[str, int | str] = {}
+        if self._config.log.url.startswith("sqlite:"):
+            frontier = frontier_left(self._log, self._config.log.partitions)
+            said = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
+        waiting = {group: lag_of(self._log, group, self._reads) for group in self._reads}
+        said["run"] = self._live.run.name
+        said["waiting"] = ",".join(f"{group}:{count}" for group, count in waiting.items() if count) or "none"
+        said["rate"] = self._rate
+        _log.info("status", **said)
+
+    def keep(self) -> None:
+        """Append the points of the series at the start of an interval, see `scoring.rates.series`. Raises BadRuleset."""
+        self._series.keep(self._rows(), self._clock())
+
+    def look(self) -> None:
+        """Set the gauges of sites, rate and canaries from the live run's rows, for what is in force.
+
+        In force are the ruleset, the detector and the site method of that run; nothing of others is counted.
+
+        Their labels have no digest: sites judged by an earlier ruleset of the same name are left out, or the lines of
+        two digests would overwrite each other. Sites without a verdict count with the ruleset in force, which has its
+        series also before it has judged any. Raises BadRuleset.
+        """
+        ruleset, run = self._live.ruleset, self._live.run.name
+        rows, now_ms = self._rows(), int(self._clock() * 1000)
+        self._metrics.clear("sites")
+        self._metrics.clear("farm_rate")
+        for split in ("", "source"):
+            for line in rate_lines(rows, split, self._config.rate, now_ms=now_ms, run=run):
+                if not split:
+                    self._rate = "none yet" if line.rate is None else f"{line.rate:.1%} {line.method}"
+                    for verdict in VERDICTS:
+                        count = int(getattr(line, verdict))
+                        self._metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
+                self._set_rate(line, ruleset.name, "all" if not split else _label(line.group))
+        self._look_at_canaries([row for row in rows if row.ruleset])
+
+    def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
+        self._metrics.clear("canary_sites")
+        self._metrics.clear("canary_share")
+        found = recent_canaries(self._config.rate, rows, int(self._clock() * 1000))
+        if not found.last_at:
+            return
+        for truth, verdicts in found.sites.items():
+            for verdict in VERDICTS:
+                self._metrics.set("canary_sites", verdicts.get(verdict, 0), truth=truth, verdict=verdict)
+        for kind, share in found.shares().items():
+            self._metrics.set("canary_share", share.point, kind=kind)
+        self._metrics.set("canary_timestamp_seconds", found.last_at / 1000)
+
+    def _rows(self) -> list[SiteState]:
+        """The rows of the detector, the ruleset and the site method in force, and those that are not judged yet."""
+        ruleset = self._live.ruleset
+        in_force = {(ruleset.name, ruleset.digest), ("", "")}
+        self._table.refresh()
+        return [
+            row
+            for row in self._table.rows()
+            if row.detector == self._live.run.detector
+            and (row.ruleset, row.digest) in in_force
+            and (not has_verdict(row) or (row.method, row.method_digest) == self._method)
+        ]
+
+    def _end_of_interval(self) -> float:
+        """When the next interval of the series starts."""
+        series_s = self._config.rate.series_s
+        return interval_start(self._clock(), series_s) / 1000 + series_s
+
+    def _set_rate(self, line: RateLine, ruleset: str, source: str) -> None:
+        for bound, value in (("low", line.low), ("point", line.rate), ("high", line.high)):
+            if value is not None:
+                self._metrics.set("farm_rate", value, run=line.run, ruleset=ruleset, source=source, bound=bound)
+
+
+def _label(source: str) -> str:
+    """Sources come from the operator's files: what does not look like a source's name must not become a label."""
+    return source if _SOURCE.fullmatch(source) and source != "all" else "other"

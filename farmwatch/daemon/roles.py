@@ -1,0 +1,201 @@
+"""The composition root of a process: from a role and a configuration to a stage that runs on a log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+import structlog
+
+from farmwatch.config.config import Config
+from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.config.role_names import metrics_port
+from farmwatch.daemon.endpoints import Endpoints
+from farmwatch.daemon.exposition import Exposition
+from farmwatch.daemon.initial_series import export_zeros
+from farmwatch.daemon.maintenance import Upkeep
+from replay.runs.configured import site_method_of, tally_identity
+from stream.log.contract import Kept, Log, Member, Topic
+from stream.processing.health import Health
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Stage
+from stream.schema.control import Control
+from stream.schema.roles import Role
+
+if TYPE_CHECKING:
+    from replay.runs.run_rules import RunRules
+
+_log = structlog.get_logger()
+_PORT_MARGIN_S = 5.0  # beyond the drain of roles whose supervisor was killed: they hold their ports so long
+_UPKEEP_END_S = 5.0  # seconds that the last round of upkeep may hold up the end of a process
+
+
+def build_stage(
+    role: Role, config: Config, metrics: Metrics, live: RunRules | None = None, log: Log | None = None
+) -> Stage:
+    """The stage of a role; what it starts (threads, processes) ends with its `close`. Raises as its settings do.
+
+    MEASURE, JUDGE and TALLY carry on the run `live`, which they need. In `log` JUDGE and TALLY see what other runs did
+    before it, and SCORE says what it runs; TALLY needs it.
+    """
+    if role is Role.CRAWL:
+        from crawler.crawl_stage import CrawlStage
+
+        return CrawlStage(config.crawl, metrics, partitions=config.log.partitions)
+    if role is Role.SCORE:
+        from replay.runs.scorers import tell_what_score_runs
+        from scoring.detectors.registry import detector_identities, load_detectors
+        from scoring.interface import refuse_uncalibrated
+        from scoring.score_stage import ScoreStage
+
+        detectors = detector_identities(config.score)
+        refuse_uncalibrated(detectors)
+        if log is not None:
+            tell_what_score_runs(log, detectors)
+        return ScoreStage(
+            partial(load_detectors, config.score),
+            batch_texts=config.score.texts_at_once,
+            remembered_texts=config.score.remembered_texts,
+            metrics=metrics,
+        )
+    assert live is not None
+    run, names = live.run.name, live.names
+    if role is Role.MEASURE:
+        from filters.measure_stage import MeasureStage
+        from replay.runs.lookup import measured_by
+
+        return MeasureStage(config.measure, run=measured_by(names.features), names=names, metrics=metrics)
+    if role is Role.JUDGE:
+        from filters.judge_stage import JudgeStage
+        from replay.live.score_backlog import Backlog, known_meanwhile
+
+        if log is None or not live.run.detector:
+            return JudgeStage(live.ruleset, run=run, names=names)
+        is_behind, known = Backlog(log, names), known_meanwhile(log, names, live.run.detector)
+        return JudgeStage(live.ruleset, run=run, names=names, known=known, is_behind=is_behind)
+    assert log is not None
+    from farmwatch.daemon.canaries import canary_sender
+    from replay.live.live_run import canaries_sent_before
+    from scoring.tally_stage import TallyStage
+
+    identity = live.run.detector or tally_identity(config)
+    method = site_method_of(config, live.run)
+    canaries = canary_sender(config, names.sites, partial(canaries_sent_before, log, run))
+    return TallyStage(identity, config.tally, run, method=method, canaries=canaries, names=names)
+
+
+def run_role(
+    role: Role,
+    config: Config,
+    member: str,
+    stop: threading.Event,
+    *,
+    metrics: Metrics | None = None,
+    watched: Callable[[Member], Member] = lambda joined: joined,
+) -> None:
+    """Run one role in this process until `stop`, then drain. `member` is its name in the group of the role.
+
+    MEASURE, JUDGE and TALLY carry on whichever run is live, one after the other.
+    `metrics` are those to count in; `watched` may put something in front of the member, to look on.
+    Raises StreamError when the log cannot be opened or laid out, ConfigError when the metrics port is taken, and what
+    the stage's settings raise.
+    """
+    metrics = metrics or Metrics()
+    metrics.set("build_info", 1, version=_version())
+    process = _Process(role, config, member, metrics, watched)
+    shown, port = Exposition(metrics.registry, role.value), metrics_port(config.metrics.port, role)
+    endpoints = Endpoints(shown, process.health, config.metrics.host, port)
+    endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
+    try:
+        log = open_configured(config)
+        try:
+            create_topics(log, config)
+            process.run(log, stop)
+        finally:
+            log.close()
+    finally:
+        endpoints.close()
+    _log.info("role_ended", member=member)
+
+
+class _Process:
+    """A role on a log: one stage until the end, or one for each run that is live in turn."""
+
+    def __init__(
+        self, role: Role, config: Config, member: str, metrics: Metrics, watched: Callable[[Member], Member]
+    ) -> None:
+        self._role = role
+        self._config = config
+        self._member = member
+        self._metrics = metrics
+        self._watched = watched
+        self._loop: StageLoop | None = None
+
+    def health(self) -> Health:
+        """Of the loop at work."""
+        return Health(True, False, "starting") if self._loop is None else self._loop.health()
+
+    def run(self, log: Log, stop: threading.Event) -> None:
+        """Work until `stop`."""
+        role, metrics = self._role, self._metrics
+        if role not in (Role.MEASURE, Role.JUDGE, Role.TALLY):
+            stage = build_stage(role, self._config, metrics, log=log)
+            self._begin(log, stage, stage.name, Control(log).alias.run).run(stop)
+            return
+        from replay.live.fitness import require_live
+        from replay.live.handover import follow
+        from replay.live.live_run import first_rules
+
+        def fit(control: Control, live: RunRules) -> None:
+            require_live(control, self._config, live, [role])
+
+        live = first_rules(role, log, self._config)
+        follow(role, log, live, metrics, stop, partial(self._carry_on, log), fit)
+
+    def _carry_on(self, log: Log, live: RunRules, ended: threading.Event) -> None:
+        """Work for a run until `ended`."""
+        self._loop = None  # of the run before: not ready while this one begins
+        for lag in ("log_lag_records", "log_lag_seconds"):
+            self._metrics.clear(lag)  # nobody here reads the topics of the run before any more
+        stage, names = build_stage(self._role, self._config, self._metrics, live, log), live.names
+        run = live.run.name
+        if self._role is Role.JUDGE:
+            self._metrics.clear("ruleset_info")
+            self._metrics.set("ruleset_info", 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
+            self._begin(log, stage, names.judge_group, run).run(ended)
+        elif self._role is Role.TALLY:
+            self._run_with_upkeep(self._begin(log, stage, names.tally_group, run), log, live, ended)
+        else:
+            if stage.store is not None:  # of another epoch than the run began with, it may not be there
+                log.create([Topic(f"state.{stage.store}", self._config.log.partitions, Kept.COMPACT)])
+            self._begin(log, stage, names.measure_group, run).run(ended)
+
+    def _begin(self, log: Log, stage: Stage, group: str, live: str) -> StageLoop:
+        export_zeros(stage, self._metrics, live)
+        inputs = list(stage.inputs)
+        joined = log.join(group, inputs, member=self._member, store=stage.store, background=stage.background)
+        self._loop = StageLoop(stage, self._watched(joined), metrics=self._metrics, settings=self._config.loop)
+        return self._loop
+
+    def _run_with_upkeep(self, loop: StageLoop, log: Log, live: RunRules, ended: threading.Event) -> None:
+        upkeep_ended = threading.Event()
+        method = site_method_of(self._config, live.run)
+        upkeep = Upkeep(log, self._config, self._metrics, live, (method.name, method.digest))
+        thread = threading.Thread(target=upkeep.run, args=(upkeep_ended,), name="upkeep", daemon=True)
+        thread.start()
+        try:
+            loop.run(ended)
+        finally:
+            upkeep_ended.set()
+            thread.join(_UPKEEP_END_S)
+
+
+def _version() -> str:
+    try:
+        return version("farmwatch")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,70 @@
+"""Keeping the series of rates: a point of each at each full interval, and fewer of them as they grow old."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from farmwatch.daemon.rate_points import read_points
+from scoring.rates.series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import RateLine, rate_lines
+from stream.log.contract import Log, Output
+from stream.schema.records import RatePoint, SiteState, encode
+from stream.schema.topics import RATES
+
+_THIN_BACK_DAYS = 7  # days that are thinned again, in case nobody was there to do it
+
+_log = structlog.get_logger()
+
+
+class SeriesKeeper:
+    """Appends points to the topic of series. Two processes that do so write the same keys; neither does harm."""
+
+    def __init__(self, log: Log, settings: RateSettings, run: str = "") -> None:
+        """Keep the series of `run`. Nothing is written before `keep`."""
+        self._run = run
+        self._log = log
+        self._settings = settings
+        self._thinned = ""  # the day on which it was done last
+
+    def keep(self, rows: Sequence[SiteState], now_s: float) -> None:
+        """Append the points of the interval that holds `now_s`, and once a day thin out old ones.
+
+        `rows` are of the ruleset and the detector in force, canaries included.
+        """
+        at = interval_start(now_s, self._settings.series_s)
+        points = [point for by in SERIES for point in self._points(rows, by, at, int(now_s * 1000))]
+        self._log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
+        today = datetime.fromtimestamp(now_s, UTC).date()
+        if self._thinned != today.isoformat():
+            last = today - timedelta(days=THIN_AFTER_DAYS)
+            first = last - timedelta(days=_THIN_BACK_DAYS)
+            old = [Output(RATES, 0, point.id.encode(), None) for point in thinned(read_points(self._log, first, last))]
+            if old:
+                self._log.append(old)
+            self._thinned = today.isoformat()
+
+    def _points(self, rows: Sequence[SiteState], by: str, at: int, now_ms: int) -> Iterator[RatePoint]:
+        lines: list[RateLine] = rate_lines(rows, by, self._settings, now_ms=now_ms, run=self._run)
+        groups = set(largest({line.group: line.sites for line in lines}))
+        if len(groups) < len({line.group for line in lines}):
+            left_out = len({line.group for line in lines} - groups)
+            _log.warning("series_left_out", by=by, groups=left_out, kept=len(groups))
+        for line in lines:
+            if line.group in groups:
+                yield point_of(
+                    line,
+                    at,
+                    by,
+                    line.group,
+                    ruleset=line.ruleset,
+                    digest=line.digest,
+                    detector=line.detector,
+                    site_method=line.site_method,
+                    site_method_digest=line.site_method_digest,
+                    run=line.run,
+                    mixed=line.mixed,
+                )

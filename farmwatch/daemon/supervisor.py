@@ -1,0 +1,183 @@
+"""A process per role, restarted when one dies, drained together on one signal.
+
+The supervisor holds no log and no state: it only starts, watches and stops. Each child leads a process group, so that
+Ctrl-C reaches it through the supervisor only, and what it leaves behind is cleared away with it. Each child holds the
+read end of a pipe as its standard input; when the supervisor dies, however suddenly, the pipe ends and the child drains
+by itself (`follow_parent`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from farmwatch.config.settings import UpSettings
+from stream.text.user_errors import Exit
+
+_log = structlog.get_logger()
+_LOOK_S = 0.1  # between looks at the children
+_HEALTHY_S = 60.0  # a child that lived this long starts its back-off anew
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """A child to keep running: its name in the logs and its command line."""
+
+    name: str
+    command: Sequence[str]
+
+
+@dataclass(slots=True)
+class _Child:
+    spec: ChildSpec
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    due_at: float = 0.0  # when to start (again)
+    failures: int = field(default=0)
+
+
+class Supervisor:
+    """Keeps the children running until told to stop."""
+
+    def __init__(
+        self, children: Sequence[ChildSpec], settings: UpSettings, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Take what to run; nothing starts before `run`."""
+        self._children = [_Child(spec) for spec in children]
+        self._settings = settings
+        self._monotonic = monotonic
+
+    def run(self, stop: threading.Event, hurry: threading.Event | None = None) -> Exit:
+        """Start all and watch until `stop`, then drain; `hurry` cuts the drain short.
+
+        Returns OK, USAGE when a child refused its configuration, PROBLEM when one had to be killed.
+        """
+        outcome = Exit.OK
+        try:
+            while not stop.is_set():
+                for child in self._children:
+                    if self._look_after(child) == Exit.USAGE:
+                        outcome = Exit.USAGE
+                        stop.set()
+                        break
+                stop.wait(_LOOK_S)
+        finally:
+            clean = self._drain(hurry or threading.Event())
+        return outcome if clean or outcome != Exit.OK else Exit.PROBLEM
+
+    def pids(self) -> dict[str, int]:
+        """Name -> process id of the children that run now."""
+        return {child.spec.name: child.process.pid for child in self._children if child.process is not None}
+
+    def _look_after(self, child: _Child) -> int | None:
+        now = self._monotonic()
+        if child.process is None:
+            if now >= child.due_at:
+                self._start(child, now)
+            return None
+        code = _ended(child.process)
+        if code is None:
+            return None
+        child.process = None
+        if code == Exit.USAGE:  # it said why; trying again cannot help
+            _log.error("role_refused", role=child.spec.name, code=code)
+            return code
+        lived_s = now - child.started_at
+        child.failures = 1 if lived_s >= _HEALTHY_S else child.failures + 1
+        wait_s = min(self._settings.restart_max_s, self._settings.restart_min_s * 2.0 ** min(child.failures - 1, 20))
+        child.due_at = now + wait_s
+        _log.warning("role_died", role=child.spec.name, code=code, lived_s=round(lived_s, 1), restart_in_s=wait_s)
+        return None
+
+    def _start(self, child: _Child, now: float) -> None:
+        child.process = subprocess.Popen(list(child.spec.command), stdin=subprocess.PIPE, process_group=0)
+        child.started_at = now
+        _log.info("role_started", role=child.spec.name, pid=child.process.pid)
+
+    def _drain(self, hurry: threading.Event) -> bool:
+        """Ask all to finish, wait, kill what is left; True if nothing had to be killed."""
+        running = [child for child in self._children if child.process is not None]
+        for child in running:
+            assert child.process is not None
+            with suppress(ProcessLookupError):
+                child.process.terminate()
+        started = self._monotonic()
+        deadline = started + self._settings.drain_s
+        while running and self._monotonic() < deadline and not hurry.is_set():
+            running = [child for child in running if child.process is not None and _ended(child.process) is None]
+            if running:
+                hurry.wait(_LOOK_S)
+        # looked at once more: a hurry must not kill, nor blame, what has ended meanwhile
+        running = [child for child in running if child.process is not None and _ended(child.process) is None]
+        for child in running:
+            assert child.process is not None
+            drained_s = round(self._monotonic() - started, 1)
+            _log.error("role_killed", role=child.spec.name, drained_s=drained_s, hurried=hurry.is_set())
+            _kill_group(child.process.pid)
+            child.process.wait()
+        for child in self._children:
+            child.process = None
+        return not running
+
+
+def follow_parent(stop: threading.Event, deadline_s: float, descriptor: int = 0) -> None:
+    """In a child: set `stop` when the pipe on standard input ends, that is when the supervisor is gone.
+
+    What does not end within `deadline_s` then is ended from here, so that no orphan holds partitions.
+    """
+
+    def watch() -> None:
+        with suppress(OSError):
+            while os.read(descriptor, 64):
+                pass
+        if not stop.is_set():
+            _log.warning("supervisor_gone")
+            stop.set()
+        time.sleep(deadline_s)
+        os._exit(Exit.PROBLEM)
+
+    threading.Thread(target=watch, name="follow-parent", daemon=True).start()
+
+
+def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None) -> None:
+    """SIGTERM and SIGINT set `stop`; the second one sets `hurry`. Call from the main thread."""
+
+    def handle(number: int, _frame: object) -> None:
+        if stop.is_set() and hurry is not None:
+            hurry.set()
+        elif hurry is not None and number == signal.SIGINT:
+            os.write(2, b"draining; Ctrl-C again ends it at once\n")  # not print: it may be what was interrupted
+        stop.set()
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, handle)
+
+
+def this_program() -> list[str]:
+    """The command line that starts farmwatch again with the same interpreter."""
+    return [sys.executable, "-m", "farmwatch"]
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int | None:
+    """Exit code of a child that ended, its process group cleared away; None while it runs."""
+    if process.returncode is not None:
+        return process.returncode
+    # Seen but not reaped: as long as the zombie holds the id, no stranger can have it and be hit by the kill below.
+    if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        return None
+    _kill_group(process.pid)
+    return process.wait()
+
+
+def _kill_group(leader: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)

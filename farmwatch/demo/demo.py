@@ -1,0 +1,214 @@
+"""`farmwatch demo`: the demo's web crawled over real HTTP and carried through every stage by real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from crawler.crawl_stage import FrontierCounts, frontier_left
+from farmwatch.audit.audit import audit
+from farmwatch.audit.report import AuditReport
+from farmwatch.config.config import Config, load
+from farmwatch.config.configured import load_configured_detector
+from farmwatch.config.layers import ENV_PREFIX
+from farmwatch.config.opening import open_configured
+from farmwatch.daemon.quiescence import Progress, settle
+from farmwatch.daemon.supervisor import this_program
+from farmwatch.demo.demo_web import Truth, build_demo_web
+from farmwatch.demo.report import DemoResult, print_json, print_result
+from farmwatch.demo.server import LoopbackWeb
+from farmwatch.terminal.messages import error_console, message
+from replay.runs.configured import load_configured_ruleset
+from replay.runs.site_table import read_sites
+from stream.log.contract import Log
+from stream.schema.records import SiteState
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
+
+_CONTACT = "https://farmwatch.example/demo"  # nobody is visited but the demo's own web on this machine
+_DELAY_S = 0.05  # between two requests to a host; 5 s against strangers
+_CONFIGURATION = """\
+[log]
+url = {url}
+partitions = 4
+
+[crawl]
+contact = "{contact}"
+delay_s = {delay_s}
+delay_per_second = 0.5
+domain_delay_s = 0.0  # all of its sites stand at one address
+address_delay_s = 0.0
+allow_private = true
+resolve_to = {{ "*" = "{web}" }}
+
+[metrics]
+port = 0
+"""
+_SETTLE_S = 150.0
+_DRAIN_S = 20.0
+_SAY_EVERY_S = 2.0
+_TAIL_CHARACTERS = 3000
+
+
+class _Run(NamedTuple):
+    """What a finished run left in its log."""
+
+    rows: list[SiteState]
+    report: AuditReport
+    pages: int
+
+
+def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
+    """Run the demo and print what came out; `keep` holds log and configuration afterwards.
+
+    Returns PROBLEM when the audit is broken. Raises FarmwatchError when the processes end early, NotSettled.
+    """
+    started = time.monotonic()
+    with _folder(keep) as folder:
+        demo = build_demo_web()
+        with LoopbackWeb(demo.hosts) as web:
+            file = write_configuration(folder, web.address)
+            config = load(file, (), {}).config
+            hits = folder / "hits.jsonl"
+            hits.write_text("".join(json.dumps(row) + "\n" for row in demo.hits), encoding="utf-8")
+            message(f"a web of {len(demo.hosts)} sites on {web.address}; {_results(demo.hits)} lead there")
+            run = _carry_through(folder, file, hits, config)
+        result = _result(run, config, demo.truth, time.monotonic() - started, folder if keep else None)
+    (print_json if as_json else print_result)(result)
+    return Exit.OK if run.report.ok else Exit.PROBLEM
+
+
+def write_configuration(folder: Path, web_address: str) -> Path:
+    """The demo's farmwatch.toml in `folder`: an embedded log there, and every host name resolved to the demo's web."""
+    file = folder / "farmwatch.toml"
+    file.write_text(
+        _CONFIGURATION.format(
+            url=json.dumps(f"sqlite:{folder / 'log'}"), contact=_CONTACT, delay_s=_DELAY_S, web=web_address
+        ),
+        encoding="utf-8",
+    )
+    return file
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="farmwatch-demo-") as temporary:
+            yield Path(temporary)
+        return
+    try:
+        if keep.exists() and any(keep.iterdir()):
+            raise UsageError(f"--keep {keep}: not empty; the demo wants a folder of its own")
+        keep.mkdir(parents=True, exist_ok=True)
+        probe, name = tempfile.mkstemp(dir=keep)
+        os.close(probe)
+        Path(name).unlink()
+    except OSError as error:
+        raise UsageError(f"--keep {keep}: no folder can be used there: {error.strerror}; name another one") from error
+    yield keep.resolve()
+
+
+def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> _Run:
+    output = folder / "up.log"
+    with ExitStack() as stack:
+        written = stack.enter_context(output.open("wb"))
+        process = subprocess.Popen(
+            [*this_program(), "up", "--leash", "--config", str(file), "--hits", str(hits)],
+            stdin=subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)},
+            stdout=written,
+            stderr=written,
+        )
+        stack.callback(_end, process)
+        log = stack.enter_context(_opened(config))
+        told = stack.enter_context(_telling(lambda: frontier_left(log, config.log.partitions)))
+        try:
+            frontier = settle(log, config, _SETTLE_S, told=told, still_running=lambda: process.poll() is None)
+        except FarmwatchError as error:
+            raise type(error)(f"{error}\n{_tail(output)}") from error
+        process.terminate()
+        process.wait(_DRAIN_S)
+        return _Run(read_sites(log), audit(log, config=config), frontier.fetched)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_DRAIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+@contextmanager
+def _opened(config: Config) -> Iterator[Log]:
+    log = open_configured(config)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+@contextmanager
+def _telling(look: Callable[[], FrontierCounts]) -> Iterator[Callable[[Progress], None]]:
+    """Progress on stderr: one moving line on a terminal, a plain line now and then elsewhere.
+
+    `look` counts what the frontier has: the same pages that the result counts.
+    """
+    console = error_console()
+    started = time.monotonic()
+    if console.is_terminal:
+        with console.status("starting the roles") as status:
+            yield lambda progress: status.update(_in_words(progress, look(), time.monotonic() - started))
+        return
+    said = started
+
+    def tell(progress: Progress) -> None:
+        nonlocal said
+        if time.monotonic() - said >= _SAY_EVERY_S:
+            said = time.monotonic()
+            message(_in_words(progress, look(), said - started))
+
+    yield tell
+
+
+def _in_words(progress: Progress, frontier: FrontierCounts, seconds: float) -> str:
+    sites = f", {frontier.active} of {frontier.sites} sites open"
+    waiting = ", ".join(f"{group} {records}" for group, records in progress.waiting.items() if records) or "none"
+    return f"{seconds:4.0f} s: {frontier.fetched} pages fetched{sites}, records waiting: {waiting}"
+
+
+def _results(hits: Sequence[Mapping[str, object]]) -> str:
+    distinct = len({row["url"] for row in hits})
+    return f"{len(hits)} search results ({distinct} distinct pages)"
+
+
+def _tail(output: Path) -> str:
+    return output.read_text(encoding="utf-8", errors="replace")[-_TAIL_CHARACTERS:]
+
+
+def _result(run: _Run, config: Config, truth: dict[str, Truth], seconds: float, kept: Path | None) -> DemoResult:
+    detector = load_configured_detector(config)
+    ruleset = load_configured_ruleset(config)
+    return DemoResult(
+        rows=run.rows,
+        truth=dict(truth),
+        report=run.report,
+        pages=run.pages,
+        seconds=seconds,
+        detector=detector.identity,
+        warning=detector.warning,
+        ruleset=ruleset.name,
+        digest=ruleset.digest,
+        rate=config.rate,
+        kept=kept,
+    )

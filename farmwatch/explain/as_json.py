@@ -1,0 +1,101 @@
+"""An explanation as one JSON object, with the names of the pipes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from farmwatch.explain.explanation import Explanation
+from farmwatch.explain.rules import fields_of, url_match
+from farmwatch.explain.words import limits
+from farmwatch.pipes.lines import verdict_line
+from filters.quality.names import MEASURES
+from stream.schema.records import Features, RuleOutcome, Score
+
+_EXACT = 2**53  # whole numbers up to here are what they look like
+
+
+def as_json(found: Explanation) -> dict[str, Any]:
+    """All that is known, with the fields of `judge`; numbers without a fraction are whole numbers."""
+    features, repeats, other = found.features, found.repeats, found.other_score
+    answer = {
+        **verdict_line(found.verdict),
+        "rules": [_rule(found, rule) for rule in found.verdict.rules],
+        "source": found.source,
+        "judged": found.judged,
+        "extract": {
+            "path": features.extract_path,
+            "error": features.extract_error,
+            "limits": limits(features.extract_error, found.settings),
+        },
+        "measures": features.measures,
+        "quality": quality_by_name(features),
+        "feature_epoch": features.epoch,
+        "fetched_at": features.fetched_at,
+        "found_by": features.found_by,
+        "reads": found.reads,
+        "scored_text": {
+            "name": found.scored,
+            "chars": len(found.scored_text),
+            "bytes": len(found.scored_text.encode("utf-8", "replace")),
+            "digest": found.verdict.text_digest,
+        },
+        "repeats": []
+        if repeats is None
+        else [
+            {"text": part.text, "bytes": part.size_bytes, "seen_on": list(part.seen_on), "pages": part.pages}
+            for part in repeats.passages()
+        ],
+        "repeats_differ": found.differs,
+        "earlier_pages": None if repeats is None else repeats.compared,
+        "score": None if found.score is None else _score(found.score),
+        "other_score": None
+        if other is None
+        else {**_score(other.score), "text": other.text, "ruleset": other.kept_by[0], "digest": other.kept_by[1]},
+    }
+    return {name: _whole(value) for name, value in answer.items()}
+
+
+def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
+    """Text -> measure -> value; measures newer than the record are None; {} for a record without any."""
+    return {
+        text: dict(zip(MEASURES, (*values, *[None] * (len(MEASURES) - len(values))), strict=False))
+        for text, values in features.quality.items()
+    }
+
+
+def _rule(found: Explanation, outcome: RuleOutcome) -> dict[str, Any]:
+    """A rule of the verdict: also whether it decides at all, its other fields, and the pattern found in the URL."""
+    rule = found.rules.get(outcome.name)
+    match = None if rule is None else url_match(found.features, rule)
+    return {
+        "name": outcome.name,
+        "value": outcome.value,
+        "op": outcome.op,
+        "threshold": outcome.threshold,
+        "outcome": outcome.outcome,
+        "in_force": outcome.threshold is not None,
+        "fields": {} if rule is None else fields_of(rule),
+        "matched": None if match is None else match._asdict(),
+    }
+
+
+def _score(score: Score) -> dict[str, Any]:
+    return {
+        "detector": score.detector,
+        "score": score.score,
+        "p_llm": score.p_llm,
+        "flag": score.flag,
+        "abstain": score.abstain,
+        "tokens": score.tokens,
+    }
+
+
+def _whole(value: Any) -> Any:
+    """Measures are stored as floats, counts too: JSON shows 382, not 382.0."""
+    if isinstance(value, dict):
+        return {name: _whole(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_whole(part) for part in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT:
+        return int(value)
+    return value

@@ -1,0 +1,249 @@
+"""Why a page was kept or dropped: features, every rule, what repeats, the score; from the log, or a file of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from w3lib.encoding import html_body_declared_encoding, read_bom
+
+from crawler.errors import UnusableUrl
+from crawler.web.urls import site_of
+from farmwatch.config.config import Config
+from farmwatch.explain.page_records import Found, earlier_pages, find_page, scores_of, verdicts_of
+from filters.duplicates.repeats import Repeats
+from filters.measure.epoch import feature_epoch
+from filters.measure.workers import ExtractionPool
+from filters.rules.judgement import ARTICLE, judge, judge_and_text, scored_text
+from filters.rules.kinds import Rule
+from filters.rules.ruleset import Ruleset
+from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
+from scoring.interface import Detector
+from stream.log.contract import Log
+from stream.schema.records import Features, Score, Verdict
+from stream.schema.runs import LIVE, RunNames, names_of
+from stream.text.user_errors import FarmwatchError
+
+_COMPRESSED = {
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ": "xz",
+    b"BZh": "bzip2",
+}  # by the first bytes
+
+_FIRST_RUN = names_of(LIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherScore:
+    """A score that the log has of the page, of a text that the verdict shown does not have scored."""
+
+    score: Score
+    text: str  # main | c4
+    kept_by: tuple[str, str]  # name and digest of the ruleset that kept the page; "" = it was another page of the site
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A page's features and verdict, and what they rest on.
+
+    `score` is of the text that the verdict has scored: None where no detector has read it yet, or the page is no
+    article; `other_score` is then what the log has instead. `rules` and `reads` are empty where the ruleset of the
+    verdict is not at hand. `repeats` is None for a page without a main text, and for a file.
+    """
+
+    features: Features
+    verdict: Verdict
+    score: Score | None
+    source: str  # log | file
+    judged: str  # live: the verdict stands in the log; now: it was made for this explanation
+    settings: MeasureSettings  # as configured here
+    rules: Mapping[str, Rule]
+    reads: str  # text whose quality measures are judged: main | c4
+    scored: str  # text that is scored: main | c4; "" where the verdict does not tell
+    scored_text: str  # "" then
+    other_score: OtherScore | None = None
+    repeats: Repeats | None = None
+    differs: str = ""  # why the passages do not add up to the recorded share; "" where they do
+
+
+def explain_url(
+    log: Log,
+    url: str,
+    ruleset: Ruleset,
+    settings: MeasureSettings,
+    *,
+    live: bool,
+    configured: Callable[[], str],
+    names: RunNames = _FIRST_RUN,
+) -> Explanation:
+    """Look a page up. `live` shows the verdict in the log where there is one; else the features are judged now.
+
+    `names` are those of the run whose features and verdicts are looked at. `configured` names the detector in use: its
+    score is chosen where there are several. Raises UnusableUrl, NotFound; the latter says what is known of the page.
+    """
+    found = find_page(log, url, settings.pages_per_site, names.features)
+    features = found.features
+    verdicts = verdicts_of(log, found, names.verdicts)
+    recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
+    verdict = recorded or judge(features, ruleset)
+    name, text = _text_scored(features, verdict, ruleset)
+    score, other = _scores(log, found, verdict, verdicts, configured)
+    repeats = None if features.extract_error else _repeats(log, found, settings)
+    at_hand = verdict.digest == ruleset.digest
+    return Explanation(
+        features,
+        verdict,
+        score,
+        source="log",
+        judged="now" if recorded is None else "live",
+        settings=settings,
+        rules={rule.name: rule for rule in ruleset.rules} if at_hand else {},
+        reads=ruleset.reads if at_hand else "",
+        scored=name,
+        scored_text=text,
+        other_score=other,
+        repeats=repeats,
+        differs="" if repeats is None else _differs(repeats, features, settings),
+    )
+
+
+def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detector, url: str = "") -> Explanation:
+    """Measure, judge and score a file of HTML alone, as if it stood at `url`: nothing is there to repeat.
+
+    Without a URL, what is measured of it is unknown. Raises UnusableUrl, FarmwatchError.
+    """
+    site = site_of(url) if url else ""
+    html = _html(file)
+    settings = msgspec.structs.replace(config.measure, workers=1)
+    pool = ExtractionPool(settings)
+    try:
+        features = Measurer(settings, pool).measure(url, html, site, encoding=_charset(html), page_id=str(file))
+    finally:
+        pool.close()
+    verdict, text = judge_and_text(features, ruleset)
+    score = None
+    if verdict.verdict == ARTICLE:
+        found = detector.score([text])[0]
+        score = Score(
+            id=f"{verdict.text_digest}:{detector.identity}",
+            site=site,
+            page_id=features.page_id,
+            fetch_id="",
+            text_digest=verdict.text_digest,
+            detector=detector.identity,
+            score=found.score,
+            p_llm=found.p_llm,
+            flag=found.flag,
+            abstain=found.abstain,
+            tokens=found.tokens,
+        )
+    name, text = _text_scored(features, verdict, ruleset)
+    return Explanation(
+        features,
+        verdict,
+        score,
+        source="file",
+        judged="now",
+        settings=config.measure,
+        rules={rule.name: rule for rule in ruleset.rules},
+        reads=ruleset.reads,
+        scored=name,
+        scored_text=text,
+    )
+
+
+def _html(file: Path) -> bytes:
+    try:
+        html = file.read_bytes()
+    except FileNotFoundError as error:
+        raise FarmwatchError(f"{file}: there is no such file{_as_url(str(file))}") from error
+    except OSError as error:
+        raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
+    kind = next((kind for start, kind in _COMPRESSED.items() if html.startswith(start)), "")
+    if kind:
+        raise FarmwatchError(f"{file}: is compressed ({kind}), and a page is read as it is: decompress it first")
+    return html
+
+
+def _as_url(name: str) -> str:
+    """What to write where a page of the log was meant: a host name, and a path or none, without http:// before it."""
+    host = name.partition("/")[0]
+    with suppress(UnusableUrl):
+        if "." in host.strip(".") and site_of(f"http://{name}"):
+            return f"; for a page of the log give its whole URL, such as https://{name}"
+    return ""
+
+
+def _scores(
+    log: Log, found: Found, verdict: Verdict, verdicts: Sequence[Verdict], configured: Callable[[], str]
+) -> tuple[Score | None, OtherScore | None]:
+    """The score of the text that the verdict has scored; where there is none, the newest of another text or verdict."""
+    main = found.features.text_digest
+    kept = [known for known in reversed(verdicts) if known.verdict == ARTICLE]
+    texts = [known.text_digest for known in kept if known.id == found.features.id]
+    scores = scores_of(log, found, {verdict.text_digest, main, *texts})
+    if verdict.verdict == ARTICLE and verdict.text_digest in scores:
+        return _chosen(scores[verdict.text_digest], configured), None
+    text = next((digest for digest in (*texts, main) if digest in scores), None)
+    if text is None:
+        return None, None
+    by = next((known for known in kept if known.text_digest == text), None)
+    other = OtherScore(
+        _chosen(scores[text], configured),
+        "main" if text == main else "c4",
+        (by.ruleset, by.digest) if by is not None else ("", ""),
+    )
+    return None, other
+
+
+def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tuple[str, str]:
+    """Name of the text that is scored, and the text; of a verdict by another ruleset its digest says which it was."""
+    if verdict.digest == ruleset.digest:
+        return ruleset.scores, scored_text(features, ruleset)[0]
+    if verdict.text_digest == features.text_digest:
+        return "main", features.text
+    if not verdict.text_digest:  # dropped, by a ruleset that does not score main texts
+        return "", ""
+    from filters.quality.c4 import clean  # few verdicts need it
+
+    return "c4", clean(features.text).text
+
+
+def _chosen(scores: Sequence[Score], configured: Callable[[], str]) -> Score:
+    """The configured detector's score, else the newest."""
+    if len(scores) > 1:
+        identity = configured()
+        scores = [score for score in scores if score.detector == identity] or scores
+    return scores[-1]
+
+
+def _repeats(log: Log, found: Found, settings: MeasureSettings) -> Repeats:
+    repeats = Repeats(found.features.text, settings.chunk_mode)
+    for page in earlier_pages(log, found):
+        repeats.compare(page.url, page.text)
+    return repeats
+
+
+def _differs(repeats: Repeats, features: Features, settings: MeasureSettings) -> str:
+    recorded = features.measures.get("duplicate_share")
+    if not isinstance(recorded, float | int) or not repeats.size_bytes:
+        return ""
+    shown = repeats.repeated_bytes / repeats.size_bytes
+    if abs(shown - recorded) < 1e-9:
+        return ""
+    said = f"recorded when measured: {recorded:.1%}, the log now shows {shown:.1%}: "
+    if features.epoch != feature_epoch(settings):
+        return f"{said}measured with other settings than those configured here (epoch {features.epoch})"
+    if shown > recorded:
+        cap = f"{settings.chunk_ids_per_site:,} chunks of a site are remembered, and the oldest pages lose theirs"
+        return f"{said}{cap}, or an earlier visit to the site has left the log"
+    return f"{said}an earlier page, or an earlier visit to one, has left the log"
+
+
+def _charset(html: bytes) -> str:
+    return read_bom(html)[0] or html_body_declared_encoding(html) or ""

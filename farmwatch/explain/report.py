@@ -1,0 +1,134 @@
+"""An explanation for people: verdict and rules, what repeats, the score, and on request every measure."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from farmwatch.explain.rules import plain, put_rules
+from farmwatch.explain.words import TEXTS, extraction, score_lines, text_line
+from farmwatch.terminal.messages import put, put_table, put_wrapped
+from stream.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from farmwatch.explain.explanation import Explanation
+    from filters.duplicates.repeats import Repeats
+
+_PASSAGES = 8  # repeated passages that are shown without --all
+_TEXT_CHARS = 100  # of a passage, where no terminal says how wide it is
+
+
+def show(found: Explanation, *, everything: bool = False) -> None:
+    """Print an explanation for people. What comes from the page goes out as one line without control characters."""
+    features, verdict = found.features, found.verdict
+    first = f", first by {verdict.first_failed}" if verdict.first_failed else ""
+    _say(f"{_name(found)}: {verdict.verdict}{first}")
+    judged = verdict.run if found.judged == "live" else found.judged
+    _say(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; {_measured(found)}")
+    _say(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
+    put("")
+    put_rules(found)
+    put("")
+    if found.reads == "c4":
+        _say(f"read text: quality rules read the {TEXTS['c4']}")
+    _say(text_line(found))
+    for line in _repeats_lines(found, everything=everything):
+        _say(line)
+    for line in score_lines(found):
+        _say(line)
+    if everything:
+        put("")
+        _put_measures(found)
+
+
+def _say(line: str) -> None:
+    """A line that may hold what comes from the page, broken to the width of a terminal; its rest stands further in."""
+    begins = len(line) - len(line.lstrip(" "))
+    put_wrapped(one_line(line), " " * (begins + 2))
+
+
+def _name(found: Explanation) -> str:
+    features = found.features
+    if found.source == "log":
+        return features.url
+    return f"{features.page_id}, as {features.url}" if features.url else features.page_id
+
+
+def _measured(found: Explanation) -> str:
+    features = found.features
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(features.fetched_at / 1000))
+    return f"features of epoch {features.epoch}" + (f", fetched {when}" if features.fetched_at else "")
+
+
+def _repeats_lines(found: Explanation, *, everything: bool) -> Iterator[str]:
+    repeats = found.repeats
+    if found.source == "file":
+        yield "repeats: a file alone has no earlier pages"
+        return
+    if repeats is None:
+        return
+    if not repeats.compared:
+        yield "repeats: the log has no earlier page of the site"
+    elif not repeats.alike:
+        yield f"repeats: nothing of {counted(repeats.compared, 'earlier page')} of the site"
+    else:
+        yield from _passages(repeats, everything=everything)
+    if found.differs:
+        yield f"  {found.differs}"
+    measures = found.features.measures
+    share, distance = measures.get("template_share"), measures.get("simhash_distance")
+    if distance is None and not share:
+        return  # the first page of a site has nothing near it
+    near = []
+    if isinstance(share, float | int):
+        near.append(f"{share:.1%} of the 5-word shingles are on earlier pages")
+    if isinstance(distance, float | int):
+        near.append(f"the simhash is {counted(int(distance), 'bit')} of 64 from that of the nearest one")
+    if near:
+        yield f"near-duplicates: {'; '.join(near)}"
+
+
+def _passages(repeats: Repeats, *, everything: bool) -> Iterator[str]:
+    passages = repeats.passages()
+    share = repeats.repeated_bytes / repeats.size_bytes
+    yield (
+        f"repeats: {share:.1%}, {repeats.repeated_bytes:,} of {repeats.size_bytes:,} bytes, of the main text are on"
+        f" {repeats.alike:,} of {counted(repeats.compared, 'earlier page')} of the site"
+    )
+    shown = passages if everything else passages[:_PASSAGES]
+    for passage in shown:
+        where = f"first on {passage.seen_on[0]}"
+        yield f"  {passage.size_bytes:,} bytes on {counted(passage.pages, 'page')}, {where}"
+        yield f"    {_shortened(passage.text)}"
+    rest = passages[len(shown) :]
+    if rest:
+        bytes_left = sum(passage.size_bytes for passage in rest)
+        yield f"  and {counted(len(rest), 'passage')} more, {bytes_left:,} bytes: --all shows them"
+
+
+def _shortened(text: str) -> str:
+    """The start of a passage as one line that fits the terminal."""
+    width = shutil.get_terminal_size().columns - 7 if sys.stdout.isatty() else _TEXT_CHARS
+    line = " ".join(one_line(text[: 4 * width]).split())
+    whole = len(line) <= width and len(text) <= 4 * width
+    return f'"{line}"' if whole else f'"{line[: max(1, width - 3)]}..."'
+
+
+def _put_measures(found: Explanation) -> None:
+    from farmwatch.explain.as_json import quality_by_name
+    from filters.quality import names as quality_names
+
+    put_table(("measure", "value"), [(name, plain(value)) for name, value in found.features.measures.items()])
+    put("")
+    quality = quality_by_name(found.features)
+    if not quality:
+        _say("quality: not in this record: it has no main text, or is older than the quality measures")
+        return
+    rows = [
+        (name, *(plain(quality.get(text, {}).get(name)) for text in quality_names.TEXTS))
+        for name in quality_names.MEASURES
+    ]
+    put_table(("quality", *(f"of {text}" for text in quality_names.TEXTS)), rows)

@@ -1,0 +1,122 @@
+"""The rules of an explanation: a table with value, condition and outcome, and what failed with its meaning."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from farmwatch.terminal.messages import put, put_table, put_wrapped
+from stream.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from farmwatch.explain.explanation import Explanation
+    from filters.rules.kinds import Rule
+    from stream.schema.records import Features, RuleOutcome
+
+_SHOWN_CHARS = 120  # of a pattern, and of what it found
+
+
+class UrlMatch(NamedTuple):
+    """Why a URL is of a kind: the first pattern that is found in its path and query, and the piece that it fits."""
+
+    kind: str
+    pattern: str
+    found: str
+
+
+def put_rules(found: Explanation) -> None:
+    """Print the rules. What comes from the page or the log goes out as one line without control characters."""
+    from filters.quality.names import MEASURES
+    from filters.rules.catalogue import RULES
+
+    features, verdict = found.features, found.verdict
+    rows, styles = [], []
+    for rule in verdict.rules:
+        outcome, style = _outcome(rule, drops=rule.name in verdict.failed)
+        rows.append((rule.name, shown_value(rule), _condition(rule, found.rules.get(rule.name)), outcome))
+        styles.append(style)
+    put_table(("rule", "value", "passes when", "outcome"), rows, styles=styles)
+    reading = [rule.name for rule in verdict.rules if rule.name in RULES and RULES[rule.name].of in MEASURES]
+    if reading and not features.quality and not features.extract_error:
+        put_wrapped("the record is older than the quality measures: they are unknown until the page is fetched again")
+    for rule_of_set in found.rules.values():
+        match = url_match(features, rule_of_set)
+        if match is not None:
+            pattern, piece = _shortened(match.pattern), _shortened(match.found)
+            why = f'{match.kind}, for its pattern {pattern} is found in the URL: "{piece}"'
+            put_wrapped(one_line(f"{rule_of_set.name}: {why}"), "  ")
+    if verdict.failed:
+        put("")
+        in_force = sum(rule.threshold is not None for rule in verdict.rules)
+        put(f"{len(verdict.failed)} of {counted(in_force, 'rule')} in force failed:")
+    for name in verdict.failed:
+        put_wrapped(one_line(f"  {name}: {RULES[name].doc}" if name in RULES else f"  {name}"), "    ")
+
+
+def url_match(features: Features, rule: Rule) -> UrlMatch | None:
+    """The pattern of the rule that decides the kind of the page's URL; None where none is found or the URL unknown."""
+    path = features.measures.get("url_path")
+    if not isinstance(path, str):
+        return None
+    for kind, pattern in rule.patterns:
+        piece = pattern.find(path)
+        if piece is not None:
+            return UrlMatch(kind, pattern.text, piece)
+    return None
+
+
+def fields_of(rule: Rule) -> dict[str, float]:
+    """The fields beside the threshold that shape the rule's measure, without those that are 0: they change nothing."""
+    from filters.rules.catalogue import RULES
+
+    named = sorted(RULES[rule.name].fields - {"patterns"})
+    return {name: value for name in named if (value := getattr(rule, name))}
+
+
+def shown_value(rule: RuleOutcome) -> str:
+    """A value with the digits that show on which side of the threshold it is."""
+    value, threshold = rule.value, rule.threshold
+    if not isinstance(value, float | int) or not isinstance(threshold, float | int):
+        return plain(value)
+    for digits in range(3, 18):
+        text = _number(value, digits)
+        if (float(text) > threshold) == (value > threshold) and (float(text) < threshold) == (value < threshold):
+            return text
+    return repr(value)
+
+
+def plain(value: Any) -> str:
+    """A measure or threshold in words: counts whole, the unknown named."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, list):
+        return ", ".join(value)
+    return _number(value) if isinstance(value, float | int) else str(value)
+
+
+def _condition(outcome: RuleOutcome, rule: Rule | None) -> str:
+    """When the rule passes, and what else of the ruleset goes into its value."""
+    condition = "-" if outcome.threshold is None else f"{outcome.op} {plain(outcome.threshold)}"
+    fields = {} if rule is None else fields_of(rule)
+    return condition + (f" ({', '.join(f'{name} {plain(value)}' for name, value in fields.items())})" if fields else "")
+
+
+def _outcome(rule: RuleOutcome, *, drops: bool) -> tuple[str, str]:
+    """Words and style of an outcome; what drops the page is in capitals."""
+    if rule.threshold is None:
+        return "disabled", "dim"
+    if rule.outcome == "n/a":
+        return ("N/A, DROPS", "bold red") if drops else ("n/a", "dim")
+    return ("FAIL", "bold red") if drops else (rule.outcome, "")
+
+
+def _number(value: float, digits: int = 3) -> str:
+    """A number without exponent: whole ones whole, others with `digits` significant digits."""
+    if not math.isfinite(value) or float(value).is_integer():
+        return f"{value:.0f}"
+    text = f"{value:.{max(1, digits - 1 - math.floor(math.log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."

@@ -1,0 +1,123 @@
+"""Labelled pages whose features are in a log: what rulesets are judged by, besides folders of labelled pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from farmwatch.labels.judgements import standing
+from farmwatch.labels.labelled_pages import Label, LabelledPage
+from farmwatch.terminal.jsonl import JsonLines
+from farmwatch.terminal.messages import message
+from stream.log.contract import Log, partition_of
+from stream.processing.topic_reader import records_of
+from stream.schema.control import Control
+from stream.schema.records import Features, Record
+from stream.schema.topics import FEATURES
+from stream.text.user_errors import Exit, FarmwatchError
+from stream.text.wording import counted, one_line
+
+_TOLD = 20  # pages without features that are named one by one
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read of a line; one without a fetch id is a label of another kind."""
+
+    fetch_id: str = ""
+    url: str = ""
+    site: str = ""
+    page_type: str = ""
+
+
+class _Head(Record, frozen=True, kw_only=True):
+    """The start of a features record, which costs nothing to read beside the text."""
+
+
+class LabelledFetches:
+    """The pages that a file of `farmwatch label` judges; of a page the last line counts.
+
+    Damaged lines are told on stderr by their number, and pages without features by their URL; `skipped` counts both.
+    """
+
+    def __init__(self, file: Path) -> None:
+        """Read the file; `-` is stdin. Raises FarmwatchError for one that cannot be read, or that judges no page."""
+        self._file = file
+        self._others = 0
+        lines = JsonLines([file], _Line, "rulesets evaluate")
+        self._sites: dict[str, str] = {}  # fetch id -> site
+        self.labels = [self._label(said) for said in standing(self._judging(lines))]
+        lines.end()
+        self.skipped = lines.skipped
+        if self._others:
+            message(
+                f"{counted(self._others, 'line')} left out: without a fetch_id, thus no judgement of a page of a log"
+            )
+        if not self.labels:
+            raise FarmwatchError(
+                f"{file}: it judges no page: name a file that `farmwatch label` wrote, or a folder of labelled pages"
+            )
+
+    @property
+    def exit(self) -> Exit:
+        """PROBLEM when anything was skipped."""
+        return Exit.PROBLEM if self.skipped else Exit.OK
+
+    def measured(self, log: Log, advance: Callable[[int], None] = lambda _: None) -> Iterator[LabelledPage]:
+        """The judged pages with the features that the live run judges; `advance` is told of each page dealt with.
+
+        The partitions of their sites are read from the beginning. Raises FarmwatchError for a log without features.
+        """
+        live = Control(log).live
+        topic = FEATURES if live is None else live.features
+        partitions = log.topics().get(topic)
+        if partitions is None:
+            raise FarmwatchError(f"the log has no topic {topic}: is it the log that these pages were sampled from?")
+        wanted: dict[int, dict[str, Label]] = {}
+        for label in self.labels:
+            wanted.setdefault(partition_of(self._sites[label.id], partitions), {})[label.id] = label
+        for partition, labels in sorted(wanted.items()):
+            for features in self._features(log, topic, partition, labels):
+                yield LabelledPage(labels.pop(features.id), features)
+                advance(1)
+        self._tell_missing([label for labels in wanted.values() for label in labels.values()])
+
+    def _features(self, log: Log, topic: str, partition: int, labels: dict[str, Label]) -> Iterator[Features]:
+        sites = {self._sites[fetch_id].encode() for fetch_id in labels}
+        of_sites = (found for found in log.read(topic, partition) if found.key in sites)
+        for found, head in records_of(_Head, of_sites):
+            if head.id in labels:
+                yield from (features for _, features in records_of(Features, [found]))
+                if not labels:
+                    return
+
+    def _judging(self, lines: JsonLines[_Line]) -> Iterator[_Line]:
+        for place, line in lines:
+            if not line.fetch_id:
+                self._others += 1
+            elif line.page_type and not line.site:
+                lines.bad(place, "no site, by which its page is found in the log")
+            else:
+                yield line
+
+    def _label(self, said: _Line) -> Label:
+        self._sites[said.fetch_id] = said.site
+        return Label(
+            source=self._file.name,
+            id=said.fetch_id,
+            name="",
+            url=said.url,
+            page_type=said.page_type,
+            gold=None,
+            place=str(self._file),
+        )
+
+    def _tell_missing(self, missing: list[Label]) -> None:
+        self.skipped += len(missing)
+        for label in missing[:_TOLD]:
+            message(
+                one_line(f"{label.url or label.id}: no features in the log: retention took them, or it is another log")
+            )
+        if missing[_TOLD:]:
+            message(f"{counted(len(missing) - _TOLD, 'more page')} without features in the log")

@@ -1,0 +1,255 @@
+"""Labelled texts and labelled scores from a file: JSON lines, or CSV with a header.
+
+A line of JSON is {label, text} for a text that is still to be scored, or {label, score, detector} as `farmwatch score`
+prints it, with the label beside it. `site`, `genre` (or `domain`), `words` may stand in both; other names are passed
+over. In CSV the same names are columns, and two may be called otherwise. A label is human or llm; 0 and 1, false and
+true are taken as well, for columns such as "generated". A text that comes again is left out; where there are only
+scores, `id` tells texts apart. Of lines of `farmwatch label`, which have a `fetch_id`, the last one of each page
+counts, and those with an empty label are passed over: nobody said who wrote the page.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from farmwatch.terminal.jsonl import ALIKE_SHOWN, JsonLines, binary_input
+from farmwatch.terminal.messages import message
+from stream.text.ids import Ident
+from stream.text.packed_files import unpacked_name
+from stream.text.user_errors import Exit, FarmwatchError
+from stream.text.wording import counted
+
+_LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}
+_NO_LABEL = "no label"
+_LINES = "a line is {label, text} or {label, score, detector}, and label is human or llm"
+_LARGEST_SCORE = 1_000_000  # beyond it there is no detector, and fits lose their digits
+_CELL_CAP_CHARACTERS = 8_000_000  # of a text in a CSV cell
+
+
+class LabelLine(msgspec.Struct, kw_only=True):
+    """A line as it stands in the file."""
+
+    label: str | bool | int | None = None
+    fetch_id: str | None = None
+    page_type: str = ""
+    id: Ident | None = None
+    text: str | None = None
+    score: float | None = None
+    p_llm: float | None = None
+    detector: str | None = None
+    abstain: str = ""
+    words: int | None = None
+    site: str | None = None
+    genre: str | None = None
+    domain: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledText:
+    """A text of known origin, scored already or not yet (`text` is None in the first case)."""
+
+    place: str
+    llm: bool
+    text: str | None
+    score: float | None
+    p_llm: float | None
+    detector: str  # identity; "" = the line does not say
+    words: int  # -1 = not known
+    site: str
+    genre: str
+
+    @property
+    def scored(self) -> bool:
+        """False for a text that a detector still has to look at."""
+        return self.text is None
+
+
+class LabelFile:
+    """The labelled lines of a file; what is wrong with a line goes to stderr with its number. Call `end` at the end."""
+
+    def __init__(self, file: Path, score_column: str = "score", label_column: str = "label") -> None:
+        """Read `file`; `.csv` is CSV, whatever else JSON lines; `.zst` or `.gz` behind it is inflated, `-` is stdin."""
+        self._file = file
+        self._columns = {score_column: "score", label_column: "label"}
+        self._lines = JsonLines([file], LabelLine, "calibrate", doubtful=lambda line: line.label is None)
+        self._seen: dict[bytes, tuple[bool, str]] = {}  # digest of a text -> its label and place
+        self._copies = 0
+        self._unsaid = 0  # judged pages of which nobody said who wrote them
+
+    def __iter__(self) -> Iterator[LabelledText]:
+        """Raises FarmwatchError for a file that cannot be read or has no label, and for a CSV without the columns."""
+        is_csv = unpacked_name(self._file).endswith(".csv")
+        lines = self._said(self._csv() if is_csv else iter(self._lines))
+        for place, line in self._standing(lines):
+            try:
+                found = _labelled(place, line)
+                new = self._is_new(line, found)
+            except ValueError as error:
+                self.bad(place, error)
+            else:
+                if new:
+                    yield found
+
+    def _said(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
+        """The lines with a label, or an empty one. A file that has none gets one error in place of one a line."""
+        held: list[str] = []  # places of the first lines without a label, while no line has had one
+        more = 0  # such lines
+        labelled = sample = False
+        for place, line in lines:
+            if line.label is not None:
+                for before in (*held, *repeat("", more)):
+                    self.bad(before, _NO_LABEL)
+                held, more, labelled = [], 0, True
+                yield place, line
+            elif labelled:
+                self.bad(place, _NO_LABEL)
+            else:
+                if len(held) < ALIKE_SHOWN:
+                    held.append(place)
+                else:
+                    more += 1
+                sample = sample or line.fetch_id is not None
+        if held:
+            how = f"`farmwatch label {self._file}` asks for those of a sample" if sample else _LINES
+            raise FarmwatchError(f"{self._file}: no line has a label: {how}")
+
+    def _standing(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
+        """All lines but judgements that were replaced or taken back, and those without a label; judgements last."""
+        judged: dict[str, tuple[str, LabelLine]] = {}
+        for place, line in lines:
+            if line.fetch_id is None or line.detector is not None:
+                yield place, line
+            else:
+                judged[line.fetch_id] = place, line
+        for place, line in judged.values():
+            if line.label != "":
+                yield place, line
+            else:
+                self._unsaid += bool(line.page_type)
+
+    def _is_new(self, line: LabelLine, found: LabelledText) -> bool:
+        """False for a copy, which would count as another independent text and is not.
+
+        Raises ValueError where the copy has the other label.
+        """
+        if line.text is not None:
+            what = " ".join(line.text.split())
+            if not what:
+                return True  # nothing to be equal
+        elif line.id is not None:
+            what = f"{(line.detector or '').rpartition('/')[0]} {line.id}"  # two detectors score a text: no copy
+        else:
+            return True
+        key = hashlib.blake2b(f"{line.text is None} {what}".encode(errors="surrogatepass"), digest_size=16).digest()
+        first = self._seen.setdefault(key, (found.llm, found.place))
+        if first[0] is not found.llm:
+            raise ValueError(f"the same text as {first[1]}, with the other label")
+        if first[1] is found.place:
+            return True
+        self._copies += 1
+        return False
+
+    def bad(self, place: str, reason: object) -> None:
+        """Report a line that could not be used."""
+        self._lines.bad(place, reason)
+
+    def end(self) -> Exit:
+        """Tell how many copies were left out; PROBLEM when a line was skipped."""
+        if self._copies:
+            message(f"{counted(self._copies, 'line')} left out: copies of texts that came before count once")
+        if self._unsaid:
+            message(f"{counted(self._unsaid, 'page')} left out: judged, but nobody said who wrote it")
+        return self._lines.end()
+
+    def _csv(self) -> Iterator[tuple[str, LabelLine]]:
+        with binary_input(self._file) as stream:
+            yield from self._rows(stream)
+
+    def _rows(self, stream: BinaryIO) -> Iterator[tuple[str, LabelLine]]:
+        csv.field_size_limit(_CELL_CAP_CHARACTERS)
+        rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
+        header = next(rows, [])
+        own = {named: column for column, named in self._columns.items()}  # another column of that name is passed over
+        names = [self._columns.get(column, "" if column in own else column) for column in header]
+        for wanted, column in (("label", "--label-column"), ("score", "--score-column")):
+            if wanted not in names and not (wanted == "score" and "text" in names):
+                raise FarmwatchError(
+                    f"{self._file}: no column {wanted!r} among {', '.join(map(repr, header[:20])) or 'none'}: "
+                    f"name the one that it is by {column}"
+                )
+        twice = sorted({name for name in names if name in _FIELDS and names.count(name) > 1})
+        if twice:
+            raise FarmwatchError(f"{self._file}: several columns {twice[0]!r}: leave one of them")
+        while True:
+            try:
+                cells = next(rows, None)
+            except csv.Error as error:
+                self.bad(f"line {rows.line_num}", error)
+                continue
+            if cells is None:
+                return
+            place = f"line {rows.line_num}"
+            if not cells:
+                continue
+            if len(cells) != len(names):
+                self.bad(place, f"{len(cells)} cells, the header has {len(names)}")
+                continue
+            row = {name: cell for name, cell in zip(names, cells, strict=True) if cell and name in _FIELDS}
+            try:
+                yield place, msgspec.convert(row, LabelLine, strict=False)
+            except msgspec.ValidationError as error:
+                self.bad(place, error)
+
+
+_FIELDS = frozenset(LabelLine.__struct_fields__)
+
+
+def _refuse_bad_identity(identity: str) -> None:
+    from scoring.errors import BadIdentity
+    from scoring.interface import refuse_bad_identity
+
+    try:
+        refuse_bad_identity(identity)
+    except BadIdentity as error:
+        raise ValueError(f"detector: {error}") from error
+
+
+def _labelled(place: str, line: LabelLine) -> LabelledText:
+    """Raises ValueError in plain words for a line that says too little."""
+    llm = _LABELS.get(str(line.label).strip().lower())
+    if llm is None:
+        raise ValueError(f"label is human or llm, not {str(line.label)[:40]!r}")
+    scored = line.score is not None or bool(line.abstain) or (line.detector is not None and line.text is None)
+    if not scored and line.text is None:
+        raise ValueError("neither a text nor a score")
+    for name in ("score", "p_llm"):
+        number = getattr(line, name)
+        if number is not None and not abs(number) <= _LARGEST_SCORE:  # not a number, too
+            raise ValueError(f"{name} is {number:g}, not a number within {_LARGEST_SCORE:,} of 0")
+    if line.detector:
+        _refuse_bad_identity(line.detector)
+    if line.p_llm is not None and not 0 <= line.p_llm <= 1:
+        raise ValueError(f"p_llm is {line.p_llm}, not between 0 and 1")
+    words = line.words if line.words is not None else -1 if line.text is None else len(line.text.split())
+    if words < -1 or words > 1 << 40:
+        raise ValueError(f"words is {words}")
+    return LabelledText(
+        place=place,
+        llm=llm,
+        text=None if scored else line.text,
+        score=line.score,
+        p_llm=line.p_llm,
+        detector=line.detector or "",
+        words=words,
+        site=line.site or "",
+        genre=line.genre or line.domain or "",
+    )

@@ -1,0 +1,217 @@
+"""Labelled pages of a folder, measured as a live run measures pages: what rulesets and extractors are judged by.
+
+The layout: `FOLDER/<source>/gold.jsonl` has a line for each page and `FOLDER/<source>/html/<id>.html.zst` its HTML, in
+UTF-8; `id` is the SHA-256 of the HTML, in hex. Of a line, `url`, `name`, `page_type` (what kind of page people called
+it) and `articleBody` (the main text, by people) may be absent or null; other keys are passed over.
+
+A page belongs to the site of its URL, as in a live run, and the pages of a site are taken in the order of the file; so
+`duplicate_share` is that of a crawl which saw these pages and no others, lower than it would be live. Two sources know
+nothing of each other. A page without a URL that a crawler could fetch is alone on its site, and its `url_path` unknown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import zstandard
+
+from crawler.errors import UnusableUrl
+from crawler.web.urls import normalise, site_of
+from farmwatch.terminal.jsonl import batches
+from farmwatch.terminal.messages import message
+from filters.measure_stage import MeasureStage
+from filters.settings import MeasureSettings
+from stream.memory.state import MemoryState
+from stream.processing.metrics import Meter
+from stream.processing.stage import Context
+from stream.processing.state import KeyedState
+from stream.schema.records import Features, Page, decode
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
+
+HTML_CAP_BYTES = 64 * 1024 * 1024  # of one page, inflated
+_BATCH = 32  # pages in memory at once
+_ID = re.compile("[0-9a-f]{64}")
+
+
+_HEX = re.compile(rb"[0-9a-fA-F]{64}")
+_FIELDS = ("id", "name", "url", "page_type", "articleBody")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """What people said of a page. `page_type`, `name` and `url` are "" and `gold` None where they said nothing."""
+
+    source: str
+    id: str
+    name: str
+    url: str  # normalised
+    page_type: str
+    gold: str | None  # the main text
+    place: str  # file and line, for messages
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPage:
+    """A labelled page and its features, whose `text` is the main text that was extracted."""
+
+    label: Label
+    features: Features
+
+
+class LabelledPages:
+    """The pages of a folder. What is damaged is told to `bad` with file and line, and skipped; `skipped` counts it."""
+
+    def __init__(self, folder: Path, sources: Sequence[str] = (), *, bad: Callable[[str], None] = message) -> None:
+        """Read the labels of the given sources, of all by default.
+
+        Raises FarmwatchError for a folder without labelled pages, UsageError for a source that is not in it.
+        """
+        self.skipped = 0
+        self._folder = folder
+        self._told = bad
+        found = sorted(file.parent.name for file in folder.glob("*/gold.jsonl"))
+        if not found:
+            raise FarmwatchError(f"{folder}: no labelled pages: there is no <source>/gold.jsonl in it")
+        for source in sources:
+            if source not in found:
+                raise UsageError(f"{folder}: no source {source!r}; there are {', '.join(found)}")
+        self.sources = [source for source in found if not sources or source in sources]
+        self.labels = [label for source in self.sources for label in self._labels(source)]
+
+    @property
+    def exit(self) -> Exit:
+        """PROBLEM when anything was skipped."""
+        return Exit.PROBLEM if self.skipped else Exit.OK
+
+    def measured(
+        self, settings: MeasureSettings, advance: Callable[[int], None] = lambda _: None
+    ) -> Iterator[LabelledPage]:
+        """Every page with its features, in order; `advance` is told how many labels were dealt with since.
+
+        Extraction runs in `settings.workers` processes, ended at the end.
+        """
+        with closing(MeasureStage(settings)) as stage:
+            for partition, source in enumerate(self.sources):
+                state = KeyedState(MemoryState())
+                for batch in batches(((label.place, label) for label in self.labels if label.source == source), _BATCH):
+                    pages = list(self._pages(label for _, label in batch))
+                    prepared = stage.prepare([page for _, page in pages])
+                    for (label, page), found in zip(pages, prepared, strict=True):
+                        context = Context(partition, state, Meter(), now_ms=0)
+                        stage.process(page, found, context)
+                        yield LabelledPage(label, _features(context))
+                    advance(len(batch))
+
+    def _labels(self, source: str) -> Iterator[Label]:
+        file = self._folder / source / "gold.jsonl"
+        seen: set[str] = set()
+        damaged: set[str] = set()  # what seems to be the id of a bad line: its file is not told as well
+        try:
+            lines = file.read_bytes().split(b"\n")
+        except OSError as error:
+            raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            place = f"{file}: line {number}"
+            try:
+                gold = _gold(line)
+            except ValueError as error:
+                self._bad(place, error)
+                damaged |= {found.decode().lower() for found in _HEX.findall(line)}
+                continue
+            if gold["id"] in seen:
+                self._bad(place, f"page {gold['id']} has a line already")
+            else:
+                yield _label(source, gold, place)
+            seen.add(gold["id"])
+        for page in sorted((file.parent / "html").glob("*.html.zst")):
+            if page.name.removesuffix(".html.zst") not in seen | damaged:
+                self._bad(str(page), f"no line of {file.name} names it")
+
+    def _pages(self, labels: Iterable[Label]) -> Iterator[tuple[Label, Page]]:
+        """The pages as a crawl would have stored them, but for those whose file is damaged."""
+        for label in labels:
+            file = self._folder / label.source / "html" / f"{label.id}.html.zst"
+            try:
+                body = _checked(file, label.id)
+            except OSError as error:
+                plain = file.with_suffix("")
+                hint = f"; {plain.name} is there: compress it with zstd" if plain.exists() else ""
+                self._bad(label.place, f"html/{file.name}: cannot be read: {error.strerror}{hint}")
+            except zstandard.ZstdError:
+                self._bad(label.place, f"html/{file.name}: no zstd file, or a damaged one")
+            except ValueError as error:
+                self._bad(label.place, f"html/{file.name}: {error}")
+            else:
+                site = site_of(label.url) if label.url else label.id
+                yield label, Page(id=label.id, site=site, page_id=label.id, url=label.url, encoding="utf-8", body=body)
+
+    def _bad(self, place: str, reason: object) -> None:
+        self.skipped += 1
+        self._told(f"{place}: {' '.join(str(reason).split())}")
+
+
+def _checked(file: Path, ident: str) -> bytes:
+    """Content of a page's file. Raises OSError, ZstdError, and ValueError where it is not the page of that id."""
+    body = file.read_bytes()
+    with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(io.BytesIO(body)) as reader:
+        html = reader.read(HTML_CAP_BYTES + 1)
+    if len(html) > HTML_CAP_BYTES:
+        raise ValueError(f"above {HTML_CAP_BYTES // 1024**2} MiB")
+    if hashlib.sha256(html).hexdigest() != ident:
+        raise ValueError("the SHA-256 of its content is not its id")
+    return body
+
+
+def _gold(line: bytes) -> dict[str, str]:
+    """The known fields of a line of `gold.jsonl`, without those that say nothing. Raises ValueError in plain words."""
+    try:
+        found = msgspec.json.decode(line)
+    except UnicodeDecodeError as error:
+        raise ValueError("not UTF-8") from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except msgspec.DecodeError as error:
+        reason = str(error).removeprefix("JSON is malformed: ")
+        raise ValueError(f"no JSON: {'it ends too soon' if 'truncated' in reason else reason}") from error
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object, as {...}")
+    fields = {name: found[name] for name in _FIELDS if found.get(name) is not None}
+    for name, value in fields.items():
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is no text in quotes")
+    if "id" not in fields:
+        raise ValueError("no id")
+    if not _ID.fullmatch(fields["id"]):
+        raise ValueError(f"id {fields['id']!r} is no SHA-256 in lower-case hex")
+    return fields
+
+
+def _label(source: str, gold: Mapping[str, str], place: str) -> Label:
+    try:
+        url = normalise(gold.get("url", ""))
+    except UnusableUrl:
+        url = ""  # some collections name a page there in their own way
+    return Label(
+        source=source,
+        id=gold["id"],
+        name=gold.get("name", ""),
+        url=url,
+        page_type=gold.get("page_type", ""),
+        gold=gold.get("articleBody"),
+        place=place,
+    )
+
+
+def _features(context: Context) -> Features:
+    (output,) = context.outputs
+    assert output.value is not None
+    return decode(Features, output.value)

@@ -1,0 +1,118 @@
+"""The labels file: lines are only ever added, each on the disk before the next page is shown; one writer at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from farmwatch.labels.judgements import Judgement, standing
+from stream.text.user_errors import FarmwatchError
+
+_OPENING = b'{"fetch_id":'  # every line that was written here begins so
+
+
+class _Line(msgspec.Struct):
+    fetch_id: str | None = None
+
+
+class LabelsFile:
+    """A labels file, open to be added to. A context manager; holds the file's lock meanwhile.
+
+    `standing` are the judgements that count, by fetch id, the last one last, without their texts.
+    """
+
+    def __init__(self, file: Path) -> None:
+        """Open or make it, and read what is in it. The beginning of a line that a crash left at its end is cut off.
+
+        Lines of another origin, as {label, text}, stay as they are. Raises FarmwatchError for a file that cannot be
+        opened, that another process has open, or that holds something else than labels.
+        """
+        self.file = file
+        self.standing: dict[str, Judgement] = {}
+        try:
+            self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise FarmwatchError(f"{file}: cannot be written: {error.strerror}") from error
+        try:
+            if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+                raise FarmwatchError(f"{file}: is no file that can keep labels: name another one with --out")
+            self._lock()
+            self._read()
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def add(self, said: Judgement) -> None:
+        """Append a judgement; it is on the disk when this returns. Raises FarmwatchError, and nothing is added."""
+        line = memoryview(msgspec.json.encode(said) + b"\n")
+        before = os.fstat(self._fd).st_size
+        try:
+            while line:
+                line = line[os.write(self._fd, line) :]
+            os.fsync(self._fd)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._fd, before)
+            raise FarmwatchError(f"{self.file}: the last answer was not kept: {error.strerror}") from error
+        self.standing.pop(said.fetch_id, None)
+        if said.page_type:
+            self.standing[said.fetch_id] = msgspec.structs.replace(said, text="")
+
+    def close(self) -> None:
+        """Close it, and let go of its lock."""
+        os.close(self._fd)
+
+    def __enter__(self) -> LabelsFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FarmwatchError(
+                f"{self.file}: another `farmwatch label` adds to it: wait for it, or name another file with --out"
+            ) from error
+
+    def _read(self) -> None:
+        found: list[Judgement] = []
+        end = 0
+        with os.fdopen(os.dup(self._fd), "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith(b"\n"):
+                    self._mend(line, number, end)
+                elif line.strip():
+                    self._take(line, number, found)
+                end += len(line)
+        self.standing = {said.fetch_id: said for said in standing(found)}
+
+    def _take(self, line: bytes, number: int, found: list[Judgement]) -> None:
+        try:
+            if msgspec.json.decode(line, type=_Line).fetch_id is not None:
+                found.append(msgspec.structs.replace(msgspec.json.decode(line, type=Judgement), text=""))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._no_label(number, str(error)) from error
+
+    def _mend(self, line: bytes, number: int, begins: int) -> None:
+        """Deal with a last line without an end: what a killed process had begun, or somebody's own hand."""
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            msgspec.json.decode(line, type=_Line)
+            raise self._no_label(number, "its line has no end: add a newline")
+        if not line.startswith(_OPENING) and not _OPENING.startswith(line):
+            raise self._no_label(number, "it is no JSON object")
+        os.ftruncate(self._fd, begins)
+
+    def _no_label(self, number: int, reason: str) -> FarmwatchError:
+        return FarmwatchError(
+            f"{self.file}: line {number} is no label: {reason}; mend it, or name another file with --out"
+        )

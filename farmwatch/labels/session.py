@@ -1,0 +1,90 @@
+"""Which page is asked for next, and what the answers come to. No terminal is known here."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, taken_back
+from farmwatch.labels.labels_file import LabelsFile
+
+SKIP, UNDO = "s", "u"
+
+
+class Change(NamedTuple):
+    """Pages that one of the runs keeps and the other drops, and how many of those judged are articles."""
+
+    what: str
+    pages: int
+    articles: int
+
+
+class Session:
+    """A person's way through a sample: pages that stand in the labels file are passed over."""
+
+    def __init__(self, pages: Sequence[SamplePage], labels: LabelsFile, by: str, clock: Callable[[], int]) -> None:
+        """`clock` gives milliseconds UTC."""
+        self.pages = pages
+        self._labels, self._by, self._clock = labels, by, clock
+        place = {page.fetch_id: number for number, page in enumerate(pages)}
+        self._left = deque(number for number, page in enumerate(pages) if page.fetch_id not in labels.standing)
+        self._gone = [place[fetch_id] for fetch_id in labels.standing if fetch_id in place]  # what `undo` goes back to
+
+    @property
+    def number(self) -> int | None:
+        """Place in the sample of the page that is asked for, from 0; None where all were seen."""
+        return self._left[0] if self._left else None
+
+    @property
+    def labelled(self) -> int:
+        """How many pages of the sample are labelled."""
+        return sum(page.fetch_id in self._labels.standing for page in self.pages)
+
+    def press(self, key: str) -> str:
+        """Do what a key of ANSWERS, SKIP or UNDO says; "" or why it could not be done. Raises FarmwatchError."""
+        if key == UNDO:
+            return self._undo()
+        if not self._left:
+            return "there is no more page"
+        number = self._left[0]
+        if key != SKIP:
+            self._labels.add(judgement(self.pages[number], ANSWERS[key], self._by, self._clock()))
+        self._gone.append(self._left.popleft())
+        return ""
+
+    def _undo(self) -> str:
+        if not self._gone:
+            return "there is nothing to undo"
+        page = self.pages[self._gone[-1]]
+        if page.fetch_id in self._labels.standing:
+            self._labels.add(taken_back(page, self._by, self._clock()))
+        self._left.appendleft(self._gone.pop())
+        return ""
+
+    def counts(self) -> dict[str, int]:
+        """Answer in words -> how many pages of the sample it was given to."""
+        words = {(answer.page_type, answer.label): answer.words for answer in ANSWERS.values()}
+        said = Counter(words.get((one.page_type, one.label), one.page_type) for one in self._said().values())
+        return {
+            name: said[name] for name in [*words.values(), *sorted(said.keys() - set(words.values()))] if said[name]
+        }
+
+    def changes(self) -> list[Change]:
+        """Of the judged pages on which the runs differ, how many are articles: which of them is right more often."""
+        found: dict[str, list[bool]] = {}
+        said = self._said()
+        for page in self.pages:
+            if page.verdict_a != page.verdict_b and page.fetch_id in said:
+                kept, other = (page.run_a, page.run_b) if page.verdict_a == _ARTICLE else (page.run_b, page.run_a)
+                found.setdefault(f"kept by {kept}, dropped by {other}", []).append(
+                    said[page.fetch_id].page_type == _ARTICLE
+                )
+        return [Change(what, len(articles), sum(articles)) for what, articles in found.items()]
+
+    def _said(self) -> dict[str, Judgement]:
+        standing = self._labels.standing
+        return {page.fetch_id: standing[page.fetch_id] for page in self.pages if page.fetch_id in standing}
+
+
+_ARTICLE = ANSWERS["a"].page_type

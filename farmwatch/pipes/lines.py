@@ -1,0 +1,176 @@
+"""What the pipes do with each line. The functions of the stages are used as they are; only the lines are made here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+
+from crawler.errors import UnusableUrl
+from crawler.web.urls import page_id, site_of
+from farmwatch.terminal.jsonl import JsonLines, batches, write_line
+from filters.extraction.blocks import Block, pack, unpack
+from filters.extraction.interface import ExtractError
+from filters.measure.epoch import feature_epoch
+from filters.measure.page_measures import Measured, RawPage
+from filters.measure.workers import ExtractionPool
+from filters.quality.measures import MEASURES, TEXTS
+from filters.rules.catalogue import RULES
+from filters.rules.judgement import ARTICLE, judge_and_text
+from filters.rules.ruleset import load_ruleset
+from filters.rules.toml_values import as_toml
+from filters.settings import MeasureSettings
+from filters.site_memory.memory import Likeness, SiteMemory
+from filters.site_memory.rows import NoState
+from stream.schema.records import Features, Verdict
+from stream.text.user_errors import Exit
+
+_NUMBERS = frozenset(kind.of for kind in RULES.values() if kind.threshold is float)
+_PAGES_PER_JOB = 8  # read ahead: enough to keep the processes busy, little enough to stay small in memory
+
+
+class PageLine(msgspec.Struct, kw_only=True):
+    """Input of `measure`."""
+
+    url: str
+    html: str
+    site: str = ""
+
+
+class Extract(msgspec.Struct, kw_only=True):
+    """How the main text was found."""
+
+    path: str = ""
+    error: str = ""
+
+
+class FeaturesLine(msgspec.Struct, kw_only=True):
+    """Output of `measure`, input of `judge`. `quality`: text -> measure -> value, see `filters.quality.measures`.
+
+    Rows of `blocks`: kind, characters, link characters, code characters.
+    """
+
+    url: str
+    site: str
+    page_id: str = ""
+    text: str = ""
+    extract: Extract = msgspec.field(default_factory=Extract)
+    measures: dict[str, float | str | None] = {}
+    quality: dict[str, dict[str, float | None]] = {}
+    blocks: list[Block] = []
+    feature_epoch: str = ""
+
+
+def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -> Exit:
+    """Pages to features. Extraction runs ahead in processes, the comparison with the site's earlier pages in order."""
+    lines = JsonLines(files, PageLine, "measure", bar=True)
+    jobs = jobs or os.cpu_count() or 1
+    epoch = feature_epoch(settings)
+    seen, nowhere = SiteMemory(settings, cached_bytes=1 << 62), NoState()
+    pool = ExtractionPool(msgspec.structs.replace(settings, workers=jobs))
+    compress = zstandard.ZstdCompressor(level=1).compress
+    try:
+        for batch in batches(lines, jobs * _PAGES_PER_JOB):
+            named = []
+            for place, page in batch:
+                try:
+                    named.append((page, page.site or site_of(page.url), page_id(page.url)))
+                except UnusableUrl as error:
+                    lines.bad(place, error, "url")
+            raw = [RawPage(page.url, "utf-8", compress(page.html.encode("utf-8", "replace"))) for page, _, _ in named]
+            for (page, site, ident), measured in zip(named, pool.map(raw), strict=True):
+                likeness = seen.of(nowhere, 0, site, ident, measured)
+                write_line(features_line(page.url, site, ident, measured, likeness, epoch))
+    finally:
+        pool.close()
+    return lines.end()
+
+
+def features_line(url: str, site: str, ident: str, measured: Measured, likeness: Likeness, epoch: str) -> FeaturesLine:
+    """What was measured, with the stable names of the pipe."""
+    return FeaturesLine(
+        url=url,
+        site=site,
+        page_id=ident,
+        text=measured.text,
+        extract=Extract(path=measured.path, error=measured.error),
+        measures={**measured.measures, **likeness._asdict()},
+        quality={text: dict(zip(MEASURES, values, strict=True)) for text, values in measured.quality.items()},
+        blocks=unpack(measured.blocks),
+        feature_epoch=epoch,
+    )
+
+
+def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exit:
+    """Features to verdicts. Raises BadRuleset before the first line is read."""
+    ruleset = load_ruleset(ruleset_name)
+    lines = JsonLines(files, FeaturesLine, "judge", doubtful=lambda line: not line.measures)
+    for place, line in lines:
+        try:
+            verdict, text = judge_and_text(features_of(line), ruleset)
+        except (ValueError, TypeError, OverflowError) as error:
+            lines.bad(place, f"features that cannot be judged: {error}", "features")
+            continue
+        if not articles:
+            write_line(verdict_line(verdict))
+        elif verdict.verdict == ARTICLE:
+            write_line({"id": line.page_id or line.url, "url": line.url, "site": line.site, "text": text})
+    return lines.end()
+
+
+def features_of(line: FeaturesLine) -> Features:
+    """The features record of a line; measures that it lacks are unknown, and without a text none was found.
+
+    Raises ValueError for a block that is none, for a text or a quality measure that does not exist, and for a measure
+    that is no number where a rule compares it with one.
+    """
+    known = frozenset(MEASURES)
+    for text, measures in line.quality.items():
+        if text not in TEXTS or not known.issuperset(measures):
+            unknown = text if text not in TEXTS else min(measures.keys() - known)
+            raise ValueError(f"quality: {unknown!r} does not exist")
+    for name, value in line.measures.items():
+        if name in _NUMBERS and isinstance(value, str):
+            raise ValueError(f"measures: {name} is {as_toml(value)}, not a number")
+    if any(not 0 <= number < 2**32 for row in line.blocks for number in row):
+        raise ValueError("blocks are rows of four numbers from 0")
+    return Features(
+        id=line.page_id,
+        site=line.site,
+        page_id=line.page_id,
+        url=line.url,
+        epoch=line.feature_epoch,
+        extract_path=line.extract.path,
+        extract_error=line.extract.error or ("" if line.text.strip() else ExtractError.NO_TEXT.value),
+        text=line.text,
+        measures=line.measures,
+        blocks=pack(line.blocks),
+        quality={text: [measures.get(name) for name in MEASURES] for text, measures in line.quality.items()},
+    )
+
+
+def verdict_line(verdict: Verdict) -> dict[str, Any]:
+    """A verdict with the stable names of the pipe."""
+    return {
+        "url": verdict.url,
+        "site": verdict.site,
+        "verdict": verdict.verdict,
+        "first_failed": verdict.first_failed,
+        "failed": verdict.failed,
+        "rules": [
+            {
+                "name": rule.name,
+                "value": rule.value,
+                "op": rule.op,
+                "threshold": rule.threshold,
+                "outcome": rule.outcome,
+            }
+            for rule in verdict.rules
+        ],
+        "ruleset": verdict.ruleset,
+        "digest": verdict.digest,
+    }

@@ -1,0 +1,165 @@
+"""The pipes from texts to the rate: `score`, `tally` and `estimate`."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from farmwatch.terminal.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
+from farmwatch.terminal.messages import message
+from farmwatch.terminal.parallel import in_order
+from scoring.detectors.panel import Panel
+from scoring.detectors.registry import load_detectors
+from scoring.errors import DeviceLost
+from scoring.interface import is_pair, name_of
+from scoring.method_choice import site_method
+from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_line, tally_scores
+from scoring.rates.error_counts import ErrorCounts
+from scoring.settings import ScoreSettings, TallySettings
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted
+
+T = TypeVar("T")
+_TEXTS_AT_ONCE = 256
+_UNNAMED = "lite-ngram"  # whose scores are tallied that neither lines nor command name
+
+
+class TextOfSite(TextLine, frozen=True, kw_only=True):
+    """Input of `score`: what stands here beside the text goes through to the output."""
+
+    site: str | None = None
+    url: str | None = None
+
+
+class FlagOfDetector(FlagLine, frozen=True, kw_only=True):
+    """Input of `tally`: with the detector whose flag it is, where the line says so."""
+
+    detector: str = ""
+
+
+def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -> Exit:
+    """Texts to scores, a line per text and detector, in `jobs` processes (0: one per core); warnings go to stderr.
+
+    Pairs of language models run in this process alone, whatever `jobs` says: a device holds them once.
+    Raises as `load_detectors`, and DeviceGone.
+    """
+    detectors = load_detectors(settings)
+    for detector in detectors:
+        message(f"{name_of(detector.identity)}: {detector.warning}")
+    panel = Panel(detectors)
+    lines = JsonLines(files, TextOfSite, "score", bar=True)
+    found = batches(lines, _TEXTS_AT_ONCE)
+    first = list(itertools.islice(found, 1))  # a short input is scored before a process would have started
+    for batch in first:
+        _write(lines, _scored(panel, batch))
+    jobs = 1 if any(is_pair(identity) for identity in panel.identities) else jobs or os.cpu_count() or 1
+    rest: Iterator[_Scored] = (_scored(panel, batch) for batch in found)
+    if jobs > 1:
+        rest = in_order(_scored_by_worker, found, jobs, _load_worker, settings)
+    for scored in rest:
+        _write(lines, scored)
+    panel.close()
+    return lines.end()
+
+
+class _Scored(NamedTuple):
+    """A batch's lines of output, and what is wrong with texts that have none: (place, reason)."""
+
+    lines: bytes
+    bad: list[tuple[str, str]]
+
+
+_of_worker: list[Panel] = []  # in a working process: the detectors that it loaded
+
+
+def _load_worker(settings: ScoreSettings) -> None:
+    _of_worker.append(Panel(load_detectors(settings)))
+
+
+def _scored_by_worker(placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
+    return _scored(_of_worker[0], placed)
+
+
+def _scored(panel: Panel, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
+    """The lines of a batch, with what stood beside the texts. Raises DeviceGone for a device that fails each time."""
+    texts = [text.text for _, text in placed]
+    while True:
+        try:
+            found = panel.score(texts)
+            break
+        except DeviceLost as error:
+            message(f"the device was lost, its models are loaded again: {error}")
+    rows: list[dict[str, object]] = []
+    bad: list[tuple[str, str]] = []
+    for (place, text), scores in zip(placed, found, strict=True):
+        good = [said for said in scores if not isinstance(said, Exception)]
+        if len(good) < len(scores):
+            bad.append((place, str(next(said for said in scores if isinstance(said, Exception)))))
+            continue
+        through = {name: value for name in ("site", "url") if (value := getattr(text, name)) is not None}
+        for identity, scored in zip(panel.identities, good, strict=True):
+            rows.append({**msgspec.structs.asdict(score_line(str(text.id), identity, scored)), **through})
+    return _Scored(encode_lines(rows), bad)
+
+
+def _write(lines: JsonLines[TextOfSite], scored: _Scored) -> None:
+    write_bytes(scored.lines)
+    for place, reason in scored.bad:
+        lines.bad(place, reason)
+
+
+def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:
+    """Page scores to site verdicts, of one detector: `detector` (name or identity), or else the only one that is named.
+
+    Lines of others are passed over and counted. A line that names none is of `detector`; without that it is bad beside
+    lines that name one, since nobody says whose it is. Raises UsageError where it is not clear whose scores are meant,
+    NoSiteTest where the method has no numbers for the detector, BadSiteNumbers.
+    """
+    lines = JsonLines(files, FlagOfDetector, "tally")
+    placed = list(lines)
+    of = _chosen(detector, list(dict.fromkeys(line.detector for _, line in placed if line.detector)))
+    scores = []
+    others = 0
+    for place, line in placed:
+        whose = line.detector or (of if detector else "")
+        if whose == of:
+            scores.append(FlagLine(site=line.site, flag=line.flag, score=line.score))
+        elif whose:
+            others += 1
+        else:
+            lines.bad(place, f"score of a detector that is not named, not of {of}", "detector")
+    if others:
+        message(f"{counted(others, 'score')} of other detectors than {of} passed over")
+    of = of or _UNNAMED
+    method = site_method(settings, of)
+    for site in tally_scores(scores, method):
+        judged_by = {"detector": of, "method": method.name, "method_digest": method.digest}
+        write_line({**msgspec.structs.asdict(site), **judged_by})
+    return lines.end()
+
+
+def _chosen(detector: str, named: Sequence[str]) -> str:
+    """Identity of the one detector that is tallied, of those that lines name; `detector` where they name none.
+
+    Raises UsageError where several are meant, or none of those that are there.
+    """
+    meant = [identity for identity in named if detector in ("", identity, name_of(identity))]
+    if len(meant) > 1:
+        raise UsageError(
+            f"these are scores of {' and '.join(meant[:4])}, which are never pooled: choose one by --detector"
+        )
+    if named and not meant:
+        raise UsageError(f"--detector {detector!r}: these are scores of {', '.join(named[:4])}")
+    return meant[0] if meant else detector
+
+
+def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:
+    """Site verdicts to the rate. Raises BadParameters for error counts or a confidence that make no sense."""
+    lines = JsonLines(files, SiteVerdictLine, "estimate")
+    write_line(estimate_sites((line for _, line in lines), errors, confidence))
+    return lines.end()

@@ -1,0 +1,158 @@
+"""JSON lines in and out, as a stream: order kept, a bad line reported with its number and skipped.
+
+Of bad lines that are bad alike the first ones are reported and the others counted: the wrong file would else fill the
+terminal with one mistake.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, Generic, TypeVar
+
+import msgspec
+
+from farmwatch.terminal.line_forms import of_another_stage
+from farmwatch.terminal.messages import message
+from farmwatch.terminal.progress import Advance, reading
+from stream.text.packed_files import DamagedFile, bounded_lines, open_packed
+from stream.text.user_errors import Exit, FarmwatchError
+from stream.text.wording import counted, one_line
+
+LINE_CAP_BYTES = 64 * 1024 * 1024  # of one line; a page of 2 MiB escaped as JSON is far below
+ALIKE_SHOWN = 20  # bad lines of one kind that are reported one by one
+
+_PLACE_IN_LIST = re.compile(r"\[\d+\]")
+
+T = TypeVar("T")
+
+
+class JsonLines(Generic[T]):
+    """The objects of some files, each of `kind`; keys that `kind` does not have are passed over.
+
+    What is wrong with a line goes to stderr as `line N: reason`. Call `end` when all is done.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        kind: type[T],
+        command: str,
+        *,
+        bar: bool = False,
+        doubtful: Callable[[T], bool] = lambda _: False,
+    ) -> None:
+        """Read `files` in order for `command`; `-` is standard input, and so is none at all.
+
+        `bar` is for work that takes long. `doubtful` are objects that may be of another stage though they are of
+        `kind`: their lines are looked at more closely.
+        """
+        self._bar = bar
+        self._command = command
+        self._doubtful = doubtful
+        self._files = list(files) or [Path("-")]
+        self._decoder = msgspec.json.Decoder(kind)
+        self._bad: dict[str, tuple[int, str]] = {}  # kind of a bad line -> how many, and what was said of the first
+
+    def __iter__(self) -> Iterator[tuple[str, T]]:
+        """(place, object); the place names the line, and the file where there are several, for `bad`.
+
+        Raises FarmwatchError when a file cannot be read.
+        """
+        with reading(self._files, shown=self._bar) as advance:
+            for file in self._files:
+                with binary_input(file) as stream:
+                    yield from self._objects(stream, f"{file}: " if len(self._files) > 1 else "", advance)
+
+    def bad(self, place: str, reason: object, kind: str = "") -> None:
+        """Report a line that could not be used; lines of one `kind` are bad alike, by default those of one reason."""
+        said = " ".join(str(reason).split())
+        kind = kind or said
+        count, first = self._bad.get(kind, (0, said))
+        self._bad[kind] = count + 1, first
+        if count < ALIKE_SHOWN:
+            message(one_line(f"{place}: {said}"))
+
+    @property
+    def skipped(self) -> int:
+        """How many lines could not be used so far."""
+        return sum(count for count, _ in self._bad.values())
+
+    def end(self) -> Exit:
+        """Tell how many lines were skipped without a word; PROBLEM when any was skipped."""
+        for count, first in self._bad.values():
+            if count > ALIKE_SHOWN:
+                message(one_line(f"{counted(count - ALIKE_SHOWN, 'more line')} skipped like these: {first}"))
+        return Exit.PROBLEM if self._bad else Exit.OK
+
+    def _objects(self, stream: BinaryIO, where: str, advance: Advance) -> Iterator[tuple[str, T]]:
+        for number, line in enumerate(bounded_lines(stream, LINE_CAP_BYTES), 1):
+            place = f"{where}line {number}"
+            advance(len(line))
+            if len(line) > LINE_CAP_BYTES and not line.endswith(b"\n"):
+                self.bad(place, f"longer than {LINE_CAP_BYTES // 1024**2} MiB")
+                continue
+            if not line.strip():
+                continue
+            try:
+                value = self._decoder.decode(line)
+            except msgspec.ValidationError as error:
+                wrong = of_another_stage(line, self._command)
+                self.bad(place, wrong or error, wrong or _PLACE_IN_LIST.sub("[]", str(error)))
+                continue
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                self.bad(place, error, type(error).__name__)
+                continue
+            if self._doubtful(value) and (wrong := of_another_stage(line, self._command)):
+                self.bad(place, wrong)
+                continue
+            yield place, value
+
+
+def write_line(value: object) -> None:
+    """One object as a line of JSON on standard output; numbers that JSON cannot say become null."""
+    write_bytes(msgspec.json.encode(value) + b"\n")
+
+
+def encode_lines(values: Iterable[object]) -> bytes:
+    """Objects as lines of JSON, for `write_bytes`."""
+    return b"".join(msgspec.json.encode(value) + b"\n" for value in values)
+
+
+def write_bytes(lines: bytes) -> None:
+    """Whole lines to standard output."""
+    sys.stdout.buffer.write(lines)
+
+
+def batches(placed: Iterable[tuple[str, T]], size: int) -> Iterator[list[tuple[str, T]]]:
+    """Runs of up to `size`, in order."""
+    source = iter(placed)
+    while batch := list(itertools.islice(source, size)):
+        yield batch
+
+
+@contextmanager
+def binary_input(file: Path, *, packed: bool = True) -> Iterator[BinaryIO]:
+    """The file's bytes, inflated where its name ends in .zst or .gz unless `packed` is False; `-` is standard input.
+
+    Raises FarmwatchError when it cannot be read, also while it is.
+    """
+    if str(file) in STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        with ExitStack() as stack:
+            try:
+                opened = stack.enter_context(open_packed(file) if packed else file.open("rb"))
+            except OSError as error:
+                raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
+            yield opened
+    except DamagedFile as error:
+        raise FarmwatchError(str(error)) from error
+
+
+STDIN = ("-", "/dev/stdin")

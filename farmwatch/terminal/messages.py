@@ -1,0 +1,172 @@
+"""What commands say: data on stdout (tables or JSON), messages and logs on stderr.
+
+Colour and bars only on a terminal, and never with NO_COLOR (rich and structlog are told so here).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from stream.text.wording import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def message(text: str) -> None:
+    """A sentence to the operator, on stderr: broken at words to the width of a terminal, one line elsewhere."""
+    print(_broken(text, sys.stderr), file=sys.stderr)  # noqa: T201 - this is the CLI's mouth
+
+
+def put(text: str) -> None:
+    """One line of data, on stdout."""
+    print(text)  # noqa: T201 - this is the CLI's mouth
+
+
+def put_json(value: Any) -> None:
+    """One JSON document on one line of stdout, see `json_line`."""
+    put(json_line(value))
+
+
+def json_line(value: Any) -> str:
+    """A JSON document on one line. NaN and infinities are refused: they are no JSON.
+
+    Characters that do not print are escaped: on a terminal JSON, too, must not steer it.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return text if text.isprintable() else "".join(map(_json_character, text))
+
+
+def put_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    title: str = "",
+    *,
+    less: Sequence[str] = (),
+    same: Sequence[str] = (),
+    spare: Sequence[str] = (),
+    styles: Sequence[str] = (),
+    below: int = 0,
+) -> None:
+    """A table on stdout: fitted to the width of a terminal (`farmwatch.terminal.tables.fit`), else tab-separated and whole.
+
+    `styles` are rich's, one a row; nothing may be told by them alone.
+    """
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        if title:
+            put(f"# {title}")
+        put("\t".join(headings))
+        for row in cells:
+            put("\t".join(row))
+        return
+    from farmwatch.terminal.tables import fit
+
+    console = _console()
+    fitted = fit(console, headings, cells, title=title, less=less, same=same, spare=spare, styles=styles, below=below)
+    console.print(fitted.table)
+    for note in fitted.notes:
+        put_wrapped(note)
+
+
+def put_wrapped(text: str, indent: str = "") -> None:
+    """A paragraph on stdout, broken at words to the width of a terminal, with `indent` from the second line on.
+
+    One line elsewhere.
+    """
+    put(_broken(text, sys.stdout, indent))
+
+
+def this_command() -> str:
+    """How this program was called: by its name where PATH finds it, else by the path that was used."""
+    import shlex
+    import shutil
+
+    called = sys.argv[0]
+    if Path(called).name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m farmwatch"
+    found = shutil.which(Path(called).name)
+    if found is not None and Path(called).exists() and Path(found).samefile(called):
+        return Path(called).name
+    return shlex.quote(called) if Path(called).name == "farmwatch" else "farmwatch"
+
+
+def error_console() -> Console:
+    """A rich console on stderr, for progress bars; check `is_terminal` before drawing one."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def start_logging(level: str = "info", **bound: str) -> None:
+    """structlog to stderr: readable on a terminal, logfmt elsewhere. `bound` goes with every event (the role)."""
+    import logging
+
+    import structlog
+
+    def add_bound(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
+        return {**bound, **event}  # not by contextvars: those do not reach the process's other threads
+
+    on_terminal = sys.stderr.isatty()
+    colours = on_terminal and not os.environ.get("NO_COLOR")
+    renderer: structlog.types.Processor
+    if on_terminal:
+        renderer = structlog.dev.ConsoleRenderer(colors=colours)
+    else:
+        renderer = structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], bool_as_flag=False)
+    structlog.configure(
+        processors=[
+            add_bound,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    # several lines a second while a broker is away; our own events say the same once
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console()
+
+
+def _broken(text: str, stream: TextIO, indent: str = "") -> str:
+    """The text as it goes to that stream. Words stay whole: a path or a URL is there to be copied."""
+    if not stream.isatty():
+        return text
+    import textwrap
+
+    width = _columns(stream) - 1  # some terminals go to the next line already when the last column is filled
+    fill = textwrap.TextWrapper(
+        width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False, replace_whitespace=False
+    ).fill
+    return "\n".join(line if len(line) <= width else fill(line) for line in text.split("\n"))
+
+
+def _columns(stream: TextIO) -> int:
+    """Width of the terminal: COLUMNS where it says so, as tables have it, else that of the stream."""
+    import shutil
+
+    if not os.environ.get("COLUMNS", "").isdecimal():
+        with suppress(OSError, ValueError):
+            return max(20, os.get_terminal_size(stream.fileno()).columns or 80)
+    return max(20, shutil.get_terminal_size().columns)
+
+
+def _json_character(character: str) -> str:
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
