@@ -34,10 +34,10 @@ bench: $(PEERS) $(BROKER)            ## measures beside the named peers; prints 
 	for bench in tests/bench/bench_*.py; do $(BIN)/python -m tests.bench.$$(basename $$bench .py) || exit 1; done
 
 gpu: card $(STAMP)                   ## the pair engine on this machine's NVIDIA card, random weights; figures also in gpu-figures.json
-	$(BIN)/python -m scoring.pair_bench --out gpu-figures.json
+	$(BIN)/python -m tests.bench.pair_bench --out gpu-figures.json
 
 card:
-	@nvidia-smi -L >/dev/null 2>&1 || { echo "farmwatch: this measures an NVIDIA card, and nvidia-smi sees none; on a CPU: python -m scoring.pair_bench --tiny" >&2; exit 3; }
+	@nvidia-smi -L >/dev/null 2>&1 || { echo "farmwatch: this measures an NVIDIA card, and nvidia-smi sees none; on a CPU: python -m tests.bench.pair_bench --tiny" >&2; exit 3; }
 
 real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web through all stages, on both logs
 	$(BIN)/python -m tests.e2e.real_run

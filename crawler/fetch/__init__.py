@@ -1,1 +1,1 @@
-"""TODO."""
+"""Fetching: connections, DNS, address guard, politeness gate, limits."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Which URL of which site is fetched next, and what an answer changes."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What sites ask of crawlers: robots.txt (RFC 9309), TDMRep, opt-outs."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Web archives: WARC files read and written."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What crosses the web: URLs, links, content types, encodings, sitemaps, files of hits."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The result of a run, proved from the log."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The command line: a file per command, in folders by help group."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The configuration of a process, and what it opens."""

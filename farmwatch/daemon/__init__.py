@@ -1,1 +1,1 @@
-"""TODO."""
+"""The processes of a running farmwatch: roles, supervision, maintenance, endpoints."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Checks of an installation."""

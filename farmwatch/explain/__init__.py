@@ -1,1 +1,1 @@
-"""TODO."""
+"""Why a page was kept or dropped."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Labels by people: files of them, and the terminal that asks."""

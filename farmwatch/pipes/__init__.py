@@ -1,1 +1,1 @@
-"""TODO."""
+"""The lines of the pipes."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Output of commands: messages, tables, JSON lines, progress."""

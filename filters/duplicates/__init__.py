@@ -1,1 +1,1 @@
-"""TODO."""
+"""Chunks, shingles and repeats: what texts have in common."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""HTML to main text and its block table."""

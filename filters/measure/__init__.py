@@ -1,1 +1,1 @@
-"""TODO."""
+"""The measures of one page, in worker processes that can be killed."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The quality measures of Gopher, C4, FineWeb and DOLMa."""

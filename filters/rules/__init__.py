@@ -1,1 +1,1 @@
-"""TODO."""
+"""Rules, rulesets, and the judgement of a page by them."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The earlier pages of a site, and how a page resembles them."""

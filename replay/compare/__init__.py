@@ -1,1 +1,1 @@
-"""TODO."""
+"""What two runs say of the same pages and sites."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Planning a replay and carrying it out."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Which run is live, and the way from one to the next."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The catalogue of runs: rows, windows, phases, lag, retention."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Thresholds and probabilities from labelled scores."""

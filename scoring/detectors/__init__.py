@@ -1,1 +1,1 @@
-"""TODO."""
+"""Loading detectors by name, and running several at once."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The built-in detector: word n-grams and a logistic regression."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Detectors that read with a pair of language models: Binoculars and Fast-DetectGPT."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""From page scores to a site verdict: the methods sprt, gaussian and deciles."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Proportions, the logistic function, rounding."""

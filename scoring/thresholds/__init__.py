@@ -1,1 +1,1 @@
-"""TODO."""
+"""Threshold sets and where they are published."""

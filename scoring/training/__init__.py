@@ -1,1 +1,1 @@
-"""TODO."""
+"""Training and evaluation of `lite-ngram`."""

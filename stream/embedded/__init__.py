@@ -1,1 +1,1 @@
-"""TODO."""
+"""The embedded log: SQLite and segment files."""

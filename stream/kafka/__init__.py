@@ -1,1 +1,1 @@
-"""TODO."""
+"""The log on Apache Kafka."""

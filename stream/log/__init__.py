@@ -1,1 +1,1 @@
-"""TODO."""
+"""The contract of the log: topics, groups, transactions, errors."""

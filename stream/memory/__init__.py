@@ -1,1 +1,1 @@
-"""TODO."""
+"""A log in memory, for tests."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The loop that runs a stage: batches, state, dead letters, metrics."""

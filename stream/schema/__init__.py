@@ -1,1 +1,1 @@
-"""TODO."""
+"""Topics, records, runs and the words that stages share."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What users write and read: times, ids, numbers, files of lines, messages."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Commands that add hits, labels or learned numbers."""

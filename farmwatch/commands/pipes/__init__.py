@@ -1,1 +1,1 @@
-"""TODO."""
+"""Commands that read and write JSON lines."""

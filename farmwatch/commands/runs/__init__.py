@@ -1,1 +1,1 @@
-"""TODO."""
+"""Commands on runs: replay, compare, cut over."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Commands that show results."""

@@ -1,1 +1,0 @@
-"""Runs: the same records under another ruleset or detector: planned, carried out, watched, removed; what is live."""
