@@ -1,6 +1,7 @@
 """Every reason word that stands on a page record, a site or a parked host, in plain words. docs/crawling.md shows it.
 
-Most end one URL. Those of `crawler.frontier.rows.Stop` stop a whole site, and then stand on the records of its URLs, too.
+Most end one URL. Those of `crawler.frontier.rows.Stop` stop a whole site, and then stand on the records of its URLs,
+too.
 """
 
 from __future__ import annotations

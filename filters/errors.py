@@ -1,6 +1,7 @@
 """What can go wrong in filters, and what the operator does about it.
 
-A page that cannot be extracted is no error: its features say so in `extract_error` (see `filters.extraction.extractor`).
+A page that cannot be extracted is no error: its features say so in `extract_error` (see
+`filters.extraction.extractor`).
 """
 
 from __future__ import annotations

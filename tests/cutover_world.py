@@ -217,7 +217,7 @@ def cutover_world(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> I
     config = config_of(*place)
     if kind == "memory":
         shared = _Shared()
-        monkeypatch.setattr("farmwatch.config.opening.open_configured", lambda _: shared)
+        monkeypatch.setattr("farmwatch.daemon.roles.open_configured", lambda _: shared)
         log: Log = shared
     else:
         log = open_configured(config)

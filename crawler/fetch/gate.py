@@ -2,8 +2,8 @@
 
 A host has one request at a time, and starts at least a delay apart. The frontier spaces a site's requests already; the
 gate also covers what it cannot see: the hops of redirects, and a request that is still under way when its claim was
-rolled back. What hosts share, a registrable domain and IP addresses, is spaced here alone (see crawler.fetch.spacing): a job
-asks for a place before it takes its turn.
+rolled back. What hosts share, a registrable domain and IP addresses, is spaced here alone (see crawler.fetch.spacing):
+a job asks for a place before it takes its turn.
 
 The addresses that count are those that the request may be sent to. A host with addresses of both families heeds both,
 because they are one machine as a rule, and which of them answers first is known too late to wait.

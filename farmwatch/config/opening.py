@@ -1,4 +1,4 @@
-"""Opening the configured log."""
+"""Opening the configured log. Light: commands import it before they run, so what is heavy is imported inside."""
 
 from __future__ import annotations
 
@@ -7,14 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farmwatch.config.brokers import broker_addresses
-from farmwatch.config.config import Config
 from farmwatch.config.errors import NoLog
 from farmwatch.terminal.messages import message
-from filters.measure.epoch import feature_epoch
-from stream.log.contract import Log
-from stream.opening import open_log
-from stream.schema.topics import all_topics
 from stream.text.user_errors import ConfigError
 from stream.text.wording import one_line
 
@@ -55,6 +49,9 @@ def open_configured(config: Config, *, read_only: bool = False) -> Log:
 
     Raises StreamError, ConfigError for a URL of no known form, LogUnavailable.
     """
+    from farmwatch.config.brokers import broker_addresses
+    from stream.opening import open_log
+
     options: dict[str, Any] = {}
     check_log_url(config)
     broker_addresses(config.log.url)  # the client would fail at a wrong one with an error of Python's
@@ -91,4 +88,7 @@ def check_log_url(config: Config) -> None:
 
 def create_topics(log: Log, config: Config) -> None:
     """Create the topics that are missing. Raises TopicMismatch where log.partitions was another one."""
+    from filters.measure.epoch import feature_epoch
+    from stream.schema.topics import all_topics
+
     log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))

@@ -179,7 +179,7 @@ def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
 
 
 class WatchedMember:
-    """A member (`stream.log.contract.Member`) that tells a watch what it has committed, and has it look now and then."""
+    """A member that tells a watch what it has committed, and has it look now and then."""
 
     def __init__(self, member: Member, watch: CrawlWatch) -> None:
         """Stand in front of `member`."""

@@ -152,7 +152,7 @@ class Upkeep:
         _log.info("status", **said)
 
     def keep(self) -> None:
-        """Append the points of the series at the start of an interval, see `scoring.rates.series`. Raises BadRuleset."""
+        """Append the points of the series at the start of an interval. Raises BadRuleset."""
         self._series.keep(self._rows(), self._clock())
 
     def look(self) -> None:

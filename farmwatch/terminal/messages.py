@@ -54,7 +54,7 @@ def put_table(
     styles: Sequence[str] = (),
     below: int = 0,
 ) -> None:
-    """A table on stdout: fitted to the width of a terminal (`farmwatch.terminal.tables.fit`), else tab-separated and whole.
+    """A table on stdout: fitted to the width of a terminal (`tables.fit`), else tab-separated and whole.
 
     `styles` are rich's, one a row; nothing may be told by them alone.
     """

@@ -1,8 +1,9 @@
 """Which passages of a page repeat earlier pages of its site, and where they stood: what a duplicate share is made of.
 
-The share counts the bytes of chunks (`filters.duplicates.chunker`) that an earlier page has too. Here each chunk is named after
-the first earlier page that has it, and adjacent chunks of the same first page are one passage, so that what is said of
-a passage is true of all of it: that page has every chunk of it. The passages' bytes over the page's are the share.
+The share counts the bytes of chunks (`filters.duplicates.chunker`) that an earlier page has too. Here each chunk is
+named after the first earlier page that has it, and adjacent chunks of the same first page are one passage, so that what
+is said of a passage is true of all of it: that page has every chunk of it. The passages' bytes over the page's are the
+share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One page to its measures: everything that needs the page alone. What needs its site is in `filters.site_memory.memory`."""
+"""One page to its measures: everything that needs the page alone. What needs its site is in `filters.site_memory`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """What was measured on a page alone; see `Extraction` for text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
-    url_path (path and query), simhash (16 hexadecimal digits); None = unknown. `quality`: see `filters.quality.measures`; empty
-    for a page without a main text. `chunk_ids` are little-endian uint64, `chunk_lengths` uint16 bytes.
+    url_path (path and query), simhash (16 hexadecimal digits); None = unknown. `quality`: see
+    `filters.quality.measures`; empty for a page without a main text. `chunk_ids` are little-endian uint64,
+    `chunk_lengths` uint16 bytes.
     """
 
     text: str = ""

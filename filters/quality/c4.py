@@ -12,8 +12,8 @@ line that came as far as step 3 (`{`: as far as `javascript`), or with fewer tha
 stops at the first such line; here all of them are counted, and the text is cleaned whatever was found.
 
 Where others differ: the paper has no `'` among the end marks. DOLMa marks the lines that would go and judges by their
-share (`filters.quality.lines`). NeMo Curator has the phrases as a share of paragraphs (40%), and RedPajama publishes counts a
-line and leaves thresholds to the reader. C4's list of bad words is left out everywhere here.
+share (`filters.quality.lines`). NeMo Curator has the phrases as a share of paragraphs (40%), and RedPajama publishes
+counts a line and leaves thresholds to the reader. C4's list of bad words is left out everywhere here.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Formulas are those of datatrove 0.10 (Gopher, C4, FineWeb) and DOLMa's toolkit 1.2 (`gopher_v1`, `c4_v2`,
 `tokenizer_repetitions`). How they differ, and what RedPajama-V2 and NeMo Curator do, is said where it is computed:
-`filters.quality.words`, `filters.quality.lines`, `filters.quality.ngrams`, `filters.quality.periods`, `filters.quality.c4`. Rules and thresholds are elsewhere
-(`filters.rules.published`): here nothing is decided.
+`filters.quality.words`, `filters.quality.lines`, `filters.quality.ngrams`, `filters.quality.periods`,
+`filters.quality.c4`. Rules and thresholds are elsewhere (`filters.rules.published`): here nothing is decided.
 
-A text is cut into tokens once, as arrays (`filters.quality.tokens`); the cleaned text is made of lines of the text, so that its
-tokens are not cut again.
+A text is cut into tokens once, as arrays (`filters.quality.tokens`); the cleaned text is made of lines of the text, so
+that its tokens are not cut again.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ The top n-gram is the most frequent one, of several the one first seen. Its occu
 counted with the spaces between its words over the text by datatrove, without them over the words by DOLMa, and both
 count it when it occurs once. RedPajama does not; NeMo takes it out of the text and measures what that leaves.
 
-How: words are compared by their 64-bit hashes (`filters.quality.tokens`). Repeating 2-grams and 3-grams are found by sorting;
-longer ones are looked for only where both shorter ones inside repeat, which in most texts is next to nowhere. Joined
-words are another matter (`a ab` = `aa b`): hashes of the joined characters of all n-grams are sorted as well, and where
-more of them are equal than of the n-grams themselves, the characters are compared.
+How: words are compared by their 64-bit hashes (`filters.quality.tokens`). Repeating 2-grams and 3-grams are found by
+sorting; longer ones are looked for only where both shorter ones inside repeat, which in most texts is next to nowhere.
+Joined words are another matter (`a ab` = `aa b`): hashes of the joined characters of all n-grams are sorted as well,
+and where more of them are equal than of the n-grams themselves, the characters are compared.
 """
 
 from __future__ import annotations

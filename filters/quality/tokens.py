@@ -1,10 +1,10 @@
 """A text as arrays over its tokens: lengths, kinds of character, and 64-bit hashes in place of the tokens themselves.
 
 The hash of a token of characters c0 c1 … is the sum of number(ci) * BASE^i modulo 2^64 (numbers of
-`filters.quality.characters`). Such hashes add up: with H(i) the sum of all tokens' hashes before token i, each times BASE to
-the characters before it, the characters of tokens i to j, joined, hash to (H(j) - H(i)) / BASE^(characters before i).
-BASE is odd, so it can be divided by. That is Rabin and Karp's rolling hash (1987) with prefix sums: any n-gram's hash
-costs one subtraction and one multiplication.
+`filters.quality.characters`). Such hashes add up: with H(i) the sum of all tokens' hashes before token i, each times
+BASE to the characters before it, the characters of tokens i to j, joined, hash to (H(j) - H(i)) / BASE^(characters
+before i). BASE is odd, so it can be divided by. That is Rabin and Karp's rolling hash (1987) with prefix sums: any
+n-gram's hash costs one subtraction and one multiplication.
 
 Equal strings have equal hashes. Of a million different strings, two have the same by chance with a probability of 3e-8.
 On purpose they are easily found (Thue-Morse sequences of two letters and some 2,000 characters): a page may so seem to

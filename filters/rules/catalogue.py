@@ -1,7 +1,7 @@
 """Every rule by its name: those on articles here, those of web-corpus builders in `filters.rules.published`.
 
-A rule only measures; `filters.rules.judgement` compares. A value of None is unknown: the outcome is n/a, and the ruleset's
-policy decides.
+A rule only measures; `filters.rules.judgement` compares. A value of None is unknown: the outcome is n/a, and the
+ruleset's policy decides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from filters.rules.published import QUALITY_RULES
 from filters.rules.url_patterns import OTHER
 
 RULES_VERSION = 2
-"""Raised with every change of the rules' code, of `judging`, or of `filters.quality.c4.clean` (which JUDGE runs where `scores`
+"""Raised with every change of the rules' code, of `judgement`, or of `c4.clean` (which JUDGE runs where `scores`
 is "c4") that may change a verdict or the text that is scored; part of a ruleset's digest."""
 
 FLAT_PATHS = frozenset({"fallback", "plain"})

@@ -6,9 +6,9 @@ threshold on the (k+1)-th largest x: a text is flagged strictly beyond it, so at
 tie), and it is the largest flagged share that this rule allows. If one more human text comes from where these came
 from, its rank among the n + 1 is uniform, so it is flagged with probability (k + 1)/(n + 1) <= f or less: that is a
 statement about texts to come, for any law of the scores (Vovk, Gammerman and Shafer 2005). The observed share k/n alone
-would promise too much. Its interval is that of `scoring.statistics.shares`, clustered by site. The threshold's own interval is
-that of the scores at its two ends (Woodruff, JASA 47, 1952); simulated with pages that agree it covers in 93-97% of
-cases, where resampling whole sites covered in 82-95%.
+would promise too much. Its interval is that of `scoring.statistics.shares`, clustered by site. The threshold's own
+interval is that of the scores at its two ends (Woodruff, JASA 47, 1952); simulated with pages that agree it covers in
+93-97% of cases, where resampling whole sites covered in 82-95%.
 
 **How many texts.** With n human texts and none flagged, a rate of f is still possible with probability (1 - f)^n; it
 takes n >= ln .05 / ln(1 - f), about 3/f, to show f with 95% confidence ("rule of three": Hanley and Lippman-Hand,

@@ -94,7 +94,8 @@ def _fold_row(  # type: ignore[no-untyped-def]  # its parameters are Triton's ow
 def fold_triton(p: Tensor, q: Tensor, targets: Tensor, first: int, state: Tensor) -> None:
     """Fold a piece of logits [B, T] (fp32 or half precision), words first … first + T, into `state` [7, B].
 
-    The same numbers as scoring.pair.vocabulary_pass.fold_torch, and p and q are left as they are. Rows must be contiguous.
+    The same numbers as scoring.pair.vocabulary_pass.fold_torch, and p and q are left as they are. Rows must be
+    contiguous.
     """
     count, width = p.shape
     chunk = min(CHUNK, triton.next_power_of_2(width))

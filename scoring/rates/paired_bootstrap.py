@@ -80,8 +80,8 @@ def paired_change(
 ) -> PairedChange | None:
     """Shares and difference from `sums` [sites, 4]: part and whole under A, part and whole under B, 0 <= part <= whole.
 
-    With `errors` both are corrected rates of 0-1 sums, as `scoring.rates.rate` estimates them, and the errors vary, too.
-    `same` says that the runs are one by construction: the interval is then the point 0. None where a whole is 0.
+    With `errors` both are corrected rates of 0-1 sums, as `scoring.rates.rate` estimates them, and the errors vary,
+    too. `same` says that the runs are one by construction: the interval is then the point 0. None where a whole is 0.
     Raises BadParameters, also where runs that are said to be the same are not.
     """
     if sums.ndim != 2 or sums.shape[1] != 4 or not (sums >= 0).all() or (sums[:, ::2] > sums[:, 1::2]).any():
@@ -182,7 +182,7 @@ def _error_shares(errors: ErrorCounts, number: int, rng: np.random.Generator | N
 
 
 def _without_errors(part: Numbers, whole: Numbers, shares: tuple[Numbers, Numbers], z: float) -> Numbers:
-    """The point estimate of `scoring.rates.intervals`; where errors are drawn that correct nothing, any rate is as good.
+    """The point estimate of `intervals`; where errors are drawn that correct nothing, any rate is as good.
 
     Such draws are given 0 or 1, whichever side the share lies on, so that they widen the interval.
     """

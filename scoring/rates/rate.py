@@ -1,9 +1,9 @@
 """The share of LLM sites with its interval, corrected for the errors of the site verdict, and in words.
 
 At a low share the correction is everything: with a specificity of .98 and no LLM site at all, 2% are called llm. The
-mathematics are in `scoring.rates.intervals` and `scoring.rates.sites_needed`. `n` counts sites, never pages: the pages of a
-site agree (design effect 2.7-4.5 at 20 pages). Where Se and Sp were never measured there is nothing to correct with:
-the plain share with Wilson's interval, and it says "uncorrected".
+mathematics are in `scoring.rates.intervals` and `scoring.rates.sites_needed`. `n` counts sites, never pages: the pages
+of a site agree (design effect 2.7-4.5 at 20 pages). Where Se and Sp were never measured there is nothing to correct
+with: the plain share with Wilson's interval, and it says "uncorrected".
 """
 
 from __future__ import annotations

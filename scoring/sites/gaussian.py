@@ -5,8 +5,8 @@ mu1 and sd1. A page adds
 
     l(x) = ln(sd0 / sd1) + (x - mu0)^2 / (2 sd0^2) - (x - mu1)^2 / (2 sd1^2)
 
-to the sum of `scoring.sites.sequential`. A score just below the threshold says little and one far below says much, which a
-flag cannot tell: hence fewer pages than `sprt` needs. Three things keep it from believing too much:
+to the sum of `scoring.sites.sequential`. A score just below the threshold says little and one far below says much,
+which a flag cannot tell: hence fewer pages than `sprt` needs. Three things keep it from believing too much:
 
 - scores are cut to [low, high] first: the tails of real scores (lists, quotations, broken extractions) are no bell,
   and with sd0 other than sd1 the far tail of either side would speak for the wider bell;

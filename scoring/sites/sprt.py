@@ -5,8 +5,8 @@ a fixed order. After n pages with k flags the logarithm of the likelihood ratio 
 
     llr = k ln(p1 / p0) + (n - k) ln((1 - p1) / (1 - p0)).
 
-`scoring.sites.sequential` has the bounds at which it decides, why its errors stay below alpha and beta, and how later pages
-correct a verdict. Two departures from Wald, both on the careful side:
+`scoring.sites.sequential` has the bounds at which it decides, why its errors stay below alpha and beta, and how later
+pages correct a verdict. Two departures from Wald, both on the careful side:
 
 - The pages of a site resemble each other, and sites differ: the flags of one site carry less than independence says,
   and some human sites are flagged twice as often as the mean. So p0 is not the mean share of human pages flagged but
@@ -122,7 +122,7 @@ class SiteTest:
     name: MethodName = "sprt"
 
     def __init__(self, params: SprtParams, close_after_ms: int | None = None) -> None:
-        """Derive the steps and the bounds from `params`. `close_after_ms`: see scoring.sites.sequential; None = never."""
+        """Derive the steps and the bounds from `params`. `close_after_ms`: see `sequential`; None = never."""
         self.params = params
         self.digest = method_digest(self.name, params, close_after_ms)
         bounds = wald_bounds(params.alpha, params.beta)

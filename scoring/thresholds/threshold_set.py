@@ -1,8 +1,8 @@
 """A threshold set: where a detector's scores turn from human to llm, and how well that was measured.
 
-Sets come from two places: a few are published with a detector (`scoring.thresholds.published`), the others are written by
-`farmwatch calibrate` from labelled texts. A set belongs to one detector; with another it is refused. Its digest is part
-of the identity under which scores are kept, so that flags of two thresholds are never pooled.
+Sets come from two places: a few are published with a detector (`scoring.thresholds.published`), the others are written
+by `farmwatch calibrate` from labelled texts. A set belongs to one detector; with another it is refused. Its digest is
+part of the identity under which scores are kept, so that flags of two thresholds are never pooled.
 """
 
 from __future__ import annotations

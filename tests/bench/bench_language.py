@@ -1,9 +1,9 @@
 """Offline language identifiers side by side: errors on the labelled pages and on short passages, time, size, manners.
 
 Needs the labelled pages (FARMWATCH_TEST_DATA). Each identifier runs in a process of its own, on whole main texts and on
-the passages that `filters.quality.language` looks at; those that are not installed are named and left out. The truth of the
-pages (language_truth.json) is what all identifiers agree on, and where they do not, what a reader says; the passages
-(language_passages.json) were written for this. CPU seconds of one core, the better of two rounds.
+the passages that `filters.quality.language` looks at; those that are not installed are named and left out. The truth of
+the pages (language_truth.json) is what all identifiers agree on, and where they do not, what a reader says; the
+passages (language_passages.json) were written for this. CPU seconds of one core, the better of two rounds.
 """
 
 from __future__ import annotations

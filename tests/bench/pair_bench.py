@@ -1,4 +1,4 @@
-"""`python -m tests.bench.pair_bench`: what the pair engine makes of this machine's card. Needs no network and no weights.
+"""`python -m tests.bench.pair_bench`: what the pair engine makes of this machine's card. Needs no network, no weights.
 
     python -m tests.bench.pair_bench [--out FILE.json] [--tiny]
 

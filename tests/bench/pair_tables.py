@@ -67,7 +67,7 @@ class Bench:
         self.plan, self.torch = plan, torch
         self.device = torch.device(plan.device)
         self.on_card = self.device.type == "cuda"
-        self.dice = random.Random(2024)  # noqa: S311  # documents of a measurement, not a secret
+        self.dice = random.Random(2024)  # documents of a measurement, not a secret
         self.models = [self._model(seed) for seed in (1, 2)]
         self.documents = self._documents([plan.tokens] * plan.documents)
         self.mixed = self._documents(self._lengths(plan.documents * 2))

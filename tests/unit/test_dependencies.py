@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("crawler", "farmwatch", "filters", "scoring", "stream")
+PRODUCT = ("crawler", "farmwatch", "filters", "replay", "scoring", "stream")
 OPTIONAL = {"triton"}  # comes with torch where there is a build of it; farmwatch asks before it imports it
 
 

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
-from farmwatch.config.configured import known_detectors
 from farmwatch.terminal.messages import message, put_json, put_table
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
@@ -21,6 +20,8 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
     No language model is loaded. Exit code 1 when `farmwatch up` would refuse what is configured: models or libraries
     that are not there, no thresholds or those of another detector, no numbers to judge sites by.
     """
+    from farmwatch.config.configured import known_detectors
+
     config = common.load().config
     found = known_detectors(config)
     if json:

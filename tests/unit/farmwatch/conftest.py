@@ -39,7 +39,8 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that read scores: which weights are shipped does not matter to them."""
     stand_in = StandInDetector()
     monkeypatch.setattr("farmwatch.config.configured.load_configured_detector", lambda config: stand_in)
-    monkeypatch.setattr("replay.runs.configured.tally_identity", lambda config: stand_in.identity)
+    for user in ("runs.configured", "live.live_run", "engine.plan"):
+        monkeypatch.setattr(f"replay.{user}.tally_identity", lambda config: stand_in.identity)
     monkeypatch.setattr(
         "farmwatch.config.configured.configured_warnings", lambda config: {stand_in.identity: stand_in.warning}
     )

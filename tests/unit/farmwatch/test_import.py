@@ -259,8 +259,8 @@ def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> Non
     with closing(open_log(url)) as log:
         log.create(all_topics(PARTITIONS, feature_epoch(MeasureSettings())))
     code = (
-        "import sys; from crawler import appending; from crawler.sources.known_imports import KnownImports\n"
-        "from farmwatch import importing; from farmwatch.__main__ import main\n"
+        "import sys; from crawler import hit_records as appending\n"
+        "from farmwatch.crawl import archive_import as importing; from farmwatch.__main__ import main\n"
         "appending._BATCH_BYTES = 1\n"
         "do = importing.import_pages\n"
         "def when_all_are_here(*given):\n"

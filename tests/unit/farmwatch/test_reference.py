@@ -22,7 +22,7 @@ _DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 @pytest.mark.parametrize("name", ["configuration.md", "metrics.md", "cli.md"])
 def test_a_page_is_as_the_code_makes_it(name: str) -> None:
-    """A setting, metric or command that changed without its page fails here: `python -m farmwatch.commands.reference docs`."""
+    """A setting, metric or command that changed without its page fails here: run farmwatch.commands.reference."""
     assert (_DOCS / name).read_text(encoding="utf-8") == pages()[name]
 
 

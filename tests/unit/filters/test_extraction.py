@@ -279,7 +279,7 @@ def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, 
         def fails(html: str, settings: MeasureSettings, raised: BaseException = raised) -> Extraction:
             raise raised
 
-        monkeypatch.setitem(__import__("filters.extraction.extractor").extraction.EXTRACTORS, "trafilatura", fails)
+        monkeypatch.setitem(extraction.EXTRACTORS, "trafilatura", fails)
         assert extract(article, "", SETTINGS).error == error
 
 

@@ -151,7 +151,10 @@ def test_epoch_has_the_libraries_in_use() -> None:
 def test_importing_the_package_loads_no_extractor() -> None:
     """Judging, the epoch and the pool are there without Trafilatura, lxml or the language model being imported."""
     code = (
-        "import sys, filters; filters.feature_epoch(filters.MeasureSettings()); filters.judge; filters.ExtractionPool;"
+        "import sys, filters.judge_stage, filters.measure.workers\n"
+        "from filters.measure.epoch import feature_epoch\n"
+        "from filters.settings import MeasureSettings\n"
+        "feature_epoch(MeasureSettings())\n"
         "print([name for name in ('trafilatura', 'lxml', 'py3langid', 'resiliparse') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

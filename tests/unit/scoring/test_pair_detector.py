@@ -164,7 +164,7 @@ def test_identity_needs_no_torch(pairs: dict[str, Pair]) -> None:
     """Importing scoring, reading settings, identities and warnings load neither torch nor transformers."""
     observer, performer = map(str, pairs["falcon"])
     code = (
-        "import sys\nimport scoring\nfrom scoring import ScoreSettings\n"
+        "import sys\nfrom scoring.settings import ScoreSettings\n"
         "from scoring.pair.detector import pair_warning\n"
         "from scoring.pair.settings import PairSettings, pair_identity\n"
         f"print(pair_identity(PairSettings(observer={observer!r}, performer={performer!r}), 'binoculars'))\n"
