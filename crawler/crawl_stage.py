@@ -20,7 +20,7 @@ import structlog
 from aiohttp.abc import AbstractResolver
 
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import ABSENT, Answer, Job, Outcome
+from crawler.fetch.jobs import ABSENT, FetchOutcome, FetchResult, Job
 from crawler.fetch.network_health import NetworkWatch, is_absent, was_not_answered
 from crawler.fetch.request_labels import reason_label, status_label
 from crawler.fetch.thread import Done, FetchThread
@@ -133,7 +133,7 @@ class CrawlStage(Stage):
         self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
         answers = self._thread.collect()
         for _, answer in answers:  # first of all, so that it is kept whatever becomes of the answers
-            if answer.outcome is Outcome.FAILED and (until_ms := asked_until(answer, self._settings)):
+            if answer.outcome is FetchOutcome.FAILED and (until_ms := asked_until(answer, self._settings)):
                 self._demand(answer.job.site, until_ms)
         if self._warc is not None:
             self._warc.settle()  # no page goes into the log that is not in the archive
@@ -219,7 +219,7 @@ class CrawlStage(Stage):
         self._network.summarise(now_ms)
         return self._network.is_down(now_ms)
 
-    def _apply(self, answer: Answer, ctx: Context, excused_s: float | None) -> None:
+    def _apply(self, answer: FetchResult, ctx: Context, excused_s: float | None) -> None:
         """Apply an answer. Where this program fails at it, its URL ends as failed, and the others go on."""
         site = answer.job.site
         _count_requests(answer, ctx.meter)
@@ -230,7 +230,9 @@ class CrawlStage(Stage):
         except Exception as error:
             _must_be_ours(error)
             log.exception("answer_not_applied", site=site, kind=answer.job.kind.value)
-        bare = Answer(job=answer.job, outcome=Outcome.FAILED, started_ms=answer.started_ms, reason=Stop.INTERNAL)
+        bare = FetchResult(
+            job=answer.job, outcome=FetchOutcome.FAILED, started_ms=answer.started_ms, reason=Stop.INTERNAL
+        )
         try:
             self._try(ctx, lambda frontier: frontier.apply(bare))
         except Exception as error:
@@ -361,12 +363,12 @@ def _must_be_ours(error: Exception) -> None:
         raise error
 
 
-def _count_requests(answer: Answer, meter: Meter) -> None:
-    if answer.outcome is Outcome.DEFERRED:
+def _count_requests(answer: FetchResult, meter: Meter) -> None:
+    if answer.outcome is FetchOutcome.DEFERRED:
         meter.count("fetch_deferred", kind=answer.job.kind.value)
     for request in answer.requests:
         kind, outcome, reason = request.kind.value, request.outcome, reason_label(request.reason)
-        if outcome == Outcome.FAILED.value and is_absent(request.kind, request.status):
+        if outcome == FetchOutcome.FAILED.value and is_absent(request.kind, request.status):
             outcome, reason = ABSENT, ""
         status = status_label(request.status)
         meter.count("fetch_requests", kind=kind, outcome=outcome, status=status, reason=reason)

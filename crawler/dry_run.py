@@ -19,7 +19,7 @@ import msgspec
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.address_guard import is_public
-from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.report import QUEUES, require_readable, rows_of, sites_of
 from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
@@ -244,15 +244,15 @@ class DryRun:
                 return
             taken: list[Page] = []
             self._frontier(staged, taken, at).apply(self._made_up(job, staged, at))
-            pages += [page for page in taken if page.outcome == Outcome.REFUSED.value]
+            pages += [page for page in taken if page.outcome == FetchOutcome.REFUSED.value]
 
-    def _made_up(self, job: Job, staged: KeyedState, at: int) -> Answer:
+    def _made_up(self, job: Job, staged: KeyedState, at: int) -> FetchResult:
         """The answer that changes least."""
-        text = staged.get(robots_key(job.site)) if job.kind is Kind.ROBOTS else b""
-        is_there = job.kind in (Kind.PAGE, Kind.SITEMAP) or bool(text)
-        return Answer(
+        text = staged.get(robots_key(job.site)) if job.kind is RequestKind.ROBOTS else b""
+        is_there = job.kind in (RequestKind.PAGE, RequestKind.SITEMAP) or bool(text)
+        return FetchResult(
             job=job,
-            outcome=Outcome.FETCHED if is_there else Outcome.FAILED,
+            outcome=FetchOutcome.FETCHED if is_there else FetchOutcome.FAILED,
             reason="" if is_there else "http_404",
             status=200 if is_there else 404,
             started_ms=at,

@@ -34,7 +34,7 @@ def page_outputs(archived: ArchivedPage, partitions: int) -> list[Output]:
     ]
 
 
-class Batch:
+class OutputBatch:
     """Outputs that are to become visible together, within bounds of bytes and of number."""
 
     def __init__(self) -> None:

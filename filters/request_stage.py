@@ -13,19 +13,21 @@ from typing import Any, ClassVar
 from filters.judge_stage import request_of
 from filters.rules.judgement import ARTICLE, judge_and_text
 from filters.rules.ruleset import Ruleset
-from filters.unrequested import Unasked
+from filters.unrequested import UnrequestedTexts
 from stream.processing.stage import Context, Stage
 from stream.schema.records import Features
 from stream.schema.runs import RunNames
 
 
-class AskStage(Stage):
+class ScoreRequestStage(Stage):
     """A score request for each text of a run that is unasked; no verdict, and no heartbeat counted or passed on."""
 
     name: ClassVar[str] = "ask"
     heartbeat_input = ""
 
-    def __init__(self, ruleset: Ruleset, unasked: Unasked, *, run: str, names: RunNames, detector: str) -> None:
+    def __init__(
+        self, ruleset: Ruleset, unasked: UnrequestedTexts, *, run: str, names: RunNames, detector: str
+    ) -> None:
         """Ask for what is `unasked` of the `run` by `ruleset` between the topics of `names`, wanting `detector`."""
         self._ruleset = ruleset
         self._unasked = unasked

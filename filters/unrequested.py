@@ -17,7 +17,7 @@ import xxhash
 from filters.known_scores import KnownScores, sorted_once
 
 
-class Article(NamedTuple):
+class ArticleText(NamedTuple):
     """What a verdict says of an article's text."""
 
     site: str
@@ -25,7 +25,7 @@ class Article(NamedTuple):
     fetch_id: str
 
 
-Articles = Callable[[int], Iterable[Article]]
+Articles = Callable[[int], Iterable[ArticleText]]
 """partition -> the articles in it"""
 
 
@@ -37,7 +37,7 @@ class _Found(NamedTuple):
     taken: bytearray  # of each text, whether it was
 
 
-class Unasked:
+class UnrequestedTexts:
     """Texts to ask for, each once a site, by partition; and the fetches at which they stand."""
 
     def __init__(self, articles: Articles, known: Callable[[], KnownScores]) -> None:

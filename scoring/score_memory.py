@@ -17,7 +17,7 @@ Scores = tuple[Said, ...]  # of one text, by each detector
 Compute = Callable[[Sequence[str]], Sequence[Scores]]
 
 
-class Found(NamedTuple):
+class CachedScores(NamedTuple):
     """Scores by text digest, and the digests of the texts that were read for it."""
 
     scores: dict[str, Scores]
@@ -34,7 +34,7 @@ class ScoreMemory:
         self._known: OrderedDict[str, Scores] = OrderedDict()  # the one used last stands last
         self._coming: dict[str, Future[Scores | None]] = {}  # None: its reader failed, whoever waits reads it himself
 
-    def look(self, texts: Mapping[str, str], compute: Compute) -> Found:
+    def look(self, texts: Mapping[str, str], compute: Compute) -> CachedScores:
         """The scores of `texts` (digest -> text), computing what is not known. Raises what `compute` raises.
 
         What is computed here is there for others before this waits for what they compute, so nobody waits in a circle.
@@ -50,7 +50,7 @@ class ScoreMemory:
                 come = coming.result()
                 if come is not None:
                     scores[digest] = come
-        return Found(scores, frozenset(read))
+        return CachedScores(scores, frozenset(read))
 
     def _claim(
         self, digests: Sequence[str], scores: dict[str, Scores]

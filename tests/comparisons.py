@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from replay.compare.comparison import (
-    Change,
     Comparison,
     Estimate,
     FailedRule,
@@ -13,6 +12,7 @@ from replay.compare.comparison import (
     GroupChange,
     PageTable,
     RuleChange,
+    ShareChange,
     Side,
     SiteCells,
     Stratum,
@@ -24,11 +24,11 @@ SAID = "{} (95% interval {} to {}, corrected): {} of {} classifiable sites; the 
 
 def change(
     name: str, title: str, a: tuple[int, int], b: tuple[int, int], low: float, high: float, **more: Any
-) -> Change:
+) -> ShareChange:
     """A change of a share, with counts."""
     shares = [part / whole if whole else None for part, whole in (a, b)]
     both = shares[0] is not None and shares[1] is not None
-    return Change(
+    return ShareChange(
         name=name,
         title=title,
         a=shares[0],

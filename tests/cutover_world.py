@@ -28,7 +28,7 @@ from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from replay.live.live_run import live_or_begun
 from scoring.tally_stage import TallyStage
-from stream.log.contract import Kept, Log, Output, Topic, partition_of
+from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
@@ -36,7 +36,7 @@ from stream.processing.stage import Stage
 from stream.schema.control import Control, exclusive
 from stream.schema.records import Features, Hit, Page, Verdict, decode, encode
 from stream.schema.roles import Role
-from stream.schema.runs import Run, RunNames, State
+from stream.schema.runs import Run, RunNames, RunStatus
 from stream.schema.topics import FEATURES, HITS, PAGES
 from tests.extraction_here import extract_here
 from tests.front_door import PARTITIONS, article_html
@@ -102,7 +102,10 @@ class CutoverWorld:
         self.log.create(
             [
                 Topic(names.verdicts, PARTITIONS),
-                *(Topic(topic, PARTITIONS, Kept.COMPACT) for topic in (names.sites, f"state.{names.tally_store}")),
+                *(
+                    Topic(topic, PARTITIONS, CleanupPolicy.COMPACT)
+                    for topic in (names.sites, f"state.{names.tally_store}")
+                ),
             ]
         )
         with exclusive(self.log) as writer:
@@ -119,7 +122,7 @@ class CutoverWorld:
         self.work(names.judge_group, JudgeStage(load_ruleset(run.ruleset), run=run.name, names=names))
         self.work(names.tally_group, TallyStage(DETECTOR, run=run.name, names=names, decides=False))
         with exclusive(self.log) as writer:
-            writer.put(msgspec.structs.replace(run, state=State.DONE))
+            writer.put(msgspec.structs.replace(run, state=RunStatus.DONE))
 
     def work(self, group: str, stage: Stage) -> None:
         """Run a stage until its group is at the ends."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, site_key, site_of_key, unpack
 from crawler.robots.rules import RobotsShelf
@@ -69,8 +69,8 @@ class Site:
     def answer(self, job: Job, **fields: object) -> None:
         state, frontier = self._batch()
         excused_s = 30.0 if fields.pop("excused", False) else None
-        known = {"outcome": Outcome.FETCHED, "status": 200, "final_url": job.url, "encoding": "utf-8"}
-        frontier.apply(Answer(job=job, started_ms=self.now, **(known | fields)), excused_s=excused_s)  # type: ignore[arg-type]
+        known = {"outcome": FetchOutcome.FETCHED, "status": 200, "final_url": job.url, "encoding": "utf-8"}
+        frontier.apply(FetchResult(job=job, started_ms=self.now, **(known | fields)), excused_s=excused_s)  # type: ignore[arg-type]
         self._commit(state)
 
     def step(self, **fields: object) -> Job:
@@ -84,7 +84,7 @@ class Site:
         return jobs[0]
 
     def robots(self, text: bytes = b"") -> None:
-        assert self.step(body=text).kind is Kind.ROBOTS
+        assert self.step(body=text).kind is RequestKind.ROBOTS
 
     def walk(self, **fields: object) -> list[str]:
         """Paths of the jobs until the site rests, each answered alike."""
@@ -107,5 +107,5 @@ class Site:
 
 def fail(reason: str = "connection", **fields: object) -> dict[str, object]:
     """Fields of a failed answer."""
-    known = {"outcome": Outcome.FAILED, "reason": reason, "status": 0, "transient": True, "unreachable": True}
+    known = {"outcome": FetchOutcome.FAILED, "reason": reason, "status": 0, "transient": True, "unreachable": True}
     return known | fields

@@ -20,7 +20,7 @@ from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, parse_ruleset
 from replay.engine.lifecycle import begin
-from replay.engine.plan import Asked, plan
+from replay.engine.plan import ReplayRequest, plan
 from replay.engine.runner import Ending, Replay
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
@@ -183,7 +183,7 @@ class LiveWorld:
 
     def begin(self, **asked: Any) -> tuple[Run, Ruleset]:
         """Plan and begin a run."""
-        planned = plan(self.log, Control(self.log), self.config, Asked(**asked))
+        planned = plan(self.log, Control(self.log), self.config, ReplayRequest(**asked))
         return begin(self.log, planned), planned.ruleset
 
     def replay(self, *, stop: threading.Event | None = None, metrics: Metrics | None = None, **asked: Any) -> Ending:

@@ -13,9 +13,9 @@ from crawler.sources.known_imports import KnownImports
 from crawler.sources.ledger import Ledger, Round
 from crawler.sources.machine_lock import Exclusion
 from crawler.sources.queries import digest_of
-from crawler.sources.searcher import Searcher, Summary
+from crawler.sources.searcher import RoundSummary, Searcher
 from crawler.sources.settings import SourceSettings
-from crawler.sources.source import Answer, Query, Request, Source
+from crawler.sources.source import Query, Source, SourceAnswer, SourceRequest
 from crawler.sources.turns import Turns
 from stream.log.contract import Log
 from stream.processing.metrics import Metrics
@@ -25,7 +25,7 @@ from stream.schema.topics import HITS
 PARTITIONS = 2
 NOON = 1_763_812_800.0  # 2025-11-22 12:00 UTC
 
-Answering = Callable[[Request], Answer | Exception]
+Answering = Callable[[SourceRequest], SourceAnswer | Exception]
 
 
 class Desk:
@@ -45,7 +45,7 @@ class Desk:
         self.metrics = Metrics()
         self.exclusive: Exclusion = nullcontext
 
-    async def ask(self, request: Request, timeout_s: float) -> Answer:
+    async def ask(self, request: SourceRequest, timeout_s: float) -> SourceAnswer:
         """Answer, once the other requests had a chance to begin."""
         assert timeout_s == self.settings.timeout_s
         self.asked.append(self.now)
@@ -87,10 +87,10 @@ class Desk:
         )
         return Searcher(self.source, self.settings, turns, PARTITIONS, self.metrics, KnownImports(self.log))
 
-    def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> Summary:
+    def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> RoundSummary:
         """A round; one that was broken off goes on."""
 
-        async def go() -> Summary:
+        async def go() -> RoundSummary:
             searcher = self.searcher(patience_s)
             new = Round(started_ms=int(self.now * 1000), queries=digest_of(queries), total=len(queries))
             last = searcher.ledger.round
@@ -104,6 +104,6 @@ class Desk:
         return [decode(Hit, m.value or b"") for p in range(PARTITIONS) for m in self.log.read(HITS, p)]
 
 
-def answer(value: Any, at_s: float = NOON, status: int = 200) -> Answer:
+def answer(value: Any, at_s: float = NOON, status: int = 200) -> SourceAnswer:
     """JSON."""
-    return Answer(status, {}, json.dumps(value).encode(), at_s)
+    return SourceAnswer(status, {}, json.dumps(value).encode(), at_s)

@@ -13,7 +13,7 @@ from filters.rules.judgement import judge
 from filters.rules.ruleset import Ruleset, parse_ruleset
 from stream.log.contract import Log, Output, Topic, partition_of
 from stream.schema.records import Features, Record, SiteState, encode
-from stream.schema.runs import LIVE, Alias, Run, State
+from stream.schema.runs import LIVE, Alias, Run, RunStatus
 from stream.schema.topics import CONTROL, FEATURES, all_topics
 
 PARTITIONS = 2
@@ -86,7 +86,7 @@ def put_run(
     Sites given as names with verdicts get their counts from the verdicts, every article scored. `finished` commits
     the offsets of its groups at the ends of what they read, else none.
     """
-    defaults = {"detector": DETECTOR, "epoch": "e1", "state": State.DONE}
+    defaults = {"detector": DETECTOR, "epoch": "e1", "state": RunStatus.DONE}
     run = Run(name=name, ruleset=ruleset.name, digest=ruleset.digest, **{**defaults, **row})
     names = run.names()
     log.create([Topic(topic, PARTITIONS) for topic in (names.verdicts, names.sites) if topic not in log.topics()])

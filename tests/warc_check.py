@@ -13,7 +13,7 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import BufferedReader
 
 from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import Kind
+from crawler.fetch.jobs import RequestKind
 from crawler.settings import CrawlSettings
 from crawler.warc.writer import WarcOut
 
@@ -24,7 +24,7 @@ HTML = b"<!doctype html><html><body><p>words</p></body></html>"
 def capture(number: int = 0, **fields: object) -> Capture:
     """A captured page."""
     known: dict[str, object] = {
-        "kind": Kind.PAGE,
+        "kind": RequestKind.PAGE,
         "url": f"http://a.test/page?{number}",
         "started_ms": STARTED_MS + number,
         "address": "127.0.0.1",

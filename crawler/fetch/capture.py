@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from crawler.fetch.jobs import Kind
+from crawler.fetch.jobs import RequestKind
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,7 +14,7 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     before its end, in the words of WARC 1.1 section 5.13: length, time, disconnect, or "" where it is whole.
     """
 
-    kind: Kind
+    kind: RequestKind
     url: str
     via: str = ""
     started_ms: int

@@ -23,7 +23,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest, ConnectionKey
 
 from crawler.fetch.address_guard import FixedResolver, guarded_sockets
-from crawler.fetch.context import Trip
+from crawler.fetch.context import FetchContext
 from crawler.fetch.dns_cache import DnsCache
 from crawler.fetch.open_files import room_for
 from crawler.settings import CrawlSettings
@@ -107,7 +107,7 @@ class Connections:
 
     async def request(
         self,
-        trip: Trip,
+        trip: FetchContext,
         url: yarl.URL,
         conditions: dict[str, str] | None,
         cap: int,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from crawler.fetch.jobs import Outcome, Request
+from crawler.fetch.jobs import FetchOutcome, FetchRequest
 from crawler.web.sitemaps import SitemapFile
 
 _NO_SITEMAP = SitemapFile()
 
 
-class Ends(Exception):
+class FetchEnded(Exception):
     """Not an error: how a job ends before it has what it was sent for."""
 
     def __init__(
         self,
-        outcome: Outcome,
+        outcome: FetchOutcome,
         reason: str = "",
         *,
         transient: bool = False,
@@ -38,7 +38,7 @@ class Starved(Exception):
 
 
 @dataclass(slots=True)
-class Trip:
+class FetchContext:
     """A job on its way; filled in as it goes, so that a failure tells as much as is known."""
 
     url: str
@@ -46,7 +46,7 @@ class Trip:
     delay_s: float  # of the host at hand
     spent_s: float = 0.0
     waited_s: float = 0.0  # for turns
-    requests: list[Request] = field(default_factory=list)
+    requests: list[FetchRequest] = field(default_factory=list)
     sent_ms: int = 0  # when the last request was sent
     address: str = ""  # that it went to
     kept: bool = False  # over a connection of an earlier one
@@ -59,4 +59,4 @@ class Trip:
     packed: bytes = b""
     opt_out: list[str] = field(default_factory=list)
     sitemap: SitemapFile = _NO_SITEMAP
-    end: Ends | None = None
+    end: FetchEnded | None = None

@@ -14,8 +14,8 @@ import yarl
 from crawler.fetch.address_guard import is_guard_error
 from crawler.fetch.capture import Capture
 from crawler.fetch.connections import Connections
-from crawler.fetch.context import Ends, StaleConnection, Starved, Trip
-from crawler.fetch.jobs import Job, Kind, Outcome, Request
+from crawler.fetch.context import FetchContext, FetchEnded, StaleConnection, Starved
+from crawler.fetch.jobs import FetchOutcome, FetchRequest, Job, RequestKind
 from crawler.fetch.stored_headers import kept_headers
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
@@ -51,10 +51,10 @@ class Exchange:
         self._connections = connections
         self._tap = tap
         self._caps = {
-            Kind.ROBOTS: ROBOTS_CAP_BYTES,
-            Kind.TDMREP: TDMREP_CAP_BYTES,
-            Kind.SITEMAP: settings.sitemap_bytes,
-            Kind.PAGE: settings.body_bytes,
+            RequestKind.ROBOTS: ROBOTS_CAP_BYTES,
+            RequestKind.TDMREP: TDMREP_CAP_BYTES,
+            RequestKind.SITEMAP: settings.sitemap_bytes,
+            RequestKind.PAGE: settings.body_bytes,
         }
 
     def wire_url(self, url: str) -> yarl.URL:
@@ -63,7 +63,7 @@ class Exchange:
             url = "http://" + url.removeprefix("https://")
         return yarl.URL(url, encoded=True)
 
-    async def make(self, job: Job, trip: Trip, request: Request, url: yarl.URL, sent: Sent) -> None:
+    async def make(self, job: Job, trip: FetchContext, request: FetchRequest, url: yarl.URL, sent: Sent) -> None:
         """Send a request and read what is wanted of its answer. Raises Ends, StaleConnection, Starved.
 
         `sent` is awaited between a new connection and the request.
@@ -74,7 +74,7 @@ class Exchange:
         tape = _Tape()
         try:
             await self._send(job, trip, request, url, sent, tape)
-        except Ends as end:
+        except FetchEnded as end:
             tape.broke_off(end)
             raise
         finally:
@@ -82,7 +82,7 @@ class Exchange:
                 self._tell(tape.capture(job, trip))
 
     async def _send(
-        self, job: Job, trip: Trip, request: Request, url: yarl.URL, sent: Sent, tape: _Tape | None
+        self, job: Job, trip: FetchContext, request: FetchRequest, url: yarl.URL, sent: Sent, tape: _Tape | None
     ) -> None:
         cap = self._caps[job.kind]
         try:
@@ -104,35 +104,37 @@ class Exchange:
             finally:
                 response.release()
         except TimeoutError:
-            raise Ends(Outcome.FAILED, "timeout", transient=True, unreachable=trip.status == 0) from None
+            raise FetchEnded(FetchOutcome.FAILED, "timeout", transient=True, unreachable=trip.status == 0) from None
         except aiohttp.ClientConnectorCertificateError as error:
-            raise Ends(Outcome.FAILED, _tls_reason(error.certificate_error), unreachable=True) from None
+            raise FetchEnded(FetchOutcome.FAILED, _tls_reason(error.certificate_error), unreachable=True) from None
         except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch):
-            raise Ends(Outcome.FAILED, "tls", unreachable=True) from None
+            raise FetchEnded(FetchOutcome.FAILED, "tls", unreachable=True) from None
         except aiohttp.InvalidURL:
-            raise Ends(Outcome.FAILED, "bad_url") from None
+            raise FetchEnded(FetchOutcome.FAILED, "bad_url") from None
         except aiohttp.ClientResponseError:  # no HTTP, or headers beyond the limits
-            raise Ends(Outcome.FAILED, "bad_response") from None
+            raise FetchEnded(FetchOutcome.FAILED, "bad_response") from None
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, OSError) and error.errno in STARVED:
                 raise Starved from None
             if is_guard_error(error):
-                raise Ends(Outcome.REFUSED, "private_address") from None
+                raise FetchEnded(FetchOutcome.REFUSED, "private_address") from None
             if trip.status == 0 and trip.kept:
                 raise StaleConnection from None
-            raise Ends(Outcome.FAILED, "connection", transient=True, unreachable=trip.status == 0) from None
+            raise FetchEnded(FetchOutcome.FAILED, "connection", transient=True, unreachable=trip.status == 0) from None
         except BadEncoding:
-            raise Ends(Outcome.FAILED, "bad_encoding") from None
+            raise FetchEnded(FetchOutcome.FAILED, "bad_encoding") from None
         except ValueError:  # from aiohttp's own parsing of headers and URLs
-            raise Ends(Outcome.FAILED, "bad_response") from None
+            raise FetchEnded(FetchOutcome.FAILED, "bad_response") from None
 
-    async def _read(self, job: Job, trip: Trip, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None) -> None:
+    async def _read(
+        self, job: Job, trip: FetchContext, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None
+    ) -> None:
         """Read and inflate the body up to the cap of its kind; what is not wanted is left unread."""
-        if job.kind is Kind.PAGE and not content.may_be_html(trip.headers.get("content-type", "")):
+        if job.kind is RequestKind.PAGE and not content.may_be_html(trip.headers.get("content-type", "")):
             if tape is not None:
                 tape.truncated = "length"
             response.close()
-            raise Ends(Outcome.REFUSED, "content_type")
+            raise FetchEnded(FetchOutcome.REFUSED, "content_type")
         encoding, stream = trip.headers.get("content-encoding", ""), response.content
         if not encoding and stream.is_eof():  # all of it is here, as of most pages, and as it is
             body = stream.read_nowait()
@@ -190,11 +192,11 @@ class _Tape:
             self.truncated = "disconnect"
         response.close()
 
-    def broke_off(self, end: Ends) -> None:
+    def broke_off(self, end: FetchEnded) -> None:
         """The exchange ended before its time."""
         self.truncated = self.truncated or _TRUNCATED.get(end.reason, "")
 
-    def capture(self, job: Job, trip: Trip) -> Capture:
+    def capture(self, job: Job, trip: FetchContext) -> Capture:
         """All of it."""
         response = self.response
         assert response is not None
@@ -216,7 +218,7 @@ class _Tape:
         )
 
 
-def _conditions(job: Job, trip: Trip) -> dict[str, str] | None:
+def _conditions(job: Job, trip: FetchContext) -> dict[str, str] | None:
     """Headers that make a request conditional: that of the URL itself, not of a page that it leads to.
 
     What was last seen is known by the job's URL. At the end of a redirect that changed, the same date, or an ETag such

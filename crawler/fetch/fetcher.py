@@ -23,10 +23,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.errors import UnresolvedHost, UnusableUrl
 from crawler.fetch.connections import Connections
-from crawler.fetch.context import Ends, StaleConnection, Starved, Trip
+from crawler.fetch.context import FetchContext, FetchEnded, StaleConnection, Starved
 from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
 from crawler.fetch.gate import HostGate, Turn
-from crawler.fetch.jobs import REDIRECTED, Answer, Job, Kind, Outcome, Request
+from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
 from crawler.fetch.offload import done
 from crawler.fetch.retry_after import retry_after_s
 from crawler.robots.opt_outs import forbids_mining, opt_outs
@@ -44,7 +44,7 @@ _STARVED_MS = 5000  # until a job comes again for which this machine had no sock
 _ZSTD_LEVEL = 3
 _LISTS_HEAVY = 32 * 1024  # bytes of a sitemap or a robots.txt beyond which it is read in a thread
 _PAGES_HEAVY = 256 * 1024  # the same of a page
-_ARRIVED = Ends(Outcome.FETCHED)
+_ARRIVED = FetchEnded(FetchOutcome.FETCHED)
 
 
 class Fetcher:
@@ -98,33 +98,33 @@ class Fetcher:
         """
         self._gate.places.share(fraction)
 
-    async def fetch(self, job: Job, *, wait: bool = True) -> Answer:
+    async def fetch(self, job: Job, *, wait: bool = True) -> FetchResult:
         """Do the job. Failures are answers; only cancellation is raised.
 
         Where its domain or its addresses have no place for it soon, it waits; without `wait` the answer is DEFERRED.
         """
-        trip = Trip(job.url, int(self._clock() * 1000), job.delay_s)
+        trip = FetchContext(job.url, int(self._clock() * 1000), job.delay_s)
         try:
-            if job.kind is not Kind.ROBOTS and host_of(job.url) != job.site:  # no rules are known for it
-                raise Ends(Outcome.REFUSED, "other_host")
+            if job.kind is not RequestKind.ROBOTS and host_of(job.url) != job.site:  # no rules are known for it
+                raise FetchEnded(FetchOutcome.REFUSED, "other_host")
             await self._travel(job, trip, wait=wait)
             await self._arrive(job, trip)
-        except Ends as end:
+        except FetchEnded as end:
             trip.end = end
         except Exception:  # a job that ends without an answer would hold its site for ever
             log.exception("fetch_broke", kind=job.kind.value, site=job.site)
-            trip.end = Ends(Outcome.FAILED, "internal_error")
+            trip.end = FetchEnded(FetchOutcome.FAILED, "internal_error")
         return self._answer(job, trip)
 
-    async def _travel(self, job: Job, trip: Trip, *, wait: bool) -> None:
+    async def _travel(self, job: Job, trip: FetchContext, *, wait: bool) -> None:
         """Request the URL and follow where it leads. Raises Ends."""
-        limit = ROBOTS_REDIRECTS if job.kind is Kind.ROBOTS else self._settings.redirects
+        limit = ROBOTS_REDIRECTS if job.kind is RequestKind.ROBOTS else self._settings.redirects
         for _ in range(limit + 1):
             try:
                 await self._request(job, trip, wait=wait)
             except StaleConnection:
                 # The server had closed what we kept open: once more, with a turn of its own
-                trip.requests[-1].outcome, trip.requests[-1].reason = Outcome.FAILED.value, "connection"
+                trip.requests[-1].outcome, trip.requests[-1].reason = FetchOutcome.FAILED.value, "connection"
                 await self._request(job, trip, wait=True, last=True)
             wait = True
             location = trip.headers.get("location", "")
@@ -134,57 +134,57 @@ class Fetcher:
             try:
                 target = normalise(location, trip.url)
             except UnusableUrl:
-                raise Ends(Outcome.FAILED, "bad_redirect") from None
+                raise FetchEnded(FetchOutcome.FAILED, "bad_redirect") from None
             await self._check_hop(job, trip, target)
             trip.url = target
-        raise Ends(Outcome.FAILED, "too_many_redirects")
+        raise FetchEnded(FetchOutcome.FAILED, "too_many_redirects")
 
-    async def _check_hop(self, job: Job, trip: Trip, target: str) -> None:
+    async def _check_hop(self, job: Job, trip: FetchContext, target: str) -> None:
         """Whether a redirect of this job may be followed to `target`. Raises Ends where not."""
-        if job.kind is Kind.ROBOTS:
+        if job.kind is RequestKind.ROBOTS:
             return
         host = host_of(target)
         rules = job.rules
         trip.delay_s = job.delay_s
         if host not in (job.site, twin_of(job.site)):
             trip.url = target
-            raise Ends(Outcome.REFUSED, "redirect_offsite")
+            raise FetchEnded(FetchOutcome.REFUSED, "redirect_offsite")
         if port_of(target) != port_of(job.url):
             trip.url = target
-            raise Ends(Outcome.REFUSED, "redirect_port")
+            raise FetchEnded(FetchOutcome.REFUSED, "redirect_port")
         if host != job.site:
             rules = await self._twin_rules(job, trip, target)
             trip.delay_s = max(job.delay_s, rules.crawl_delay_s)
         if rules is None or not rules.allows(target):
             trip.url = target
-            raise Ends(Outcome.REFUSED, "robots")
+            raise FetchEnded(FetchOutcome.REFUSED, "robots")
         if trip.delay_s > max(job.delay_s, self._settings.crawl_delay_cap_s):
             trip.url = target
-            raise Ends(Outcome.REFUSED, "crawl_delay")
+            raise FetchEnded(FetchOutcome.REFUSED, "crawl_delay")
 
-    async def _twin_rules(self, job: Job, trip: Trip, target: str) -> RobotsRules:
+    async def _twin_rules(self, job: Job, trip: FetchContext, target: str) -> RobotsRules:
         """Rules of the twin's own robots.txt. Raises Ends where it cannot be had."""
         origin = origin_of(target)
         known = self._twins.held(origin)
         if known is not None and known[0] > self._clock() * 1000:
             return known[1]
         if self._twinless.get(origin, 0.0) > self._clock():
-            raise Ends(Outcome.FAILED, "robots_unavailable", transient=True)
-        answer = await self.fetch(Job(Kind.ROBOTS, host_of(target), f"{origin}/robots.txt", job.delay_s))
+            raise FetchEnded(FetchOutcome.FAILED, "robots_unavailable", transient=True)
+        answer = await self.fetch(Job(RequestKind.ROBOTS, host_of(target), f"{origin}/robots.txt", job.delay_s))
         trip.requests += answer.requests
-        meaning = meaning_of(answer.status, complete=answer.outcome is Outcome.FETCHED)
+        meaning = meaning_of(answer.status, complete=answer.outcome is FetchOutcome.FETCHED)
         if meaning is RobotsAnswer.UNREACHABLE:
             now = self._clock()
             if len(self._twinless) >= _TWIN_RULES_KEPT:
                 self._twinless = {name: until for name, until in self._twinless.items() if until > now}
             self._twinless[origin] = now + min(self._settings.retry_s / 2, self._settings.robots_retry_s)
-            raise Ends(Outcome.FAILED, "robots_unavailable", transient=True)
+            raise FetchEnded(FetchOutcome.FAILED, "robots_unavailable", transient=True)
         text = answer.body if meaning is RobotsAnswer.RULES else b""
         rules = await done(len(text) > _LISTS_HEAVY, RobotsRules, text, self._settings.name)
         self._twins.put(origin, int((self._clock() + self._settings.robots_ttl_s) * 1000), rules)
         return rules
 
-    async def _request(self, job: Job, trip: Trip, *, wait: bool, last: bool = False) -> None:
+    async def _request(self, job: Job, trip: FetchContext, *, wait: bool, last: bool = False) -> None:
         """One HTTP request of the trip, its body read as far as it is wanted. Raises Ends, StaleConnection.
 
         Without `wait` the gate may send the job away; with it the job waits, and is not under way while it does.
@@ -192,12 +192,12 @@ class Fetcher:
         """
         host = host_of(trip.url)
         url = self._exchange.wire_url(trip.url)
-        request = Request(job.kind)
+        request = FetchRequest(job.kind)
         trip.status, trip.headers, trip.robots_tags, trip.address = 0, {}, (), ""
         pins = await self._find(trip, request, url.raw_host or "", url.port or 0)
         addresses = [pin["host"] for pin in pins]
         if not wait and (away_s := self._gate.sent_away_s(host, addresses)):
-            raise Ends(Outcome.DEFERRED, not_before_ms=math.ceil((self._clock() + away_s) * 1000))
+            raise FetchEnded(FetchOutcome.DEFERRED, not_before_ms=math.ceil((self._clock() + away_s) * 1000))
         turn = self._gate.turn(host, trip.delay_s, addresses)
         if wait and not turn.is_free():
             await self._wait(turn, trip)
@@ -212,11 +212,11 @@ class Fetcher:
                 await self._exchange.make(job, trip, request, url, partial(self._sent, turn, job, trip, host))
             except StaleConnection:
                 if last:
-                    raise Ends(Outcome.FAILED, "connection", transient=True, unreachable=True) from None
+                    raise FetchEnded(FetchOutcome.FAILED, "connection", transient=True, unreachable=True) from None
                 raise
             except Starved:
                 raise self._starved(trip) from None
-            except Ends:
+            except FetchEnded:
                 if not trip.address:
                     self._connections.failed(addresses)
                 raise
@@ -230,41 +230,41 @@ class Fetcher:
         finally:
             turn.leave()
 
-    def _note_start(self, job: Job, trip: Trip, host: str) -> None:
+    def _note_start(self, job: Job, trip: FetchContext, host: str) -> None:
         trip.sent_ms = int(self._clock() * 1000)
         if host == job.site:
             trip.started_ms = trip.sent_ms
 
-    async def _sent(self, turn: Turn, job: Job, trip: Trip, host: str) -> None:
+    async def _sent(self, turn: Turn, job: Job, trip: FetchContext, host: str) -> None:
         """A new connection is made: the request starts now."""
         await turn.sent()
         self._note_start(job, trip, host)
 
-    async def _wait(self, turn: Turn, trip: Trip) -> None:
+    async def _wait(self, turn: Turn, trip: FetchContext) -> None:
         """Take a turn between two requests. Raises Ends where too many jobs do so, or one does for too long."""
         left_s = self._settings.crawl_delay_cap_s + self._settings.delay_s - trip.waited_s
         if self.waiting >= _WAITING or left_s <= 0:
-            raise Ends(Outcome.FAILED, "busy", transient=True)
+            raise FetchEnded(FetchOutcome.FAILED, "busy", transient=True)
         began = time.monotonic()
         self.waiting += 1
         try:
             async with asyncio.timeout(left_s):
                 await turn.take()
         except TimeoutError:
-            raise Ends(Outcome.FAILED, "busy", transient=True) from None
+            raise FetchEnded(FetchOutcome.FAILED, "busy", transient=True) from None
         finally:
             self.waiting -= 1
             trip.waited_s += time.monotonic() - began
 
-    def _starved(self, trip: Trip) -> Ends:
+    def _starved(self, trip: FetchContext) -> FetchEnded:
         """This machine had no socket: a job that has made no request comes again, as if it had not been here."""
         log.warning("no_socket_left", mend="raise the limit of open files (ulimit -n), or lower crawl.max_in_flight")
         if len(trip.requests) > 1:
-            return Ends(Outcome.FAILED, "busy", transient=True)
+            return FetchEnded(FetchOutcome.FAILED, "busy", transient=True)
         trip.requests.clear()
-        return Ends(Outcome.DEFERRED, not_before_ms=int(self._clock() * 1000) + _STARVED_MS)
+        return FetchEnded(FetchOutcome.DEFERRED, not_before_ms=int(self._clock() * 1000) + _STARVED_MS)
 
-    async def _find(self, trip: Trip, request: Request, host: str, port: int) -> list[ResolveResult]:
+    async def _find(self, trip: FetchContext, request: FetchRequest, host: str, port: int) -> list[ResolveResult]:
         """The addresses of a host. A host without one has failed to answer a request. Raises Ends."""
         try:
             return await self._connections.find(host, port)
@@ -273,39 +273,39 @@ class Fetcher:
             if error.errno in STARVED:
                 raise self._starved(trip) from None
             reason = error.reason if isinstance(error, UnresolvedHost) else "dns"
-            raise Ends(Outcome.FAILED, reason, transient=True, unreachable=True) from None
+            raise FetchEnded(FetchOutcome.FAILED, reason, transient=True, unreachable=True) from None
 
-    async def _arrive(self, job: Job, trip: Trip) -> None:
+    async def _arrive(self, job: Job, trip: FetchContext) -> None:
         """Look into the response that a trip ended with. Raises Ends where it is not what was asked for."""
         status = trip.status
         if status == 304 and trip.url == job.url and (job.etag or job.last_modified):
             trip.opt_out = opt_outs(trip.headers, b"", self._settings.name, trip.robots_tags)
-            raise Ends(Outcome.UNCHANGED)
+            raise FetchEnded(FetchOutcome.UNCHANGED)
         if status == 429 or status >= 500:
-            raise Ends(Outcome.FAILED, f"http_{status}", transient=True)
+            raise FetchEnded(FetchOutcome.FAILED, f"http_{status}", transient=True)
         if not 200 <= status < 300:
-            raise Ends(Outcome.FAILED, f"http_{status}")
-        if job.kind is Kind.SITEMAP:
+            raise FetchEnded(FetchOutcome.FAILED, f"http_{status}")
+        if job.kind is RequestKind.SITEMAP:
             # What it lists is the site's own, even if it stands elsewhere
             heavy = len(trip.body) > _LISTS_HEAVY or trip.body.startswith(b"\x1f\x8b")
             trip.sitemap = await done(heavy, read_sitemap, trip.body, job.url, self._settings.sitemap_bytes)
-        elif job.kind is Kind.PAGE:
+        elif job.kind is RequestKind.PAGE:
             kind = trip.headers.get("content-type", "")
             if trip.body and not content.is_html(kind, trip.body):
-                raise Ends(Outcome.REFUSED, "content_type")
+                raise FetchEnded(FetchOutcome.REFUSED, "content_type")
             encoding = await done(len(trip.body) > _PAGES_HEAVY, self._look_into, trip, kind)
             if self._settings.obey_opt_out and forbids_mining(trip.opt_out):
-                raise Ends(Outcome.REFUSED, "opt_out")
+                raise FetchEnded(FetchOutcome.REFUSED, "opt_out")
             trip.encoding = encoding
             trip.packed = self._packer.compress(trip.body)
 
-    def _look_into(self, trip: Trip, kind: str) -> str:
+    def _look_into(self, trip: FetchContext, kind: str) -> str:
         """Note the opt-outs of a page, and tell its charset."""
         encoding = content.charset_of(kind, trip.body, truncated=trip.truncated)
         trip.opt_out = opt_outs(trip.headers, trip.body, self._settings.name, trip.robots_tags, encoding)
         return encoding
 
-    def _answer(self, job: Job, trip: Trip) -> Answer:
+    def _answer(self, job: Job, trip: FetchContext) -> FetchResult:
         end = trip.end or _ARRIVED
         last = next((request for request in reversed(trip.requests) if request.kind is job.kind), None)
         if last is not None:
@@ -313,7 +313,7 @@ class Fetcher:
             last.reason = last.reason or end.reason
         headers = trip.headers
         retry_after = headers.get("retry-after")
-        return Answer(
+        return FetchResult(
             job=job,
             outcome=end.outcome,
             started_ms=trip.started_ms,
@@ -323,7 +323,7 @@ class Fetcher:
             headers=headers,
             content_type=content.media_type(headers.get("content-type", "")),
             encoding=trip.encoding,
-            body=trip.body if end.outcome is Outcome.FETCHED else b"",
+            body=trip.body if end.outcome is FetchOutcome.FETCHED else b"",
             packed=trip.packed,
             truncated=trip.truncated,
             duration_ms=int(trip.spent_s * 1000),

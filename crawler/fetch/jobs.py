@@ -10,7 +10,7 @@ from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import SitemapFile
 
 
-class Kind(enum.Enum):
+class RequestKind(enum.Enum):
     """What a request is for; the value is the `kind` label of metrics."""
 
     ROBOTS = "robots"
@@ -19,7 +19,7 @@ class Kind(enum.Enum):
     PAGE = "page"
 
 
-class Outcome(enum.Enum):
+class FetchOutcome(enum.Enum):
     """How a job ended; the values are those of `Page.outcome`, but for DEFERRED: no request, come back later."""
 
     FETCHED = "fetched"
@@ -33,13 +33,13 @@ REDIRECTED = "redirected"  # outcome of a request whose answer led elsewhere
 ABSENT = "absent"  # in metrics, that of one for a robots.txt, tdmrep.json or sitemap that the site does not have
 
 
-class Request(msgspec.Struct):
+class FetchRequest(msgspec.Struct):
     """One HTTP request that was made for a job, also if it got no answer. `outcome` is "" until it is known.
 
     `reason` says why it failed or was of no use, on the last one why the job ended so.
     """
 
-    kind: Kind
+    kind: RequestKind
     outcome: str = ""  # a value of Outcome, or REDIRECTED
     duration_s: float = 0.0
     body_bytes: int = 0  # inflated
@@ -53,7 +53,7 @@ class Job(msgspec.Struct, frozen=True):
     `etag` and `last_modified` are those of the last visit; a request with either is conditional (RFC 9110 section 13).
     """
 
-    kind: Kind
+    kind: RequestKind
     site: str
     url: str
     delay_s: float
@@ -62,14 +62,14 @@ class Job(msgspec.Struct, frozen=True):
     last_modified: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a job ended. Times are milliseconds UTC.
 
     `started_ms` is when the last request to the site itself began, which the next one is spaced from.
     """
 
     job: Job
-    outcome: Outcome
+    outcome: FetchOutcome
     started_ms: int
     reason: str = ""
     status: int = 0  # HTTP; 0 = no answer
@@ -81,7 +81,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     packed: bytes = b""  # zstd of body, for pages
     truncated: bool = False
     duration_ms: int = 0  # of the job's own requests together, without the waits between them
-    requests: list[Request] = []  # in order; those for robots.txt of a `www.` twin among them
+    requests: list[FetchRequest] = []  # in order; those for robots.txt of a `www.` twin among them
     transient: bool = False  # a later attempt may succeed
     unreachable: bool = False  # no HTTP answer came: counts as a connection failure
     retry_after_s: float | None = None

@@ -16,7 +16,7 @@ from collections import Counter
 
 import structlog
 
-from crawler.fetch.jobs import REDIRECTED, Answer, Kind, Outcome
+from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchResult, RequestKind
 from crawler.settings import CrawlSettings
 
 log = structlog.get_logger(__name__)
@@ -46,9 +46,9 @@ class NetworkWatch:
         self._reasons: Counter[str] = Counter()
         self._summary_since_ms = 0
 
-    def note(self, answer: Answer, now_ms: int, *, has_answered: bool) -> None:
+    def note(self, answer: FetchResult, now_ms: int, *, has_answered: bool) -> None:
         """Take in an answer; `has_answered` says whether its site had answered before."""
-        if answer.outcome is Outcome.FAILED and not is_absent(answer.job.kind, answer.status):
+        if answer.outcome is FetchOutcome.FAILED and not is_absent(answer.job.kind, answer.status):
             self._summary_since_ms = self._summary_since_ms or now_ms
             self._reasons[answer.reason] += 1
         if was_not_answered(answer):
@@ -60,7 +60,7 @@ class NetworkWatch:
             self._one_had_answered |= has_answered
             if len(self._sites) < _SITES:
                 self._sites.add(answer.job.site)
-        elif answer.outcome is not Outcome.DEFERRED and answer.reason not in _OURS:
+        elif answer.outcome is not FetchOutcome.DEFERRED and answer.reason not in _OURS:
             self._any_answered = True
             self._begin_anew()
 
@@ -115,12 +115,12 @@ class NetworkWatch:
             self._summary_since_ms = 0
 
 
-def was_not_answered(answer: Answer) -> bool:
+def was_not_answered(answer: FetchResult) -> bool:
     """Whether nobody answered: no address, no connection, or silence. A site that sent us elsewhere has answered."""
     redirected = any(request.outcome == REDIRECTED for request in answer.requests)
     return answer.unreachable and answer.reason in _NO_ANSWER and not redirected
 
 
-def is_absent(kind: Kind, status: int) -> bool:
+def is_absent(kind: RequestKind, status: int) -> bool:
     """Whether a site answered that it has no robots.txt, tdmrep.json or sitemap: most have not, and nothing failed."""
-    return kind is not Kind.PAGE and status in (404, 410)
+    return kind is not RequestKind.PAGE and status in (404, 410)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.fetch.jobs import ABSENT, REDIRECTED, Kind, Outcome
+from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
 from crawler.reasons import REASONS
 
 _NO_STATUS, _NO_CLASS = "none", "other"
@@ -36,18 +36,18 @@ def reason_label(reason: str) -> str:
     return reason if reason in WORDS else _OTHER
 
 
-def expected(kind: Kind) -> Iterator[tuple[str, str, str]]:
+def expected(kind: RequestKind) -> Iterator[tuple[str, str, str]]:
     """Outcome, status and reason of requests that are to be expected, so that their series begin at 0."""
-    yield Outcome.FETCHED.value, "2xx", ""
+    yield FetchOutcome.FETCHED.value, "2xx", ""
     yield REDIRECTED, "3xx", ""
-    yield Outcome.REFUSED.value, _NO_STATUS, "private_address"
+    yield FetchOutcome.REFUSED.value, _NO_STATUS, "private_address"
     for status in ("403", "429", "4xx", "503", "5xx"):
-        yield Outcome.FAILED.value, status, _BY_STATUS
+        yield FetchOutcome.FAILED.value, status, _BY_STATUS
     for reason in _FAILURES:
-        yield Outcome.FAILED.value, _NO_STATUS, reason
-    if kind is Kind.PAGE:
-        yield Outcome.UNCHANGED.value, "3xx", ""
-        yield Outcome.FAILED.value, "404", _BY_STATUS
-        yield Outcome.REFUSED.value, "2xx", "content_type"
+        yield FetchOutcome.FAILED.value, _NO_STATUS, reason
+    if kind is RequestKind.PAGE:
+        yield FetchOutcome.UNCHANGED.value, "3xx", ""
+        yield FetchOutcome.FAILED.value, "404", _BY_STATUS
+        yield FetchOutcome.REFUSED.value, "2xx", "content_type"
     else:
         yield ABSENT, "404", ""

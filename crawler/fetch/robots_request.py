@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.robots.rules import RobotsAnswer, RobotsRules, meaning_of
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings
@@ -21,9 +21,9 @@ NOTHING_ALLOWED = b"User-agent: *\nDisallow: /\n"
 class SiteAnswers:
     """What a site answered. `tdm` is None where it was not asked: not wanted, or forbidden by robots.txt."""
 
-    robots: Answer
+    robots: FetchResult
     meaning: RobotsAnswer
-    tdm: Answer | None = None
+    tdm: FetchResult | None = None
 
     @property
     def rules(self) -> bytes:
@@ -44,15 +44,15 @@ def ask_site(settings: CrawlSettings, url: str) -> SiteAnswers:
 async def _ask(settings: CrawlSettings, url: str) -> SiteAnswers:
     site, origin = host_of(url), origin_of(url)
     async with Fetcher(settings) as fetcher:
-        robots = await _fetched(fetcher, Job(Kind.ROBOTS, site, f"{origin}/robots.txt", settings.delay_s))
-        meaning = meaning_of(robots.status, complete=robots.outcome is Outcome.FETCHED)
+        robots = await _fetched(fetcher, Job(RequestKind.ROBOTS, site, f"{origin}/robots.txt", settings.delay_s))
+        meaning = meaning_of(robots.status, complete=robots.outcome is FetchOutcome.FETCHED)
         found = SiteAnswers(robots, meaning)
         rules = RobotsRules(found.rules, settings.name)
         slow = rules.crawl_delay_s > settings.crawl_delay_cap_s
         if not settings.ask_tdmrep or slow or not rules.allows(origin + TDM_PATH):
             return found
         delay_s = max(settings.delay_s, rules.crawl_delay_s)
-        job = Job(Kind.TDMREP, site, origin + TDM_PATH, delay_s, rules)
+        job = Job(RequestKind.TDMREP, site, origin + TDM_PATH, delay_s, rules)
         return SiteAnswers(robots, meaning, await _fetched(fetcher, job))
 
 
@@ -61,10 +61,10 @@ async def _fetched(
     job: Job,
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Answer:
+) -> FetchResult:
     """The answer to a job; one that was told to come back comes back."""
     while True:
         answer = await fetcher.fetch(job)
-        if answer.outcome is not Outcome.DEFERRED:
+        if answer.outcome is not FetchOutcome.DEFERRED:
             return answer
         await sleep(max(0.1, answer.not_before_ms / 1000 - clock()))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import Answer, Job
+from crawler.fetch.jobs import FetchResult, Job
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ class Done(NamedTuple):
     """An answer, and the claim under which its job was submitted."""
 
     claim: int
-    answer: Answer
+    answer: FetchResult
 
 
 class FetchThread:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from crawler.fetch.jobs import Answer, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import forgive, hold, park
@@ -39,12 +39,12 @@ class Answers:
         self._sitemaps = sitemaps
         self._stopping = stopping
 
-    def apply(self, answer: Answer, excused_s: float | None) -> int:
+    def apply(self, answer: FetchResult, excused_s: float | None) -> int:
         """Take over an answer; says when the site's next request may start (ms)."""
         row = self._store.site(answer.job.site)
         if row is None:
             return 0
-        if answer.outcome is Outcome.DEFERRED:  # no request was made: nothing is counted, and nobody is to blame
+        if answer.outcome is FetchOutcome.DEFERRED:  # no request was made: nothing is counted, and nobody is to blame
             row.next_start = max(row.next_start, answer.not_before_ms)
         else:
             self._space(row, answer)
@@ -55,13 +55,13 @@ class Answers:
         self._store.save(row)
         return row.next_start
 
-    def _space(self, row: SiteRow, answer: Answer) -> None:
+    def _space(self, row: SiteRow, answer: FetchResult) -> None:
         """The next request starts a delay after this one did, and later where the site is slow, or parked."""
         slow_s = min(self._settings.delay_per_second * answer.duration_ms / 1000, self._settings.delay_slow_cap_s)
         row.next_start = max(answer.started_ms + int(1000 * max(row.delay_s, slow_s)), row.parked_until)
 
-    def _take(self, row: SiteRow, answer: Answer) -> None:
-        if row.stopped and answer.job.kind is not Kind.PAGE:  # it was under way when the stop came
+    def _take(self, row: SiteRow, answer: FetchResult) -> None:
+        if row.stopped and answer.job.kind is not RequestKind.PAGE:  # it was under way when the stop came
             if answer.transient:  # what it asks for holds should the stop be taken back
                 park(row, answer, self._settings)
             return
@@ -72,17 +72,17 @@ class Answers:
             if not answer.transient:
                 forgive(row)
         match answer.job.kind:
-            case Kind.ROBOTS:
+            case RequestKind.ROBOTS:
                 self._take_robots(row, answer)
-            case Kind.TDMREP:
+            case RequestKind.TDMREP:
                 self._take_tdmrep(row, answer)
-            case Kind.SITEMAP:
+            case RequestKind.SITEMAP:
                 self._sitemaps.apply(row, answer)
-            case Kind.PAGE:
+            case RequestKind.PAGE:
                 self._take_page(row, answer)
         if row.failures >= self._settings.tries:
             self._stopping.stop(row, _word(answer))
-            if answer.job.kind is Kind.PAGE:
+            if answer.job.kind is RequestKind.PAGE:
                 self._blame_site(row, answer.job.url)
 
     def _blame_site(self, row: SiteRow, url: str) -> None:
@@ -93,11 +93,11 @@ class Answers:
             found.site_failed = True
             self._store.put_url(row, page, found)
 
-    def _take_robots(self, row: SiteRow, answer: Answer) -> None:
+    def _take_robots(self, row: SiteRow, answer: FetchResult) -> None:
         if answer.reason == "private_address":
             self._stopping.stop(row, Stop.PRIVATE)
             return
-        meaning = meaning_of(answer.status, complete=answer.outcome is Outcome.FETCHED)
+        meaning = meaning_of(answer.status, complete=answer.outcome is FetchOutcome.FETCHED)
         if meaning is RobotsAnswer.UNREACHABLE:
             row.robots_tries += 1
             # where nobody is there to be bothered, the spacing of failed connections is enough
@@ -115,12 +115,12 @@ class Answers:
         else:
             row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))
 
-    def _take_tdmrep(self, row: SiteRow, answer: Answer) -> None:
+    def _take_tdmrep(self, row: SiteRow, answer: FetchResult) -> None:
         if answer.transient:
             park(row, answer, self._settings)
         self._rules.keep_tdm(row, answer)
 
-    def _take_page(self, row: SiteRow, answer: Answer) -> None:
+    def _take_page(self, row: SiteRow, answer: FetchResult) -> None:
         page = page_bytes(answer.job.url)
         found = self._store.url(row.site, page)
         if answer.transient:
@@ -141,20 +141,20 @@ class Answers:
         elif row.page_requests >= self._settings.page_budget * self._settings.requests_per_page:
             self._stopping.stop(row, Stop.REQUESTS)
 
-    def _end(self, row: SiteRow, page: bytes, found: UrlRow, answer: Answer) -> None:
+    def _end(self, row: SiteRow, page: bytes, found: UrlRow, answer: FetchResult) -> None:
         had_page = found.has_page
         signals = self._rules.signals(row, answer.job.url, answer.final_url)
-        if answer.outcome is Outcome.FETCHED and not had_page and self._discovery.is_known_page(row, answer):
-            same = msgspec.structs.replace(answer, outcome=Outcome.REFUSED, body=b"", packed=b"", encoding="")
-            self._pages.end(row, page, found, Outcome.REFUSED, "same_page", same, signals=signals)
+        if answer.outcome is FetchOutcome.FETCHED and not had_page and self._discovery.is_known_page(row, answer):
+            same = msgspec.structs.replace(answer, outcome=FetchOutcome.REFUSED, body=b"", packed=b"", encoding="")
+            self._pages.end(row, page, found, FetchOutcome.REFUSED, "same_page", same, signals=signals)
             return
         self._pages.end(row, page, found, answer.outcome, answer.reason, answer, signals=signals)
-        if answer.outcome is Outcome.FETCHED:
+        if answer.outcome is FetchOutcome.FETCHED:
             row.fetched += not had_page
             self._discovery.note_redirect(row, answer, self._pages)
             self._discovery.add_links(row, found, answer)
 
 
-def _word(answer: Answer) -> str:
+def _word(answer: FetchResult) -> str:
     """Why a site is not reached, in the word of its last failure."""
     return answer.reason if answer.reason in CUT_OFF else Stop.UNREACHABLE

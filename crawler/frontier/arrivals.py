@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.errors import UnusableUrl
-from crawler.fetch.jobs import Outcome
+from crawler.fetch.jobs import FetchOutcome
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.rows import CUT_OFF, MAY_PASS, Priority, SiteRow, Stop, UrlRow
 from crawler.frontier.site_store import SiteStore
@@ -69,7 +69,7 @@ class Arrivals:
         reason = row.stopped or ("other_port" if port_of(url) != port_of(row.origin) else "")
         reason = reason or ("same_page" if led_to else "")
         if reason:
-            self._pages.end(row, page, found, Outcome.REFUSED, reason)
+            self._pages.end(row, page, found, FetchOutcome.REFUSED, reason)
             return "refused"
         self._store.queue(row, page, found)
         return "queued"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from crawler.fetch.jobs import Answer, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.rows import Priority, SiteRow, UrlRow, scheme_bit
 from crawler.frontier.site_store import SiteStore
@@ -38,7 +38,7 @@ class Discovery:
         self._store.queue(row, page, UrlRow(url, priority=priority, depth=depth))
         return True
 
-    def add_links(self, row: SiteRow, found: UrlRow, answer: Answer) -> None:
+    def add_links(self, row: SiteRow, found: UrlRow, answer: FetchResult) -> None:
         """Queue links of a page, as many as the budget has room for."""
         settings, rules = self._store.settings, answer.job.rules
         if not settings.use_links or found.depth >= settings.link_depth or rules is None:
@@ -53,7 +53,7 @@ class Discovery:
                 return
             refused += not self.add(row, url, Priority.LINK, found.depth + 1, rules)
 
-    def is_known_page(self, row: SiteRow, answer: Answer) -> bool:
+    def is_known_page(self, row: SiteRow, answer: FetchResult) -> bool:
         """Whether a redirect has led to a page of the site that is known by another URL."""
         if answer.final_url == answer.job.url or host_of(answer.final_url) != row.site:
             return False
@@ -62,7 +62,7 @@ class Discovery:
             return False
         return end.has_page or end.status is Status.REDIRECTION or end.reason == "same_page"
 
-    def note_redirect(self, row: SiteRow, answer: Answer, pages: PageLog) -> None:
+    def note_redirect(self, row: SiteRow, answer: FetchResult, pages: PageLog) -> None:
         """Keep the URL that this one led to from being asked for as another page; its hits are recorded in `pages`."""
         if answer.final_url == answer.job.url or host_of(answer.final_url) != row.site:
             return
@@ -74,7 +74,7 @@ class Discovery:
             return
         elif end.is_queued:
             if end.hits:
-                pages.end(row, page, end, Outcome.REFUSED, "same_page")
+                pages.end(row, page, end, FetchOutcome.REFUSED, "same_page")
                 return
             self._store.unqueue(row, end)
         end.status, end.reason = Status.REDIRECTION, ""

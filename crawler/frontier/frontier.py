@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.answers import Answers
 from crawler.frontier.arrivals import Arrivals
 from crawler.frontier.discovery import Discovery
@@ -87,7 +87,7 @@ class Frontier:
         row = self._store.site(site)
         return row is not None and (row.robots_until > 0 or row.fetched > 0)
 
-    def apply(self, answer: Answer, *, excused_s: float | None = None) -> int:
+    def apply(self, answer: FetchResult, *, excused_s: float | None = None) -> int:
         """Take over the answer to a job of this partition; says when the site's next request may start (ms).
 
         A failure that is excused, because it is ours, is no attempt: the site waits so long, and the job comes again.
@@ -131,10 +131,10 @@ class Frontier:
         release(row, self._now)
         self._wake(row)
         if row.robots_until <= self._now:
-            return Job(Kind.ROBOTS, row.site, f"{row.origin}/robots.txt", row.delay_s)
+            return Job(RequestKind.ROBOTS, row.site, f"{row.origin}/robots.txt", row.delay_s)
         rules = self._rules.rules(row)
         if self._rules.wants_tdm(row, rules):
-            return Job(Kind.TDMREP, row.site, row.origin + TDM_PATH, row.delay_s, rules)
+            return Job(RequestKind.TDMREP, row.site, row.origin + TDM_PATH, row.delay_s, rules)
         for _ in range(STEP):
             head = self._store.head(row)
             if self._store.wants_sitemap(row) and (head is None or head[0] is not Priority.HIT):
@@ -167,7 +167,7 @@ class Frontier:
         if signals:
             self._refuse(row, page, found, "opt_out", signals)
             return None
-        return Job(Kind.PAGE, row.site, found.url, row.delay_s, rules, found.etag, found.last_modified)
+        return Job(RequestKind.PAGE, row.site, found.url, row.delay_s, rules, found.etag, found.last_modified)
 
     def _refuse(self, row: SiteRow, page: bytes, found: UrlRow, reason: str, signals: list[str] | None = None) -> None:
         """Refuse a URL without a request. One that was refused so before has a record that says it."""
@@ -175,4 +175,4 @@ class Frontier:
             self._store.unqueue(row, found)
             self._store.schedule(row, page, found, self._now)
         else:
-            self._pages.end(row, page, found, Outcome.REFUSED, reason, signals=signals)
+            self._pages.end(row, page, found, FetchOutcome.REFUSED, reason, signals=signals)

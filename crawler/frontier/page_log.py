@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from crawler.fetch.jobs import Answer, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult
 from crawler.frontier.rows import FOUND_BY, SiteRow, UrlRow
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status
@@ -13,10 +13,10 @@ from crawler.web.urls import fetch_id, page_id_of_normal
 from stream.schema.records import Page
 
 _STATUS_OF = {
-    Outcome.FETCHED: Status.FETCHED,
-    Outcome.UNCHANGED: Status.FETCHED,
-    Outcome.REFUSED: Status.REFUSED,
-    Outcome.FAILED: Status.ERROR,
+    FetchOutcome.FETCHED: Status.FETCHED,
+    FetchOutcome.UNCHANGED: Status.FETCHED,
+    FetchOutcome.REFUSED: Status.REFUSED,
+    FetchOutcome.FAILED: Status.ERROR,
 }
 # What may be sent back to a server in a condition: RFC 9110 section 8.8.3, without obs-text; and what a date is made of
 _ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
@@ -36,9 +36,9 @@ class PageLog:
         row: SiteRow,
         page: bytes,
         found: UrlRow,
-        outcome: Outcome,
+        outcome: FetchOutcome,
         reason: str,
-        answer: Answer | None = None,
+        answer: FetchResult | None = None,
         *,
         signals: Sequence[str] | None = None,
     ) -> None:
@@ -58,7 +58,9 @@ class PageLog:
         self._store.schedule(row, page, found, answer.started_ms if answer else self._store.now_ms)
 
 
-def _page(site: str, found: UrlRow, outcome: Outcome, answer: Answer | None, opt_out: list[str], now_ms: int) -> Page:
+def _page(
+    site: str, found: UrlRow, outcome: FetchOutcome, answer: FetchResult | None, opt_out: list[str], now_ms: int
+) -> Page:
     """The record of a visit; `answer` is None where no request was made."""
     return Page(
         id=fetch_id(found.url, found.visit),
@@ -85,15 +87,15 @@ def _page(site: str, found: UrlRow, outcome: Outcome, answer: Answer | None, opt
     )
 
 
-def _keep_conditions(found: UrlRow, answer: Answer) -> None:
+def _keep_conditions(found: UrlRow, answer: FetchResult) -> None:
     """What the next visit may send along, cleaned: a server's word goes back onto the wire only where it is harmless.
 
     An answer that says "unchanged" renews what it names (RFC 9111 section 3.2), and leaves the rest.
     """
-    if answer.outcome not in (Outcome.FETCHED, Outcome.UNCHANGED):
+    if answer.outcome not in (FetchOutcome.FETCHED, FetchOutcome.UNCHANGED):
         return
     etag, modified = answer.headers.get("etag", ""), answer.headers.get("last-modified", "")
-    renewed = answer.outcome is Outcome.UNCHANGED
+    renewed = answer.outcome is FetchOutcome.UNCHANGED
     found.etag = etag if _ETAG.fullmatch(etag) else found.etag if renewed else ""
     found.last_modified = modified if _DATE.fullmatch(modified) else found.last_modified if renewed else ""
     found.has_page = True

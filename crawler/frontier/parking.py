@@ -7,22 +7,22 @@
 
 from __future__ import annotations
 
-from crawler.fetch.jobs import Answer, Kind
+from crawler.fetch.jobs import FetchResult, RequestKind
 from crawler.frontier.rows import SiteRow
 from crawler.settings import CrawlSettings
 
 _DOUBLINGS = 20
-_FILES = {Kind.ROBOTS: "robots.txt", Kind.TDMREP: "tdmrep.json", Kind.SITEMAP: "sitemap"}
+_FILES = {RequestKind.ROBOTS: "robots.txt", RequestKind.TDMREP: "tdmrep.json", RequestKind.SITEMAP: "sitemap"}
 
 
-def asked_until(answer: Answer, settings: CrawlSettings) -> int:
+def asked_until(answer: FetchResult, settings: CrawlSettings) -> int:
     """Until when (ms) a failed answer asks to be left alone; 0 where it does not."""
     if answer.retry_after_s is None:
         return 0
     return _ended(answer) + int(1000 * min(answer.retry_after_s, settings.park_cap_s))
 
 
-def park(row: SiteRow, answer: Answer, settings: CrawlSettings, least_s: float = 0.0) -> None:
+def park(row: SiteRow, answer: FetchResult, settings: CrawlSettings, least_s: float = 0.0) -> None:
     """Leave a site alone after a failure, for `least_s` seconds from the request at least."""
     if answer.started_ms >= row.parked_at:
         row.park_level += 1
@@ -33,7 +33,7 @@ def park(row: SiteRow, answer: Answer, settings: CrawlSettings, least_s: float =
     row.next_start = max(row.next_start, row.parked_until)
 
 
-def hold(row: SiteRow, answer: Answer, wait_s: float) -> None:
+def hold(row: SiteRow, answer: FetchResult, wait_s: float) -> None:
     """Leave a site alone for `wait_s` seconds from the request, without holding the failure against it."""
     row.parked_until = max(row.parked_until, answer.started_ms + int(1000 * wait_s))
     row.parked_why = _why(answer)
@@ -51,11 +51,11 @@ def release(row: SiteRow, now_ms: int) -> None:
         row.parked_until, row.parked_why = 0, ""
 
 
-def _why(answer: Answer) -> str:
+def _why(answer: FetchResult) -> str:
     """The reason of a failure; where a server answered, and to no page, as `where:what`: robots.txt:http_503."""
     where = "" if answer.unreachable else _FILES.get(answer.job.kind, "")
     return f"{where}:{answer.reason}" if where else answer.reason
 
 
-def _ended(answer: Answer) -> int:
+def _ended(answer: FetchResult) -> int:
     return answer.started_ms + answer.duration_ms

@@ -36,7 +36,7 @@ _STATES = ("active", "parked", "resting", "stopped")
 QUEUES = {Priority.HIT: "hits", Priority.SITEMAP: "sitemaps", Priority.LINK: "links", Priority.AGAIN: "again"}
 
 
-class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
+class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):
     """A site in a list. Times are milliseconds UTC, 0 = none."""
 
     site: str
@@ -72,10 +72,10 @@ class FrontierReport:
     fetched: int = 0  # pages
     parked_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
     stopped_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
-    oldest_due: list[SiteLine] = field(default_factory=list)  # those that wait longest
-    parked_sites: list[SiteLine] = field(default_factory=list)  # the first to be asked again first
-    stopped_sites: list[SiteLine] = field(default_factory=list)  # the last one first
-    revisits: list[SiteLine] = field(default_factory=list)  # of resting sites, the next first
+    oldest_due: list[FrontierSiteLine] = field(default_factory=list)  # those that wait longest
+    parked_sites: list[FrontierSiteLine] = field(default_factory=list)  # the first to be asked again first
+    stopped_sites: list[FrontierSiteLine] = field(default_factory=list)  # the last one first
+    revisits: list[FrontierSiteLine] = field(default_factory=list)  # of resting sites, the next first
     domains: list[DomainLine] = field(default_factory=list)  # the largest first
 
 
@@ -87,7 +87,7 @@ class SiteLines:
         self._store = SiteStore(KeyedState(state), settings, now_ms)
         self._now = now_ms
 
-    def line(self, row: SiteRow) -> SiteLine:
+    def line(self, row: SiteRow) -> FrontierSiteLine:
         """A row as a line."""
         if row.stopped:
             state = "stopped"
@@ -95,7 +95,7 @@ class SiteLines:
             state = "resting"
         else:
             state = "parked" if row.parked_until > self._now else "active"
-        return SiteLine(
+        return FrontierSiteLine(
             site=row.site,
             state=state,
             due_at=self._store.due(row) or 0,
@@ -164,7 +164,7 @@ class FrontierReader:
         found.domains = [DomainLine(domain=name, sites=count, at_least=self._dropped > 0) for name, count in largest]
         return found
 
-    def _count(self, line: SiteLine) -> None:
+    def _count(self, line: FrontierSiteLine) -> None:
         found = self._report
         found.sites[line.state] += 1
         found.fetched += line.fetched
@@ -194,17 +194,17 @@ class FrontierReader:
 class _Shortlist:
     """The first lines of a list in some order, ties by name, with little more in memory than they take."""
 
-    def __init__(self, limit: int | None, order: Callable[[SiteLine], int]) -> None:
+    def __init__(self, limit: int | None, order: Callable[[FrontierSiteLine], int]) -> None:
         self._limit = limit
         self._order = order
-        self._found: list[SiteLine] = []
+        self._found: list[FrontierSiteLine] = []
 
-    def add(self, line: SiteLine) -> None:
+    def add(self, line: FrontierSiteLine) -> None:
         self._found.append(line)
         if self._limit is not None and len(self._found) >= 2 * self._limit + _PAGE:
             self._found = self.lines()
 
-    def lines(self) -> list[SiteLine]:
+    def lines(self) -> list[FrontierSiteLine]:
         most = len(self._found) if self._limit is None else self._limit
         return heapq.nsmallest(most, self._found, key=lambda line: (self._order(line), line.site))
 

@@ -60,11 +60,11 @@ MAY_PASS = CUT_OFF | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
 FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
 
 
-class Row(msgspec.Struct, array_like=True):
+class FrontierRow(msgspec.Struct, array_like=True):
     """What the rows share."""
 
 
-class Totals(Row):
+class Totals(FrontierRow):
     """Sums over the rows of a partition."""
 
     sites: int = 0
@@ -82,7 +82,7 @@ Place = tuple[int, int, bytes]
 """A place in the queue: priority, number, and the page that waits there."""
 
 
-class SiteRow(Row):
+class SiteRow(FrontierRow):
     """All that is known of a site; times in milliseconds UTC. Politeness lives here, so a restart forgets nothing."""
 
     site: str
@@ -131,7 +131,7 @@ def scheme_bit(url: str) -> int:
     return 2 if url.startswith("https:") else 1
 
 
-class UrlRow(Row):
+class UrlRow(FrontierRow):
     """One URL of a site. What a request needs to be conditional is that of the last visit that had a page."""
 
     url: str
@@ -156,7 +156,7 @@ class UrlRow(Row):
         return self.place is not None
 
 
-class SitemapRow(Row):
+class SitemapRow(FrontierRow):
     """How far the reading of a site's sitemaps is: files to read with their depth, and the sample of URLs so far."""
 
     pending: list[tuple[str, int]] = []
@@ -172,10 +172,10 @@ NO_SUMS: Sums = ((0,) * (len(Totals.__struct_fields__) - 1), (0,) * len(Status))
 _encoder = msgspec.msgpack.Encoder()
 _lists = msgspec.msgpack.Decoder(list)
 _decoders = {kind: msgspec.msgpack.Decoder(kind) for kind in (Totals, SiteRow, UrlRow, SitemapRow)}
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=FrontierRow)
 
 
-def pack(row: Row) -> bytes:
+def pack(row: FrontierRow) -> bytes:
     """A row as it is stored."""
     return _encoder.encode(row)
 

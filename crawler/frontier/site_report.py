@@ -6,7 +6,7 @@ import heapq
 
 import msgspec
 
-from crawler.frontier.report import QUEUES, SiteLine, SiteLines, require_readable, rows_of
+from crawler.frontier.report import QUEUES, FrontierSiteLine, SiteLines, require_readable, rows_of
 from crawler.frontier.rows import SitemapRow, SiteRow, UrlRow, robots_key, site_key, sitemap_key, unpack, url_key
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
@@ -30,7 +30,7 @@ class UrlLine(msgspec.Struct, frozen=True, kw_only=True):
 class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
     """A site with its politeness and its URLs."""
 
-    line: SiteLine
+    line: FrontierSiteLine
     origin: str
     next_start_at: int
     delay_s: float

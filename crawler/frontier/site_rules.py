@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.fetch.jobs import Answer, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult
 from crawler.frontier.rows import SiteRow, robots_key, tdm_key
 from crawler.frontier.site_store import SiteStore
 from crawler.robots.rules import RobotsRules, RobotsShelf
@@ -28,7 +28,7 @@ class SiteRules:
 
         return self._shelf.rules(row.site, row.robots_until, text)
 
-    def keep_robots(self, row: SiteRow, answer: Answer, *, has_rules: bool) -> None:
+    def keep_robots(self, row: SiteRow, answer: FetchResult, *, has_rules: bool) -> None:
         """Believe a robots.txt, or that there is none, from now on."""
         row.robots_until = answer.started_ms + int(self._store.settings.robots_ttl_s * 1000)
         if has_rules:
@@ -46,7 +46,7 @@ class SiteRules:
         row.tdm_until = row.robots_until
         return False
 
-    def keep_tdm(self, row: SiteRow, answer: Answer) -> None:
+    def keep_tdm(self, row: SiteRow, answer: FetchResult) -> None:
         """Believe a tdmrep.json, or that there is none, from now on.
 
         Where it could not be had, what was known of it stays; a failure that may pass is asked again soon, though never
@@ -60,7 +60,7 @@ class SiteRules:
         if answer.status or not answer.unreachable:
             self._forget_tdm(row)
         row.tdm_until = answer.started_ms + int(settings.robots_ttl_s * 1000)
-        if answer.outcome is Outcome.FETCHED and TdmRep.parse(answer.body).rules:
+        if answer.outcome is FetchOutcome.FETCHED and TdmRep.parse(answer.body).rules:
             self._store.state.put(tdm_key(row.site), answer.body)
 
     def signals(self, row: SiteRow, *urls: str) -> list[str]:

@@ -5,7 +5,7 @@ They are read again when it is time to re-visit pages, so that a site whose budg
 
 from __future__ import annotations
 
-from crawler.fetch.jobs import Answer, Job, Kind
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.discovery import REFUSED_CAP, Discovery
 from crawler.frontier.parking import park
 from crawler.frontier.rows import Priority, SitemapRow, SiteRow, pack, sitemap_key, unpack
@@ -42,11 +42,11 @@ class SitemapReading:
             if value is None or len(allowed) < len(reading.pending):
                 reading.pending = allowed
                 self._store.state.put(sitemap_key(row.site), pack(reading))
-            return Job(Kind.SITEMAP, row.site, allowed[0][0], row.delay_s, rules)
+            return Job(RequestKind.SITEMAP, row.site, allowed[0][0], row.delay_s, rules)
         self._finish(row, reading, rules)
         return None
 
-    def apply(self, row: SiteRow, answer: Answer) -> None:
+    def apply(self, row: SiteRow, answer: FetchResult) -> None:
         """Take in what a file lists. One that could not be had for now is asked for once more before it is passed over.
 
         Only what is on the site's own host and port counts, wherever redirects have led.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.fetch.jobs import Outcome
+from crawler.fetch.jobs import FetchOutcome
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.rows import Priority, SiteRow, sitemap_key
 from crawler.frontier.site_rules import SiteRules
@@ -38,7 +38,7 @@ class Stopping:
                 self._store.unqueue(row, found)
                 self._store.schedule(row, page, found, self._store.now_ms)
             elif found.hits:
-                self._pages.end(row, page, found, Outcome.REFUSED, row.stopped)
+                self._pages.end(row, page, found, FetchOutcome.REFUSED, row.stopped)
             else:
                 self._store.unqueue(row, found)
                 self._store.forget_url(row, page, found)

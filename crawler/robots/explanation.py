@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from crawler.robots.lines import Line, Rule, group_of, lines_of
+from crawler.robots.lines import Line, RobotsRule, group_of, lines_of
 from crawler.robots.path_patterns import PathPattern, target_of
 from crawler.robots.rules import ALWAYS_ALLOWED, RuleTable
 
@@ -25,12 +25,12 @@ class Why(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class RobotsExplanation:
     """The decision on one URL and the lines it stands on; line numbers count from 1, 0 is none."""
 
     allowed: bool
     why: Why
-    rule: Rule | None
+    rule: RobotsRule | None
     agents: tuple[Line, ...]  # the lines that make the group ours
     rules: int  # in our group
     crawl_delay_s: float
@@ -38,11 +38,11 @@ class Explanation:
     sitemaps: tuple[Line, ...]
 
 
-def explain(text: bytes, agent: str, url: str) -> Explanation:
+def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
     """Decide on a normalised URL under a robots.txt for our product token, and say why."""
     group, sitemaps = group_of(lines_of(text), agent)
     target = target_of(url)
-    best: tuple[int, bool, Rule] | None = None
+    best: tuple[int, bool, RobotsRule] | None = None
     for rule in group.rules:
         pattern = PathPattern(rule.pattern)
         if pattern.matches(target) and (best is None or (pattern.octets, rule.allow) > best[:2]):
@@ -57,7 +57,7 @@ def explain(text: bytes, agent: str, url: str) -> Explanation:
         why = Why.RULE
     else:
         why = Why.NO_RULE if group.agents else Why.NO_GROUP
-    return Explanation(
+    return RobotsExplanation(
         allowed=found.allow if found else why is not Why.TOO_COSTLY,
         why=why,
         rule=found,
@@ -69,6 +69,6 @@ def explain(text: bytes, agent: str, url: str) -> Explanation:
     )
 
 
-def unread() -> Explanation:
+def unread() -> RobotsExplanation:
     """The decision on every URL of a site whose robots.txt cannot be read (RFC 9309 section 2.3.1.4)."""
-    return Explanation(False, Why.UNREACHABLE, None, (), 0, 0.0, 0, ())
+    return RobotsExplanation(False, Why.UNREACHABLE, None, (), 0, 0.0, 0, ())

@@ -37,7 +37,7 @@ class Line(NamedTuple):
     value: str
 
 
-class Rule(NamedTuple):
+class RobotsRule(NamedTuple):
     """An `Allow` or `Disallow` line of our group, the pattern as it stands there."""
 
     number: int
@@ -46,11 +46,11 @@ class Rule(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class RobotsGroup:
     """All that binds us, of all groups that name us together, or else of all that name `*`."""
 
     agents: list[Line] = field(default_factory=list)  # the lines that name us
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[RobotsRule] = field(default_factory=list)
     delay_s: float = 0.0  # the longest that is asked of us
     delay_line: int = 0
 
@@ -87,11 +87,11 @@ def lines_of(text: bytes) -> Iterator[Line]:
                 yield Line(number, *found)
 
 
-def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[Group, list[Line]]:
+def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGroup, list[Line]]:
     """Our group and the `Sitemap` lines. `agent` is our product token; names are compared in lower case."""
-    ours, everyone = Group(), Group()
+    ours, everyone = RobotsGroup(), RobotsGroup()
     named = {agent.lower(): ours, "*": everyone}
-    bound: list[Group] = []
+    bound: list[RobotsGroup] = []
     begun = False  # whether the group at hand has had a rule, so that the next user agent begins another
     sitemaps: list[Line] = []
     for line in lines:
@@ -112,7 +112,7 @@ def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[Group, lis
         else:
             begun = True
             if line.value:
-                rule = Rule(line.number, line.key is Key.ALLOW, line.value)
+                rule = RobotsRule(line.number, line.key is Key.ALLOW, line.value)
                 for group in bound:
                     group.rules.append(rule)
     return (ours if ours.agents else everyone), sitemaps
@@ -140,7 +140,7 @@ def _token(value: str) -> str:
     return found[0] if found else ""
 
 
-def _slow(group: Group, line: Line) -> None:
+def _slow(group: RobotsGroup, line: Line) -> None:
     seconds = _SECONDS.match(line.value)
     if seconds is not None and float(seconds[0]) > group.delay_s:
         group.delay_s, group.delay_line = min(float(seconds[0]), DELAY_MOST_S), line.number

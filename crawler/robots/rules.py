@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from crawler.robots.lines import (
-    Rule,
+    RobotsRule,
     group_of,
     lines_of,
 )
@@ -57,7 +57,7 @@ def meaning_of(status: int, *, complete: bool = True) -> RobotsAnswer:
 class RuleTable:
     """Patterns, each allowed or not, by the time that finding the longest match takes."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[RobotsRule]) -> None:
         """Take the rules of one group in any order."""
         self._starts: dict[str, bool] = {}
         self._wholes: dict[str, bool] = {}

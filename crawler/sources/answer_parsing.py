@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from crawler.fetch.retry_after import retry_after_s
-from crawler.sources.source import Answer, BadAnswer, Found, QueryRefused, SourceBusy, SourceRefused
+from crawler.sources.source import BadAnswer, QueryRefused, SearchResult, SourceAnswer, SourceBusy, SourceRefused
 
 ITEMS_CAP = 1000  # results of one answer; no engine gives as many
 _TEXT_CAP = 2000  # characters of a title or snippet
@@ -26,7 +26,7 @@ _WORDS = {
 _OF_THE_QUERY = frozenset({400, 414, 422})
 
 
-def refuse_status(name: str, answer: Answer, means: Mapping[int, str]) -> None:
+def refuse_status(name: str, answer: SourceAnswer, means: Mapping[int, str]) -> None:
     """Raise what an answer other than 200 is: SourceBusy, QueryRefused or SourceRefused, with what it `means` here."""
     status = answer.status
     if status == 200:
@@ -81,9 +81,11 @@ def text_of(value: Any) -> str:
     return folded if folded.isprintable() else "".join(filter(str.isprintable, folded))
 
 
-def read_items(items: Iterable[Any], read: Callable[[dict[str, Any], int], Found]) -> tuple[list[Found], list[str]]:
+def read_items(
+    items: Iterable[Any], read: Callable[[dict[str, Any], int], SearchResult]
+) -> tuple[list[SearchResult], list[str]]:
     """What `read` makes of each item and its place (from 1), and why others (`ValueError`) were passed over."""
-    found: list[Found] = []
+    found: list[SearchResult] = []
     bad: list[str] = []
     for place, item in enumerate(items, 1):
         try:

@@ -8,7 +8,16 @@ from urllib.parse import urlencode
 from crawler.sources.answer_parsing import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import BraveSettings
-from crawler.sources.source import Answer, BadAnswer, Found, Query, QueryRefused, Request, Results, SourceRefused
+from crawler.sources.source import (
+    BadAnswer,
+    Query,
+    QueryRefused,
+    Results,
+    SearchResult,
+    SourceAnswer,
+    SourceRefused,
+    SourceRequest,
+)
 
 _MEANS = {
     401: "check the key",
@@ -35,7 +44,7 @@ class Brave:
         self._key = key
         self.key_mark = key_mark(key)
 
-    def request(self, query: Query, page: int) -> Request:
+    def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1. Raises QueryRefused for a query longer than Brave takes."""
         if len(query.text) > _TEXT_CAP or len(query.text.split()) > _WORDS_CAP:
             raise QueryRefused(f"brave takes queries of {_TEXT_CAP} characters and {_WORDS_CAP} words at most")
@@ -45,9 +54,9 @@ class Brave:
         if query.country:
             fields["country"] = query.country.upper()
         secret = {"X-Subscription-Token": self._key}
-        return Request(f"{self._url}?{urlencode(fields)}", {"Accept": "application/json"}, secret)
+        return SourceRequest(f"{self._url}?{urlencode(fields)}", {"Accept": "application/json"}, secret)
 
-    def results(self, answer: Answer, page: int) -> Results:
+    def results(self, answer: SourceAnswer, page: int) -> Results:
         """What an answer says. Raises SourceError."""
         if answer.status == 422 and _error_code(answer) == _KEY_WRONG:
             raise SourceRefused("brave answers 422: it does not know the key (X-Subscription-Token)")
@@ -60,18 +69,18 @@ class Brave:
         return Results(found, len(items), bad, more and bool(items), left=left, reset_s=reset_s)
 
 
-def _item(item: dict[str, Any], place: int) -> Found:
-    return Found(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("description")))
+def _item(item: dict[str, Any], place: int) -> SearchResult:
+    return SearchResult(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("description")))
 
 
-def _error_code(answer: Answer) -> Any:
+def _error_code(answer: SourceAnswer) -> Any:
     try:
         return at_path(read_json("brave", answer.body), "error.code")
     except BadAnswer:
         return None
 
 
-def _quota(answer: Answer) -> tuple[int | None, float]:
+def _quota(answer: SourceAnswer) -> tuple[int | None, float]:
     """(requests left, seconds until they are renewed) of the longest window in X-RateLimit-*; None where it is a rate.
 
     The headers are lists, one entry a window: `X-RateLimit-Policy: 1;w=1, 15000;w=2592000`.

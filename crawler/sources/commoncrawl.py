@@ -18,16 +18,16 @@ from crawler.sources.answer_parsing import at_path, read_items, read_json, refus
 from crawler.sources.http_client import ANSWER_CAP
 from crawler.sources.settings import CommonCrawlSettings
 from crawler.sources.source import (
-    Answer,
+    ArchivePlace,
     BadAnswer,
-    Found,
     MissingKey,
-    Place,
     Query,
     QueryRefused,
-    Request,
     Results,
+    SearchResult,
+    SourceAnswer,
     SourceRefused,
+    SourceRequest,
 )
 from crawler.warc.pages import ArchivedPage, pages_of
 from crawler.web.urls import hit_url, host_of
@@ -63,7 +63,7 @@ class CommonCrawl:
         self._count = settings.count
         self._crawl = crawl
 
-    def request(self, query: Query, page: int) -> Request:
+    def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a page of the index, from 1. Raises QueryRefused where the query names no host."""
         try:
             host = host_of(hit_url(query.text if "://" in query.text else f"http://{query.text}"))
@@ -78,9 +78,9 @@ class CommonCrawl:
             ("pageSize", _BLOCKS),
             ("page", str(page - 1)),
         ]
-        return Request(f"{self._index}?{urlencode(fields)}")
+        return SourceRequest(f"{self._index}?{urlencode(fields)}")
 
-    def results(self, answer: Answer, page: int) -> Results:
+    def results(self, answer: SourceAnswer, page: int) -> Results:
         """The captures of a page of the index, each URL once. Raises SourceError."""
         if answer.status == 404 and self._none(answer):
             return Results((), 0)
@@ -93,13 +93,13 @@ class CommonCrawl:
         once = {capture.url: capture for capture in found}
         return Results(list(once.values()), len(lines), bad, bool(lines))
 
-    def record_request(self, place: Place) -> Request:
+    def record_request(self, place: ArchivePlace) -> SourceRequest:
         """The request for the bytes of a record."""
         last = place.offset + place.length - 1
         headers = {"Range": f"bytes={place.offset}-{last}", "Accept-Encoding": "identity"}
-        return Request(f"{self._data}/{place.file}", headers)
+        return SourceRequest(f"{self._data}/{place.file}", headers)
 
-    def record(self, answer: Answer, place: Place) -> ArchivedPage | str:
+    def record(self, answer: SourceAnswer, place: ArchivePlace) -> ArchivedPage | str:
         """The page of a record, or why there is none. Raises SourceError."""
         if answer.status == 200:
             raise BadAnswer(f"{self.name} answers a range with the whole file: check search.commoncrawl.data_url")
@@ -117,7 +117,7 @@ class CommonCrawl:
             return page if isinstance(page, ArchivedPage) else "broken" if page.is_fault else page.reason
         return "no_response"
 
-    def _none(self, answer: Answer) -> bool:
+    def _none(self, answer: SourceAnswer) -> bool:
         """Whether a 404 says that the crawl has nothing of the site."""
         try:
             said = at_path(read_json(self.name, answer.body.strip().partition(b"\n")[0]), "message")
@@ -133,7 +133,7 @@ def _line(line: bytes) -> Any:
         return None
 
 
-def _capture(item: dict[str, Any], place: int) -> Found:
+def _capture(item: dict[str, Any], place: int) -> SearchResult:
     if item.get("status", "200") != "200" or item.get("mime-detected", item.get("mime", _HTML[0])) not in _HTML:
         raise ValueError("is no HTML page")
     file, offset, length = item.get("filename"), _number(item.get("offset")), _number(item.get("length"))
@@ -141,7 +141,7 @@ def _capture(item: dict[str, Any], place: int) -> Found:
         raise ValueError("names no file")
     if offset is None or not length or length > ANSWER_CAP:
         raise ValueError(f"names no range of at most {ANSWER_CAP} bytes")
-    return Found(url_of(item.get("url")), place, place=Place(file, offset, length))
+    return SearchResult(url_of(item.get("url")), place, place=ArchivePlace(file, offset, length))
 
 
 def _number(value: Any) -> int | None:

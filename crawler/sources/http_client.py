@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import aiohttp
 from yarl import URL
 
-from crawler.sources.source import Answer, BadAnswer, Request, SourceBusy, SourceRefused
+from crawler.sources.source import BadAnswer, SourceAnswer, SourceBusy, SourceRefused, SourceRequest
 from crawler.web.content_encoding import ACCEPTED, BadEncoding, Inflater
 
 ANSWER_CAP = 4 * 1024 * 1024  # inflated bytes
@@ -47,7 +47,7 @@ class Asker:
         if self._session is not None:
             await self._session.close()
 
-    async def ask(self, request: Request, timeout_s: float, cap: int = ANSWER_CAP) -> Answer:
+    async def ask(self, request: SourceRequest, timeout_s: float, cap: int = ANSWER_CAP) -> SourceAnswer:
         """The answer, whatever its status, redirects on the same host followed.
 
         Raises SourceBusy where there is none, BadAnswer for one beyond `cap` bytes or not what its encoding says,
@@ -75,7 +75,7 @@ class Asker:
                 raise SourceBusy(f"{request.shown} cannot be reached: {_reason(error)}") from None
         raise SourceRefused(f"{request.shown} redirects more than {_HOPS} times: check its url in the settings")
 
-    async def _read(self, request: Request, response: aiohttp.ClientResponse, cap: int) -> Answer:
+    async def _read(self, request: SourceRequest, response: aiohttp.ClientResponse, cap: int) -> SourceAnswer:
         try:
             inflater = Inflater(response.headers.get("Content-Encoding", ""), cap)
             async for piece in response.content.iter_chunked(_PIECE):
@@ -85,14 +85,14 @@ class Asker:
         except BadEncoding as error:
             raise BadAnswer(f"{request.shown} answers with what is not its encoding: {error}") from None
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(response.status, headers, inflater.body(), self._clock())
+        return SourceAnswer(response.status, headers, inflater.body(), self._clock())
 
 
 def _with(url: str, params: Mapping[str, str]) -> str:
     return f"{url}{'&' if '?' in url else '?'}{urlencode(params)}" if params else url
 
 
-def _next(request: Request, url: str, location: str) -> str:
+def _next(request: SourceRequest, url: str, location: str) -> str:
     """Where a redirect leads. Raises SourceRefused for another host, port or scheme."""
     try:
         target = urljoin(url, location)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from crawler.sources.answer_parsing import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import JsonHttpSettings
-from crawler.sources.source import Answer, Found, Query, QueryRefused, Request, Results
+from crawler.sources.source import Query, QueryRefused, Results, SearchResult, SourceAnswer, SourceRequest
 
 _FIELD = re.compile(r"\{(query|page|offset|count|language|country)\}")
 
@@ -35,7 +35,7 @@ class JsonHttp:
             403: f"the key is wrong, or lacks the right: {self._table} says how it is sent",
         }
 
-    def request(self, query: Query, page: int) -> Request:
+    def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1: the template with everything in it quoted."""
         settings = self._settings
         values = {
@@ -47,9 +47,9 @@ class JsonHttp:
             "country": query.country,
         }
         url = _FIELD.sub(lambda field: quote(values[field[1]], safe=""), settings.url)
-        return Request(url, {"Accept": "application/json", **settings.headers}, self._header, self._param)
+        return SourceRequest(url, {"Accept": "application/json", **settings.headers}, self._header, self._param)
 
-    def results(self, answer: Answer, page: int) -> Results:  # noqa: ARG002 - the answer says all
+    def results(self, answer: SourceAnswer, page: int) -> Results:  # noqa: ARG002 - the answer says all
         """What an answer says. Raises SourceError."""
         refuse_status(self.name, answer, self._means)
         said = read_json(f"json_http.{self.name}", answer.body)
@@ -61,14 +61,14 @@ class JsonHttp:
             raise QueryRefused(f"no result can be used: {bad[0]}; {_keys(items[0])}: check {self._table}.item_url")
         return Results(found, len(items), bad, self._settings.can_page and bool(items))
 
-    def _item(self, item: dict[str, Any], place: int) -> Found:
+    def _item(self, item: dict[str, Any], place: int) -> SearchResult:
         settings = self._settings
         rank = at_path(item, settings.rank) if settings.rank else place
         if isinstance(rank, str) and rank.isascii() and rank.isdigit():
             rank = int(rank[:9])
         if not isinstance(rank, int) or isinstance(rank, bool) or not 0 < rank < 2**31:
             raise ValueError(f"has no rank at {settings.rank!r}")
-        return Found(
+        return SearchResult(
             url_of(at_path(item, settings.item_url)),
             rank,
             text_of(at_path(item, settings.title)),

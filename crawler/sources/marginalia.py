@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from crawler.sources.answer_parsing import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import MarginaliaSettings
-from crawler.sources.source import Answer, Found, Query, Request, Results
+from crawler.sources.source import Query, Results, SearchResult, SourceAnswer, SourceRequest
 
 PUBLIC_KEY = "public"  # shared by everybody without a key, and often over its limit
 _OVER = "over the limit of its key: ask for a key of your own, or lower search.marginalia.rate"
@@ -34,12 +34,12 @@ class Marginalia:
         self._key = key or PUBLIC_KEY
         self.key_mark = key_mark(self._key)
 
-    def request(self, query: Query, page: int) -> Request:
+    def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1."""
         fields = {"query": query.text, "count": str(self._count), "page": str(page)}
-        return Request(f"{self._url}?{urlencode(fields)}", secret_headers={"API-Key": self._key})
+        return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_headers={"API-Key": self._key})
 
-    def results(self, answer: Answer, page: int) -> Results:
+    def results(self, answer: SourceAnswer, page: int) -> Results:
         """What an answer says. Raises SourceError."""
         refuse_status(self.name, answer, _MEANS)
         said = read_json(self.name, answer.body)
@@ -50,5 +50,5 @@ class Marginalia:
         return Results(found, len(items), bad, more and bool(items))
 
 
-def _item(item: dict[str, Any], place: int) -> Found:
-    return Found(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("description")))
+def _item(item: dict[str, Any], place: int) -> SearchResult:
+    return SearchResult(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("description")))

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from crawler.sources.answer_parsing import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import MojeekSettings
-from crawler.sources.source import Answer, Found, Query, QuotaSpent, Request, Results, SourceRefused
+from crawler.sources.source import Query, QuotaSpent, Results, SearchResult, SourceAnswer, SourceRefused, SourceRequest
 from crawler.sources.usage import next_month_s
 
 _MEANS = {
@@ -34,7 +34,7 @@ class Mojeek:
         self._key = key
         self.key_mark = key_mark(key)
 
-    def request(self, query: Query, page: int) -> Request:
+    def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1."""
         fields = {
             "q": query.text,
@@ -46,9 +46,9 @@ class Mojeek:
             fields |= {"lb": query.language.upper(), "lbb": _BOOST}
         if query.country:
             fields |= {"rb": query.country.upper(), "rbb": _BOOST}
-        return Request(f"{self._url}?{urlencode(fields)}", secret_params={"api_key": self._key})
+        return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_params={"api_key": self._key})
 
-    def results(self, answer: Answer, page: int) -> Results:
+    def results(self, answer: SourceAnswer, page: int) -> Results:
         """What an answer says; errors come with status 200, too. Raises SourceError."""
         refuse_status(self.name, answer, _MEANS)
         said = read_json(self.name, answer.body)
@@ -61,7 +61,7 @@ class Mojeek:
         more = bool(items) and (not isinstance(total, int) or total > page * self._count)
         return Results(found, len(items), bad, more)
 
-    def _refuse(self, status: str, answer: Answer) -> None:
+    def _refuse(self, status: str, answer: SourceAnswer) -> None:
         words = status.lower()
         if "month" in words:
             raise QuotaSpent(f"mojeek says {status!r}", next_month_s(answer.at_s) - answer.at_s)
@@ -70,5 +70,5 @@ class Mojeek:
         raise SourceRefused(f"mojeek says {status!r}: check the key and the plan")
 
 
-def _item(item: dict[str, Any], place: int) -> Found:
-    return Found(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("desc")))
+def _item(item: dict[str, Any], place: int) -> SearchResult:
+    return SearchResult(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("desc")))

@@ -7,14 +7,14 @@ import dataclasses
 import msgspec
 
 from crawler.hit_records import hit_output, page_outputs
-from crawler.sources.source import Found, Query
+from crawler.sources.source import Query, SearchResult
 from crawler.warc.pages import ArchivedPage
 from crawler.web.hits_file import make_hit
 from stream.log.contract import Output
 
 
 def result_output(
-    source: str, query: Query, found: Found, page: int, rank: int, started_ms: int, now_ms: int, partitions: int
+    source: str, query: Query, found: SearchResult, page: int, rank: int, started_ms: int, now_ms: int, partitions: int
 ) -> Output:
     """The hit of a result, ranked over all pages, as it stands in its site's partition.
 

@@ -16,8 +16,18 @@ from crawler.sources.known_imports import KnownImports
 from crawler.sources.ledger import Ledger, Round
 from crawler.sources.result_records import listed_page, result_output
 from crawler.sources.settings import SourceSettings
-from crawler.sources.source import Archive, BadAnswer, Found, Place, Query, Results, Source, SourceError, SourceRefused
-from crawler.sources.turns import Ended, Turns
+from crawler.sources.source import (
+    Archive,
+    ArchivePlace,
+    BadAnswer,
+    Query,
+    Results,
+    SearchResult,
+    Source,
+    SourceError,
+    SourceRefused,
+)
+from crawler.sources.turns import RoundEnded, Turns
 from stream.log.contract import Output
 from stream.processing.metrics import Metrics
 
@@ -31,7 +41,7 @@ UNUSABLE, KNOWN, LOST = "unusable", "known", "lost"  # why results are skipped; 
 
 
 @dataclass(slots=True)
-class Summary:
+class RoundSummary:
     """What a round came to. `ended` says why it was broken off; "" = every query was dealt with."""
 
     source: str
@@ -97,7 +107,7 @@ class Searcher:
         *,
         kept: bool,
         told: Callable[[int], None] = lambda _: None,
-    ) -> Summary:
+    ) -> RoundSummary:
         """Ask the queries from `round_.done` on; `kept` writes into the log how far it is.
 
         `told` hears how many queries were dealt with since. What a query found before the round was broken off is
@@ -105,7 +115,7 @@ class Searcher:
 
         Raises StreamError as `Turns.with_log`.
         """
-        summary = Summary(self.source.name)
+        summary = RoundSummary(self.source.name)
         done = round_.done
         while done < len(queries) and not summary.ended:
             if self._turns.stopped():
@@ -117,7 +127,7 @@ class Searcher:
             )
             outcomes: list[str] = []
             for one in asked:
-                if isinstance(one, Ended):
+                if isinstance(one, RoundEnded):
                     summary.ended, summary.refused = str(one), one.refused
                     break
                 if isinstance(one, BaseException):
@@ -133,7 +143,7 @@ class Searcher:
         summary.left = using.left(self.ledger.usage, self._settings, self._turns.clock())
         return summary
 
-    async def _query(self, query: Query, started_ms: int, summary: Summary) -> str:
+    async def _query(self, query: Query, started_ms: int, summary: RoundSummary) -> str:
         """Ask all result pages of a query; returns its outcome. Raises Ended where it was not finished."""
         found = lost = places = 0
         try:
@@ -152,7 +162,7 @@ class Searcher:
                 if not results.more:
                     break
         except SourceRefused as error:
-            raise Ended(str(error), refused=True) from error
+            raise RoundEnded(str(error), refused=True) from error
         except SourceError as error:
             _log.warning("query_given_up", source=self.source.name, query_id=query.id[:200], error=str(error))
             return "failed" if error.retriable else "refused"
@@ -172,7 +182,7 @@ class Searcher:
             _log.info("results_skipped", source=self.source.name, query_id=query.id[:200], page=page, why=why)
         return results
 
-    async def _take(self, query: Query, page: int, places: int, found: Found, started_ms: int) -> _Taken:
+    async def _take(self, query: Query, page: int, places: int, found: SearchResult, started_ms: int) -> _Taken:
         """The record of a result."""
         if found.place is not None and self._archive is not None:
             return await self._read(self._archive, query, found.place)
@@ -186,7 +196,7 @@ class Searcher:
             return _Taken(skipped=UNUSABLE)
         return _Taken([hit])
 
-    async def _read(self, archive: Archive, query: Query, place: Place) -> _Taken:
+    async def _read(self, archive: Archive, query: Query, place: ArchivePlace) -> _Taken:
         """The page and the hit of a record of an archive. Raises SourceError where it is no use to ask for others."""
         try:
             page = await self._turns.ask(archive.record_request(place), lambda answer: archive.record(answer, place))
@@ -202,7 +212,7 @@ class Searcher:
         self._waiting += taken
         self._waiting_bytes += sum(one.size_bytes for one in taken)
 
-    async def _flush(self, summary: Summary, round_: Round | None = None) -> None:
+    async def _flush(self, summary: RoundSummary, round_: Round | None = None) -> None:
         """Append what waits, and how far the round is then; count what was appended."""
         async with self._flushing:
             waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0

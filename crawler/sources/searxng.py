@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from crawler.sources.answer_parsing import list_at, read_items, read_json, refuse_status, text_of, url_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import SearxngSettings
-from crawler.sources.source import Answer, Found, Query, Request, Results
+from crawler.sources.source import Query, Results, SearchResult, SourceAnswer, SourceRequest
 
 _MEANS = {
     403: "JSON is off there by default: add `json` to search.formats in the instance's settings.yml",
@@ -36,15 +36,15 @@ class Searxng:
         }
         self._secret = {"Authorization": f"Bearer {key}"} if key else {}
 
-    def request(self, query: Query, page: int) -> Request:
+    def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1."""
         language = f"{query.language}-{query.country}" if query.language and query.country else query.language
         fields = {"q": query.text, "format": "json", "pageno": str(page), **self._fixed}
         if language:
             fields["language"] = language
-        return Request(f"{self._url}?{urlencode(fields)}", secret_headers=self._secret)
+        return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_headers=self._secret)
 
-    def results(self, answer: Answer, page: int) -> Results:  # noqa: ARG002 - the answer says all
+    def results(self, answer: SourceAnswer, page: int) -> Results:  # noqa: ARG002 - the answer says all
         """What an answer says. Raises SourceError."""
         refuse_status(self.name, answer, _MEANS)
         said = read_json(self.name, answer.body)
@@ -53,11 +53,13 @@ class Searxng:
         return Results(found, len(items), bad, bool(items), _unresponsive(said))
 
 
-def _item(item: dict[str, Any], place: int) -> Found:
+def _item(item: dict[str, Any], place: int) -> SearchResult:
     engines = item.get("engines")
     named = [name for name in engines if isinstance(name, str)] if isinstance(engines, list) else []
     engine = ",".join(sorted(named)) or text_of(item.get("engine"))
-    return Found(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("content")), engine[:200])
+    return SearchResult(
+        url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("content")), engine[:200]
+    )
 
 
 def _unresponsive(said: Any) -> dict[str, str]:

@@ -61,7 +61,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SourceRequest:
     """A GET as a source wants it. What is secret stands apart, so that `shown` can never hold it."""
 
     url: str
@@ -77,7 +77,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SourceAnswer:
     """What came back, whatever its status. Names of headers are in lower case."""
 
     status: int
@@ -87,7 +87,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArchivePlace:
     """Where in a web archive a page lies: the file, and the bytes of its record."""
 
     file: str
@@ -96,7 +96,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """One result. `rank` is its place on this result page, from 1."""
 
     url: str
@@ -104,14 +104,14 @@ class Found:
     title: str = ""
     snippet: str = ""
     engine: str = ""
-    place: Place | None = None  # of a page that is imported from an archive
+    place: ArchivePlace | None = None  # of a page that is imported from an archive
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
     """One result page. `places` counts the items on it, bad ones included, so that ranks go on behind it."""
 
-    found: Sequence[Found]
+    found: Sequence[SearchResult]
     places: int
     bad: Sequence[str] = ()  # why items were passed over
     more: bool = False  # the source may have another page
@@ -139,10 +139,10 @@ class Source(Protocol):
     def key_mark(self) -> str:
         """Which key it asks with, see `crawler.sources.keys.key_mark`; "" for none."""
 
-    def request(self, query: Query, page: int) -> Request:
+    def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1."""
 
-    def results(self, answer: Answer, page: int) -> Results:
+    def results(self, answer: SourceAnswer, page: int) -> Results:
         """What an answer says. Raises SourceError: what its status or its words mean for this source."""
 
 
@@ -150,8 +150,8 @@ class Source(Protocol):
 class Archive(Source, Protocol):
     """A source whose results are pages of an archive, which are read from there."""
 
-    def record_request(self, place: Place) -> Request:
+    def record_request(self, place: ArchivePlace) -> SourceRequest:
         """The request for the bytes of a record."""
 
-    def record(self, answer: Answer, place: Place) -> ArchivedPage | str:
+    def record(self, answer: SourceAnswer, place: ArchivePlace) -> ArchivedPage | str:
         """The page of a record, or in a word why there is none. Raises SourceError where it could not be had."""

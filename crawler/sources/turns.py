@@ -13,7 +13,7 @@ import structlog
 from crawler.sources import usage as using
 from crawler.sources.ledger import Ledger
 from crawler.sources.settings import SourceSettings
-from crawler.sources.source import Answer, QuotaSpent, Request, Source, SourceError
+from crawler.sources.source import QuotaSpent, Source, SourceAnswer, SourceError, SourceRequest
 from crawler.sources.usage import Usage
 from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
@@ -32,11 +32,11 @@ T = TypeVar("T")
 class Client(Protocol):
     """What makes requests, see `crawler.sources.http_client.Asker`."""
 
-    async def ask(self, request: Request, timeout_s: float) -> Answer:
+    async def ask(self, request: SourceRequest, timeout_s: float) -> SourceAnswer:
         """The answer, whatever its status. Raises SourceError."""
 
 
-class Ended(Exception):
+class RoundEnded(Exception):
     """Not an error: the source is asked no more now. `refused`: waiting does not mend it."""
 
     def __init__(self, why: str, refused: bool = False) -> None:
@@ -79,7 +79,7 @@ class Turns:
         self._turns = asyncio.Lock()  # who asks next
         self._door = asyncio.Lock()  # to the ledger
 
-    async def ask(self, request: Request, read: Callable[[Answer], T]) -> T:
+    async def ask(self, request: SourceRequest, read: Callable[[SourceAnswer], T]) -> T:
         """Ask until there is an answer that can be read. Raises SourceError after `tries`, Ended.
 
         That a quota is spent is no failure of the request: its renewal is waited for, and it is asked again.
@@ -134,24 +134,24 @@ class Turns:
         async with self._turns:
             while True:
                 if self.stopped():
-                    raise Ended("stopped")
+                    raise RoundEnded("stopped")
                 place = _Place(self._source, self._settings, self.clock)
                 await self.change(place.take)
                 if place.is_taken:
                     return place.now_s
                 if place.free_s - place.now_s > self._patience_s:
-                    raise Ended(f"{place.why} until {moment(place.free_s * 1000)}")
+                    raise RoundEnded(f"{place.why} until {moment(place.free_s * 1000)}")
                 if place.free_s - place.now_s > _TOLD_S and told != (told := moment(place.free_s * 1000)):
                     _log.warning("waiting", source=self._source.name, why=place.why, until=told)
                 await self._sleep(min(place.free_s - place.now_s, _SLICE_S))
 
-    async def _unless_stopped(self, request: Request) -> Answer:
+    async def _unless_stopped(self, request: SourceRequest) -> SourceAnswer:
         """The answer; when the end is wanted meanwhile, only for a short while more. Raises SourceError, Ended."""
         asking = asyncio.ensure_future(self._client.ask(request, self._settings.timeout_s))
         try:
             while not (await asyncio.wait({asking}, timeout=_LOOK_S))[0]:
                 if self.stopped() and not (await asyncio.wait({asking}, timeout=_GRACE_S))[0]:
-                    raise Ended("stopped")
+                    raise RoundEnded("stopped")
             return asking.result()
         finally:
             asking.cancel()

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from warcio.statusandheaders import StatusAndHeaders
 
 from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import Kind
+from crawler.fetch.jobs import RequestKind
 from crawler.web.wire_text import clean
 
 RECORD_TYPES = ("warcinfo", "request", "metadata", "response", "revisit")
@@ -31,14 +31,14 @@ _LEVEL = 4  # of gzip: on HTML 6 costs 1.6 times the CPU for a 28th of the size,
 _BREAKS = bytes.maketrans(b"\r\n\0", b"   ")
 
 
-class Member(NamedTuple):
+class WarcMember(NamedTuple):
     """A record, compressed."""
 
     kind: str  # WARC-Type
     data: bytes
 
 
-def warcinfo(name: str, now_ms: int, *, user_agent: str, contact: str) -> tuple[str, Member]:
+def warcinfo(name: str, now_ms: int, *, user_agent: str, contact: str) -> tuple[str, WarcMember]:
     """The record that a file begins with, and its id. `name` is the file's at its end."""
     ident = _ident()
     fields = {
@@ -53,7 +53,7 @@ def warcinfo(name: str, now_ms: int, *, user_agent: str, contact: str) -> tuple[
     return ident, _member("warcinfo", headers, "application/warc-fields", _fields(fields))
 
 
-def exchange(capture: Capture, info: str) -> Iterator[Member]:
+def exchange(capture: Capture, info: str) -> Iterator[WarcMember]:
     """The request, what we know of it beyond HTTP where that is anything, and the response. `info` is the file's id."""
     answer = _ident()
     shared = {"WARC-Target-URI": clean(capture.url, _ADDRESS_CAP), "WARC-Date": _date(capture.started_ms)}
@@ -66,7 +66,7 @@ def exchange(capture: Capture, info: str) -> Iterator[Member]:
         "application/http; msgtype=request",
         _head(f"GET /{target} HTTP/1.1", capture.request_headers),
     )
-    if capture.via or capture.kind is not Kind.PAGE:
+    if capture.via or capture.kind is not RequestKind.PAGE:
         told = {"via": clean(capture.via, _ADDRESS_CAP), "kind": capture.kind.value}
         yield _member("metadata", {**asked, "WARC-Record-ID": _ident()}, "application/warc-fields", _fields(told))
     headers = {"WARC-Record-ID": answer, **shared, **at, "WARC-Warcinfo-ID": info}
@@ -82,7 +82,7 @@ def exchange(capture: Capture, info: str) -> Iterator[Member]:
     yield _member(kind, headers, "application/http; msgtype=response", block)
 
 
-def _member(kind: str, headers: Mapping[str, str], content_type: str, block: bytes) -> Member:
+def _member(kind: str, headers: Mapping[str, str], content_type: str, block: bytes) -> WarcMember:
     """A record of these headers and this very block: warcio's own writer would spell HTTP headers anew."""
     listed = [
         ("WARC-Type", kind),
@@ -94,7 +94,7 @@ def _member(kind: str, headers: Mapping[str, str], content_type: str, block: byt
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31)
     head: bytes = StatusAndHeaders("", listed, protocol=_VERSION).to_bytes(encoding="utf-8")
     pieces = [packer.compress(piece) for piece in (head, block, b"\r\n\r\n")]
-    return Member(kind, b"".join([*pieces, packer.flush()]))
+    return WarcMember(kind, b"".join([*pieces, packer.flush()]))
 
 
 def _head(line: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -19,11 +19,11 @@ import zstandard
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.address_guard import is_public
-from crawler.fetch.jobs import Kind
+from crawler.fetch.jobs import RequestKind
 from crawler.fetch.stored_headers import kept_headers
 from crawler.robots.opt_outs import forbids_mining, opt_outs
 from crawler.settings import CrawlSettings
-from crawler.warc.reader import BadRecord, WarcRecord, records_of
+from crawler.warc.reader import WarcFault, WarcRecord, records_of
 from crawler.web import content_type as content
 from crawler.web.content_encoding import BadEncoding, Inflater
 from crawler.web.hits_file import make_hit
@@ -109,9 +109,9 @@ class _Reader:
         self._told: OrderedDict[str, _Told] = OrderedDict()  # by the id of the response
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
 
-    def read(self, record: WarcRecord | BadRecord) -> ArchivedPage | Skipped | None:
+    def read(self, record: WarcRecord | WarcFault) -> ArchivedPage | Skipped | None:
         """What a record gives; None for one that is no response."""
-        if isinstance(record, BadRecord):
+        if isinstance(record, WarcFault):
             return Skipped(record.offset, "", record.reason, is_fault=True)
         if record.kind == "metadata":
             self._remember(record)
@@ -144,10 +144,10 @@ class _Reader:
 
     def _page(self, record: WarcRecord) -> ArchivedPage:
         """The page of a response. Raises _NoPage, UnusableUrl, or ValueError for a record that is broken."""
-        told = self._told.pop(record.headers.get("warc-record-id", ""), _Told("", Kind.PAGE.value))
+        told = self._told.pop(record.headers.get("warc-record-id", ""), _Told("", RequestKind.PAGE.value))
         if record.kind == "revisit":
             raise _NoPage("revisit")
-        if told.kind != Kind.PAGE.value:
+        if told.kind != RequestKind.PAGE.value:
             raise _NoPage(told.kind)
         if not record.headers.get("content-type", "").lower().startswith("application/http"):
             raise _NoPage("not_http")

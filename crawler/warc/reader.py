@@ -47,7 +47,7 @@ class WarcRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class BadRecord:
+class WarcFault:
     """What cannot be read, and where."""
 
     offset: int
@@ -58,7 +58,7 @@ class _Broken(Exception):
     """The record at hand cannot be read; reading goes on behind it."""
 
 
-def records_of(stream: BinaryIO, wanted: Collection[str], *, offset: int = 0) -> Iterator[WarcRecord | BadRecord]:
+def records_of(stream: BinaryIO, wanted: Collection[str], *, offset: int = 0) -> Iterator[WarcRecord | WarcFault]:
     """The records in the stream's order; blocks are read for the types `wanted`.
 
     `offset` is where the stream begins in its file, for one that is a range of it. Raises OSError from the stream.
@@ -69,7 +69,7 @@ def records_of(stream: BinaryIO, wanted: Collection[str], *, offset: int = 0) ->
         try:
             record = _read(bytes_, start, wanted)
         except _Broken as error:
-            yield BadRecord(start, str(error))
+            yield WarcFault(start, str(error))
             bytes_.resume()
             continue
         yield record

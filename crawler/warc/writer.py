@@ -21,7 +21,7 @@ import structlog
 from crawler.errors import ArchiveUnwritable
 from crawler.fetch.capture import Capture
 from crawler.settings import CrawlSettings
-from crawler.warc.exchange import Member, exchange, warcinfo
+from crawler.warc.exchange import WarcMember, exchange, warcinfo
 from crawler.warc.file import NameTaken, WarcFile, close_leftovers
 from stream.processing.metrics import Metrics
 
@@ -175,7 +175,7 @@ class WarcOut:
         if self._file.size_bytes >= self._settings.warc_bytes:
             self._close_file()
 
-    def _next_file(self) -> tuple[WarcFile, Member]:
+    def _next_file(self) -> tuple[WarcFile, WarcMember]:
         """A new file, and the record that it begins with."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         for _ in range(_SERIALS):

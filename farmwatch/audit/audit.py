@@ -25,9 +25,20 @@ from crawler.frontier.queued import queued_pages
 from crawler.web.urls import page_id
 from farmwatch.audit.partition_reader import PartitionReader
 from farmwatch.audit.rates import RateRows
-from farmwatch.audit.report import AuditReport, Broken, Step
+from farmwatch.audit.report import AuditReport, AuditStep, Broken
 from farmwatch.audit.rows import Evidence, Methods, recomputed
-from farmwatch.audit.scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED, Audited, Kept, R, Requests, audited_run
+from farmwatch.audit.scope import (
+    CRAWLED,
+    JUDGED,
+    MEASURED,
+    SCORED,
+    TALLIED,
+    Audited,
+    R,
+    Requests,
+    StoredRecord,
+    audited_run,
+)
 from farmwatch.config.config import Config
 from scoring.judged_page import JudgedPage
 from stream.log.clock import Clock, wall_ms
@@ -49,7 +60,7 @@ def audit(log: Log, run: str = "", config: Config | None = None, clock: Clock = 
     """
     config = config or Config()
     audited = audited_run(log, Control(log), run)
-    report = AuditReport({name: Step(name) for name in audited.steps})
+    report = AuditReport({name: AuditStep(name) for name in audited.steps})
     methods, rates = Methods(audited, config), RateRows()
     for partition in range(log.topics()[HITS]):
         reader = PartitionReader(log, partition, report, audited, clock())
@@ -115,7 +126,7 @@ class _Partition:
         for site in sorted(expected):
             self._site_to_row(site, rows.get(site), sites.get(site))
 
-    def _in_window(self, stage: str, topic: str, records: list[Kept[R]]) -> list[Kept[R]]:
+    def _in_window(self, stage: str, topic: str, records: list[StoredRecord[R]]) -> list[StoredRecord[R]]:
         """Those that a stage reads for the run."""
         begin, end = self._reader.window(stage, topic)
         return [record for record in records if begin <= record.offset < end]
@@ -128,7 +139,7 @@ class _Partition:
                 found.add(topic, request)
         return found
 
-    def _hits_to_pages(self, hits: list[Kept[Hit]], pages: list[Kept[Page]], queued: set[str]) -> None:
+    def _hits_to_pages(self, hits: list[StoredRecord[Hit]], pages: list[StoredRecord[Page]], queued: set[str]) -> None:
         step = self._report.steps[CRAWLED]
         crawled = _best([p.record for p in pages if p.record.found_by != _IMPORT])
         imported = {hit: p.record for p in pages if p.record.found_by == _IMPORT for hit in p.record.hits}
@@ -156,9 +167,9 @@ class _Partition:
         name: str,
         topic: str,
         stage: str,
-        upstream: Iterable[Kept[Any]],
+        upstream: Iterable[StoredRecord[Any]],
         downstream: str,
-        results: Sequence[Kept[Any]],
+        results: Sequence[StoredRecord[Any]],
     ) -> None:
         step = self._report.steps[name]
         done = {r.record.id for r in results}
@@ -176,7 +187,7 @@ class _Partition:
                     self._break(name, result.record, f"{downstream} has it, {topic} does not")
 
     def _articles_to_scores(
-        self, articles: list[Kept[JudgedPage]], requests: Requests, scores: list[Kept[Score]]
+        self, articles: list[StoredRecord[JudgedPage]], requests: Requests, scores: list[StoredRecord[Score]]
     ) -> None:
         step = self._report.steps[SCORED]
         detector = self._audited.run.detector
@@ -237,7 +248,7 @@ class _Partition:
             self._rates.take(row)
 
     def _account(
-        self, step: Step, stage: str, topic: str, kept: Kept[R], done: bool, waiting: bool, downstream: str
+        self, step: AuditStep, stage: str, topic: str, kept: StoredRecord[R], done: bool, waiting: bool, downstream: str
     ) -> None:
         step.records += 1
         if done:
@@ -257,7 +268,7 @@ class _Partition:
     def _refuse_twice(
         self,
         step: str,
-        results: Iterable[Kept[R]],
+        results: Iterable[StoredRecord[R]],
         key: Callable[[R], Hashable],
         wanted: Callable[[R], int] = lambda _: 1,
     ) -> None:
@@ -289,7 +300,7 @@ def _own_id(record: Record) -> Hashable:
     return (record.id, record.digest) if isinstance(record, JudgedPage) else record.id
 
 
-def _may_be_unscored(article: Kept[JudgedPage], request: tuple[str, Kept[ScoreRequest]] | None) -> bool:
+def _may_be_unscored(article: StoredRecord[JudgedPage], request: tuple[str, StoredRecord[ScoreRequest]] | None) -> bool:
     """Whether a replay has not asked, or SCORE may have passed over a request that names a detector."""
     return article.by_replay if request is None else bool(request[1].record.detector)
 

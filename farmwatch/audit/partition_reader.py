@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from farmwatch.audit.report import AuditReport, Broken, Lost, Unreadable
-from farmwatch.audit.scope import Audited, Kept, R, slim
+from farmwatch.audit.report import AuditReport, Broken, Lost, UnreadableRecord
+from farmwatch.audit.scope import Audited, R, StoredRecord, slim
 from replay.runs.offsets import is_record
-from stream.log.contract import Kept as Policy
+from stream.log.contract import CleanupPolicy as Policy
 from stream.log.contract import Log, Message
 from stream.log.errors import BadRecord
 from stream.log.unread import next_offset
@@ -64,7 +64,7 @@ class PartitionReader:
         if audited.is_live:
             self._find_gaps()
 
-    def records(self, topic: str, kind: type[R]) -> Iterator[Kept[R]]:
+    def records(self, topic: str, kind: type[R]) -> Iterator[StoredRecord[R]]:
         """The records of a topic that can be read, without what is large: the audit needs none of it in memory."""
         for message in self._messages(topic):
             try:
@@ -72,7 +72,7 @@ class PartitionReader:
             except BadRecord as error:
                 self._note_unreadable(message, error)
                 continue
-            yield Kept(slim(record), message.offset, message.timestamp_ms, BY_REPLAY in message.headers)
+            yield StoredRecord(slim(record), message.offset, message.timestamp_ms, BY_REPLAY in message.headers)
 
     def rows(self, topic: str) -> tuple[dict[str, SiteState], set[str]]:
         """Site -> its newest row, and sites whose newest row cannot be read: those are counted as broken here."""
@@ -152,7 +152,7 @@ class PartitionReader:
 
         def unreadable(message: Message, error: BadRecord) -> None:  # what it stood for is missing then
             place = (DEAD_LETTERS, self.partition, message.offset)
-            self._report.unreadable.append(Unreadable(DEAD_LETTERS, *place, str(error), "excuses nothing"))
+            self._report.unreadable.append(UnreadableRecord(DEAD_LETTERS, *place, str(error), "excuses nothing"))
 
         letters = dead_letters_of(self._log.read(DEAD_LETTERS, self.partition), unreadable)
         works_for = self._audited.works_for
@@ -205,7 +205,7 @@ class PartitionReader:
         else:
             setattr(step, state, getattr(step, state) + 1)
         step.records += 1
-        found = Unreadable(step.name, message.topic, self.partition, message.offset, str(error), state)
+        found = UnreadableRecord(step.name, message.topic, self.partition, message.offset, str(error), state)
         self._report.unreadable.append(found)
 
     def _find_gaps(self) -> None:

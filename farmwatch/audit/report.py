@@ -20,7 +20,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableRecord:
     """A record that cannot be read. `state` is the count of its step that it is in: dead, waiting, expired, …"""
 
     step: str
@@ -81,7 +81,7 @@ class RateCheck:
 
 
 @dataclass(slots=True)
-class Step:
+class AuditStep:
     """Counts of one step: every record that went in is done, dead, waiting, expired, unprovable or broken."""
 
     name: str
@@ -100,10 +100,10 @@ class Step:
 class AuditReport:
     """The counts per step, what breaks them, and what waits."""
 
-    steps: dict[str, Step]
+    steps: dict[str, AuditStep]
     broken: list[Broken] = field(default_factory=list)
     waiting: Counter[str] = field(default_factory=Counter)  # stage -> records that it has not dealt with
-    unreadable: list[Unreadable] = field(default_factory=list)
+    unreadable: list[UnreadableRecord] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     rates: list[RateCheck] = field(default_factory=list)
 

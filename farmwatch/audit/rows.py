@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from farmwatch.audit.partition_reader import PartitionReader
-from farmwatch.audit.scope import Audited, Kept
+from farmwatch.audit.scope import Audited, StoredRecord
 from farmwatch.config.config import Config
 from replay.runs.configured import site_method_of
 from scoring.errors import ScoringError
@@ -54,10 +54,10 @@ _DAY_MS = 86_400_000
 class Evidence:
     """What the log has of a site, each topic in its order."""
 
-    hits: list[Kept[Hit]] = field(default_factory=list)
-    verdicts: list[Kept[JudgedPage]] = field(default_factory=list)
-    scores: list[Kept[Score]] = field(default_factory=list)
-    later: list[Kept[Score]] = field(default_factory=list)  # beyond the run's window
+    hits: list[StoredRecord[Hit]] = field(default_factory=list)
+    verdicts: list[StoredRecord[JudgedPage]] = field(default_factory=list)
+    scores: list[StoredRecord[Score]] = field(default_factory=list)
+    later: list[StoredRecord[Score]] = field(default_factory=list)  # beyond the run's window
 
     def is_unread(self, reader: PartitionReader, verdicts: str) -> bool:
         """Whether TALLY has still to read a record of it."""

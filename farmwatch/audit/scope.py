@@ -32,7 +32,7 @@ OF_RUNS = (JUDGED, SCORED, TALLIED)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[R]):
+class StoredRecord(Generic[R]):
     """A record with where and when it stands on its topic."""
 
     record: R
@@ -46,16 +46,16 @@ class Requests:
 
     def __init__(self) -> None:
         self.of_fetch: Counter[str] = Counter()
-        self._found: dict[tuple[str, str, bool], tuple[str, Kept[ScoreRequest]]] = {}
+        self._found: dict[tuple[str, str, bool], tuple[str, StoredRecord[ScoreRequest]]] = {}
 
-    def add(self, topic: str, request: Kept[ScoreRequest]) -> None:
+    def add(self, topic: str, request: StoredRecord[ScoreRequest]) -> None:
         """Take in one more, of the topic."""
         record = request.record
         self.of_fetch[record.id] += 1
         self._found[record.id, record.text_digest, True] = topic, request
         self._found[record.site, record.text_digest, False] = topic, request
 
-    def of(self, article: JudgedPage) -> tuple[str, Kept[ScoreRequest]] | None:
+    def of(self, article: JudgedPage) -> tuple[str, StoredRecord[ScoreRequest]] | None:
         """The request that an article waits for, and its topic."""
         of_fetch = self._found.get((article.id, article.text_digest, True))
         return of_fetch or self._found.get((article.site, article.text_digest, False))

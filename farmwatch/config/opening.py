@@ -25,7 +25,7 @@ def opened(config: Config, *, write: bool = False, create: bool = False) -> Iter
     NoLog: a command that only looks must not answer from an empty log in the wrong folder.
     """
     from farmwatch.config.brokers import require_broker
-    from stream.processing.topic_reader import Unreadable, reporting_to
+    from stream.processing.topic_reader import UnreadableCounter, reporting_to
 
     if not create and not log_exists(config):
         raise NoLog(
@@ -34,7 +34,7 @@ def opened(config: Config, *, write: bool = False, create: bool = False) -> Iter
         )
     require_broker(config)  # a command says at once that it is away; only roles wait for it
     log = open_configured(config, read_only=not (write or create))
-    unreadable = Unreadable()
+    unreadable = UnreadableCounter()
     try:
         with reporting_to(unreadable):
             yield log

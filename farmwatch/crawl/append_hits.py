@@ -78,10 +78,10 @@ def append_hits(
     sites are in, and about 150 bytes of memory for each hit there. Of files appended side by side, or once retention
     took a hit, it may be appended again; TALLY counts it once. Raises UnknownTopic, LogUnavailable.
     """
-    from crawler.hit_records import Batch, hit_output  # it brings the WARC reader along
+    from crawler.hit_records import OutputBatch, hit_output  # it brings the WARC reader along
 
     partitions = log.topics()[HITS]
-    batch = Batch()
+    batch = OutputBatch()
     known = known or KnownHits(log)
     hits = new = skipped = 0
     for found in read_hits(lines, now_ms=int(clock() * 1000)):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from crawler.hit_records import Batch, page_outputs
+from crawler.hit_records import OutputBatch, page_outputs
 from crawler.sources.known_imports import KnownImports
 from crawler.warc.pages import ArchivedPage, Skipped
 from stream.log.contract import Log
@@ -44,7 +44,7 @@ def import_pages(
     """
     partitions = log.topics()[HITS]
     so_far = Imported()
-    batch = Batch()
+    batch = OutputBatch()
     ids: set[str] = set()
 
     def flush() -> None:

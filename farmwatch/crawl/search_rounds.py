@@ -23,7 +23,7 @@ from crawler.sources.ledger import Ledger, Round
 from crawler.sources.machine_lock import file_lock, held_lock
 from crawler.sources.queries import digest_of, read_queries
 from crawler.sources.schedule import next_round
-from crawler.sources.searcher import OUTCOMES, Searcher, Summary
+from crawler.sources.searcher import OUTCOMES, RoundSummary, Searcher
 from crawler.sources.source import Query, Source
 from crawler.sources.turns import Turns, moment
 from crawler.sources.usage import PARK_CAP_S
@@ -53,7 +53,7 @@ _TABLES = frozenset({".csv", ".tsv"})
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchRequest:
     """What was asked for: sources, queries, seconds between rounds (None = once), result pages (None = as set)."""
 
     sources: Sequence[str]
@@ -62,7 +62,9 @@ class Wanted:
     pages: int | None
 
 
-def run_search(config: Config, wanted: Wanted, *, as_json: bool, environment: Mapping[str, str] = os.environ) -> int:
+def run_search(
+    config: Config, wanted: SearchRequest, *, as_json: bool, environment: Mapping[str, str] = os.environ
+) -> int:
     """Ask the sources; returns the exit code. Raises as `open_source`, ConfigError, UsageError, LogUnavailable."""
     if wanted.every_s is not None and str(wanted.queries) in STDIN:
         raise ConfigError("--every reads the queries again each round: give --queries a file, not standard input")
@@ -99,7 +101,7 @@ class Desk:
     def __init__(
         self,
         config: Config,
-        wanted: Wanted,
+        wanted: SearchRequest,
         log: Log,
         locks: Path,
         *,
@@ -138,7 +140,7 @@ class Desk:
                     for source in sources
                 ]
                 ended = await asyncio.gather(*rounds, return_exceptions=True)
-        summaries = [end for end in ended if isinstance(end, Summary)]
+        summaries = [end for end in ended if isinstance(end, RoundSummary)]
         for summary in summaries:
             self._tell(summary, len(queries))
         for end in ended:
@@ -261,7 +263,7 @@ class Desk:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), seconds)
 
-    def _tell(self, summary: Summary, wanted: int) -> None:
+    def _tell(self, summary: RoundSummary, wanted: int) -> None:
         """What a round came to: a line, a JSON object, or of a daemon an event in its log."""
         if summary.refused:
             mine = settings_for(self._config.search, summary.source)
@@ -282,7 +284,7 @@ class Desk:
             message(f"farmwatch: {one_line(summary.ended)}")
 
 
-def _sentence(summary: Summary, wanted: int) -> str:
+def _sentence(summary: RoundSummary, wanted: int) -> str:
     asked = f"{summary.queries} of {wanted}" if summary.queries < wanted else str(summary.queries)
     said = [f"{asked} {'query' if wanted == 1 else 'queries'} asked", f"{counted(summary.hits, 'hit')} appended"]
     if summary.pages:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 _HOUR_S = 3600.0
 
 
-class Look(NamedTuple):
+class ClockReading(NamedTuple):
     """What is known of the wall clock at a moment."""
 
     moved_s: float  # how far it has moved against the monotonic clock, not confirmed yet; 0 for less than an hour
@@ -29,7 +29,7 @@ class ClockWatch:
         self._since_s = monotonic()
         self._believed_s = self._seen_s = wall() - self._since_s  # differences of the clocks
 
-    def look(self) -> Look:
+    def look(self) -> ClockReading:
         """Compare now."""
         now_s = self._monotonic()
         difference_s = self._wall() - now_s
@@ -39,4 +39,4 @@ class ClockWatch:
         if is_confirmed:
             self._believed_s = self._seen_s = difference_s
         moved_s = difference_s - self._believed_s
-        return Look(moved_s if abs(moved_s) > _HOUR_S else 0.0, is_confirmed)
+        return ClockReading(moved_s if abs(moved_s) > _HOUR_S else 0.0, is_confirmed)

@@ -38,7 +38,7 @@ class StartOver:
         )
 
 
-def starting_over(log: Log, roles: Collection[Role] = tuple(Role)) -> Iterator[StartOver]:
+def groups_starting_over(log: Log, roles: Collection[Role] = tuple(Role)) -> Iterator[StartOver]:
     """The groups of these roles that have no offsets though they have worked, or offsets beyond the end of a topic.
 
     Raises LogUnavailable.

@@ -27,11 +27,11 @@ def known_series(stage: Stage, live: str) -> Iterator[Series]:
 
 def _of_role(stage: Stage, run: str) -> Iterator[Series]:
     if stage.name == "crawl":
-        from crawler.fetch.jobs import Kind
+        from crawler.fetch.jobs import RequestKind
         from crawler.fetch.request_labels import expected
         from crawler.warc.exchange import RECORD_TYPES
 
-        for kind in Kind:
+        for kind in RequestKind:
             yield "fetch_response_bytes", {"kind": kind.value}
             yield "fetch_duration_seconds", {"kind": kind.value}
             yield "fetch_deferred", {"kind": kind.value}

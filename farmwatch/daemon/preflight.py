@@ -18,7 +18,7 @@ import structlog
 from farmwatch.config.config import Config
 from farmwatch.config.opening import check_log_url, create_topics, log_exists, open_configured
 from farmwatch.daemon.canaries import read_canaries
-from farmwatch.daemon.deleted_groups import remedy, starting_over
+from farmwatch.daemon.deleted_groups import groups_starting_over, remedy
 from farmwatch.terminal.messages import message
 from filters.errors import BadRuleset
 from replay.live.fitness import require_live
@@ -157,7 +157,7 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
                 with suppress(StreamError):  # it is there to be told, and stops nothing
                     _tell_other_rulesets(read_sites(log), live.ruleset)
             with suppress(StreamError):  # the same
-                for found in starting_over(log, roles):
+                for found in groups_starting_over(log, roles):
                     _log.warning("group_starts_over", group=found.group, **found.records)
                     message(f"warning: {found.said}; {remedy(log, config.log.prefix, found)}")
     except StreamError as error:

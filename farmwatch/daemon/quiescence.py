@@ -27,7 +27,7 @@ Ends = dict[str, list[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SettleProgress:
     """How far a run is. On Kafka the counts of records include transaction markers."""
 
     pages: int  # records of pages
@@ -40,7 +40,7 @@ def settle(
     config: Config,
     timeout_s: float,
     *,
-    told: Callable[[Progress], None] = lambda _: None,
+    told: Callable[[SettleProgress], None] = lambda _: None,
     still_running: Callable[[], bool] = lambda: True,
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
@@ -63,7 +63,7 @@ def settle(
                 return frontier
         before = ends
         waiting = {group: lag_of(log, group, reads) for group in reads} if ends else {}
-        told(Progress(sum(ends.get(PAGES, ())), waiting, frontier))
+        told(SettleProgress(sum(ends.get(PAGES, ())), waiting, frontier))
         alive = still_running()
         if not alive or monotonic() > deadline:
             why = f"not at rest after {timeout_s:.0f} s" if alive else "the roles ended before the run was at rest"

@@ -18,7 +18,7 @@ from farmwatch.daemon.exposition import Exposition
 from farmwatch.daemon.initial_series import export_zeros
 from farmwatch.daemon.maintenance import Upkeep
 from replay.runs.configured import site_method_of, tally_identity
-from stream.log.contract import Kept, Log, Member, Topic
+from stream.log.contract import CleanupPolicy, Log, Member, Topic
 from stream.processing.health import Health
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
@@ -47,7 +47,7 @@ def build_stage(
 
         return CrawlStage(config.crawl, metrics, partitions=config.log.partitions)
     if role is Role.SCORE:
-        from replay.runs.scorers import tell_what_score_runs
+        from replay.runs.scorers import announce_detectors
         from scoring.detectors.registry import detector_identities, load_detectors
         from scoring.interface import refuse_uncalibrated
         from scoring.score_stage import ScoreStage
@@ -55,7 +55,7 @@ def build_stage(
         detectors = detector_identities(config.score)
         refuse_uncalibrated(detectors)
         if log is not None:
-            tell_what_score_runs(log, detectors)
+            announce_detectors(log, detectors)
         return ScoreStage(
             partial(load_detectors, config.score),
             batch_texts=config.score.texts_at_once,
@@ -71,11 +71,11 @@ def build_stage(
         return MeasureStage(config.measure, run=measured_by(names.features), names=names, metrics=metrics)
     if role is Role.JUDGE:
         from filters.judge_stage import JudgeStage
-        from replay.live.score_backlog import Backlog, known_meanwhile
+        from replay.live.score_backlog import Backlog, scores_of_backlog
 
         if log is None or not live.run.detector:
             return JudgeStage(live.ruleset, run=run, names=names)
-        is_behind, known = Backlog(log, names), known_meanwhile(log, names, live.run.detector)
+        is_behind, known = Backlog(log, names), scores_of_backlog(log, names, live.run.detector)
         return JudgeStage(live.ruleset, run=run, names=names, known=known, is_behind=is_behind)
     assert log is not None
     from farmwatch.daemon.canaries import canary_sender
@@ -171,7 +171,7 @@ class _Process:
             self._run_with_upkeep(self._begin(log, stage, names.tally_group, run), log, live, ended)
         else:
             if stage.store is not None:  # of another epoch than the run began with, it may not be there
-                log.create([Topic(f"state.{stage.store}", self._config.log.partitions, Kept.COMPACT)])
+                log.create([Topic(f"state.{stage.store}", self._config.log.partitions, CleanupPolicy.COMPACT)])
             self._begin(log, stage, names.measure_group, run).run(ended)
 
     def _begin(self, log: Log, stage: Stage, group: str, live: str) -> StageLoop:

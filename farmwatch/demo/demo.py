@@ -19,7 +19,7 @@ from farmwatch.config.config import Config, load
 from farmwatch.config.configured import load_configured_detector
 from farmwatch.config.layers import ENV_PREFIX
 from farmwatch.config.opening import open_configured
-from farmwatch.daemon.quiescence import Progress, settle
+from farmwatch.daemon.quiescence import SettleProgress, settle
 from farmwatch.daemon.supervisor import this_program
 from farmwatch.demo.demo_web import Truth, build_demo_web
 from farmwatch.demo.report import DemoResult, print_json, print_result
@@ -159,7 +159,7 @@ def _opened(config: Config) -> Iterator[Log]:
 
 
 @contextmanager
-def _telling(look: Callable[[], FrontierCounts]) -> Iterator[Callable[[Progress], None]]:
+def _telling(look: Callable[[], FrontierCounts]) -> Iterator[Callable[[SettleProgress], None]]:
     """Progress on stderr: one moving line on a terminal, a plain line now and then elsewhere.
 
     `look` counts what the frontier has: the same pages that the result counts.
@@ -172,7 +172,7 @@ def _telling(look: Callable[[], FrontierCounts]) -> Iterator[Callable[[Progress]
         return
     said = started
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: SettleProgress) -> None:
         nonlocal said
         if time.monotonic() - said >= _SAY_EVERY_S:
             said = time.monotonic()
@@ -181,7 +181,7 @@ def _telling(look: Callable[[], FrontierCounts]) -> Iterator[Callable[[Progress]
     yield tell
 
 
-def _in_words(progress: Progress, frontier: FrontierCounts, seconds: float) -> str:
+def _in_words(progress: SettleProgress, frontier: FrontierCounts, seconds: float) -> str:
     sites = f", {frontier.active} of {frontier.sites} sites open"
     waiting = ", ".join(f"{group} {records}" for group, records in progress.waiting.items() if records) or "none"
     return f"{seconds:4.0f} s: {frontier.fetched} pages fetched{sites}, records waiting: {waiting}"

@@ -30,7 +30,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ServedRequest:
     """One request as it was served. Times are those of the clock, `path` includes the query as it was sent."""
 
     started: float
@@ -61,7 +61,7 @@ class LoopbackWeb:
         self._hosts = hosts
         self._port = port
         self._clock = clock
-        self._requests: list[Request] = []
+        self._requests: list[ServedRequest] = []
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -78,7 +78,7 @@ class LoopbackWeb:
         return f"127.0.0.1:{self._port}"
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[ServedRequest]:
         """All requests whose answer has been made, in the order in which that was done."""
         return list(self._requests)
 
@@ -141,7 +141,7 @@ class LoopbackWeb:
         if found.delay_s > 0:
             await asyncio.sleep(found.delay_s)
         agent = request.headers.get("User-Agent", "")
-        self._requests.append(Request(started, self._clock(), host, path, agent, found.status))
+        self._requests.append(ServedRequest(started, self._clock(), host, path, agent, found.status))
         return web.Response(status=found.status, headers=found.headers, body=found.body)
 
     def _find(self, host: str, path: str) -> Response:

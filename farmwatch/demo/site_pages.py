@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from farmwatch.demo.server import HTML, Response
-from farmwatch.demo.templates import Content, Family, Link, Look, article_path, links_html, render, text_html
+from farmwatch.demo.templates import Family, Link, PageContent, PageStyle, article_path, links_html, render, text_html
 
 _MONTH = re.compile(r"/calendar/([1-9]\d{3})/(0[1-9]|1[0-2])")
 
@@ -50,7 +50,7 @@ class DemoSite(dict[str, Response]):
         self.articles = {article_path(family, text.slug): text for text in texts}
         menu = [("/", "Home"), (LINK_LIST, "Resources"), (TAG_INDEX, "Topics"), (FIRST_MONTH, "Calendar")]
         menu += [(NEARLY_EMPTY, "Contact"), (LOGIN, "Log in"), (DISALLOWED, "Drafts")]
-        self._look = Look(host, name, family, author, menu)
+        self._look = PageStyle(host, name, family, author, menu)
         self._add_articles()
         self._add_indexes()
         self._add_oddities()
@@ -69,7 +69,7 @@ class DemoSite(dict[str, Response]):
         return replace(self._page(path, f"Calendar {month[1]}-{month[2]}", main), delay_s=self._delay_s)
 
     def _page(self, path: str, title: str, main: str) -> Response:
-        return Response(body=render(self._look, Content(path, title, main)))
+        return Response(body=render(self._look, PageContent(path, title, main)))
 
     def _links(self) -> list[Link]:
         return [(path, text.title) for path, text in self.articles.items()]
@@ -87,7 +87,7 @@ class DemoSite(dict[str, Response]):
 
     def _article(self, path: str, text: SiteText, number: int, related: Sequence[Link]) -> Response:
         published = f"2026-04-{1 + number % 28:02}"
-        page = Content(path, text.title, text_html(text.text), published=published, related=related)
+        page = PageContent(path, text.title, text_html(text.text), published=published, related=related)
         return Response(body=render(self._look, page))
 
     def _add_indexes(self) -> None:

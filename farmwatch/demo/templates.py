@@ -23,7 +23,7 @@ class Family(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PageStyle:
     """What all pages of a site share."""
 
     host: str
@@ -34,7 +34,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class PageContent:
     """What one page shows. `main` is HTML; `published` an ISO date, "" for a page that is no article."""
 
     path: str
@@ -45,7 +45,7 @@ class Content:
     head: str = ""
 
 
-def render(look: Look, page: Content) -> bytes:
+def render(look: PageStyle, page: PageContent) -> bytes:
     """The whole HTML document, UTF-8."""
     return _TEMPLATES[look.family](look, page).encode()
 
@@ -73,7 +73,7 @@ def links_html(links: Sequence[Link]) -> str:
     return "<ul>" + "".join(f'<li><a href="{escape(href)}">{escape(text)}</a></li>' for href, text in links) + "</ul>"
 
 
-def _document(look: Look, page: Content, style: str, body: str) -> str:
+def _document(look: PageStyle, page: PageContent, style: str, body: str) -> str:
     url = f"http://{look.host}{page.path}"
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -92,7 +92,7 @@ def _document(look: Look, page: Content, style: str, body: str) -> str:
 """
 
 
-def _magazine(look: Look, page: Content) -> str:
+def _magazine(look: PageStyle, page: PageContent) -> str:
     """A WordPress-like magazine: header menu, breadcrumbs, author box, sidebar, related posts, cookie banner."""
     byline = (
         f'<div class="entry-meta">By <a href="/author/">{escape(look.author)}</a> · '
@@ -125,7 +125,7 @@ def _magazine(look: Look, page: Content) -> str:
     return _document(look, page, ".sidebar{float:right}.breadcrumbs{font-size:.8em}", body)
 
 
-def _journal(look: Look, page: Content) -> str:
+def _journal(look: PageStyle, page: PageContent) -> str:
     """A plain blog from a static-site generator: title, text, previous and next."""
     dated = f'<p class="date"><time datetime="{page.published}">{page.published}</time></p>' if page.published else ""
     onward = (
@@ -147,7 +147,7 @@ def _journal(look: Look, page: Content) -> str:
     return _document(look, page, "body{max-width:42em;margin:auto;font-family:serif}", body)
 
 
-def _manual(look: Look, page: Content) -> str:
+def _manual(look: PageStyle, page: PageContent) -> str:
     """A documentation site: table of contents at the side, section element, previous and next, build line."""
     body = f"""<body>
 <nav class="related" aria-label="Related"><a href="/">{escape(look.name)}</a> » {escape(page.title)}</nav>
@@ -163,7 +163,7 @@ def _manual(look: Look, page: Content) -> str:
     return _document(look, page, ".sphinxsidebar{float:left;width:15em}", body)
 
 
-_TEMPLATES: dict[Family, Callable[[Look, Content], str]] = {
+_TEMPLATES: dict[Family, Callable[[PageStyle, PageContent], str]] = {
     Family.MAGAZINE: _magazine,
     Family.JOURNAL: _journal,
     Family.MANUAL: _manual,

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 
 
-class State(enum.StrEnum):
+class CheckState(enum.StrEnum):
     """How a check ended. WARN does not stop farmwatch; FAIL does, or makes its results wrong."""
 
     OK = "OK"
@@ -15,10 +15,10 @@ class State(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One line of the doctor: what was looked at, what was found, and how to mend it."""
 
     check: str
-    state: State
+    state: CheckState
     found: str
     mend: str = ""

@@ -20,7 +20,7 @@ from farmwatch.config.errors import BadCanaries
 from farmwatch.doctor import crawl_checks as doctor_crawl
 from farmwatch.doctor import run_checks as doctor_runs
 from farmwatch.doctor import value_checks as doctor_values
-from farmwatch.doctor.check_result import Finding, State
+from farmwatch.doctor.check_result import CheckResult, CheckState
 from filters.errors import BadRuleset, MissingExtractor, UnknownExtractor
 from scoring.errors import (
     BadSiteNumbers,
@@ -57,9 +57,9 @@ _REMEDIES: dict[type[Exception], str] = {  # what to do where the message says w
 _CLOCK_SLACK_MS = 60_000  # records of another machine may be this far ahead before it is told
 
 
-def examine(config: Config) -> Iterator[Finding]:
+def examine(config: Config) -> Iterator[CheckResult]:
     """Run every check in order. A check that breaks is a FAIL of its own, never the end of the examination."""
-    checks: tuple[tuple[str, Callable[[Config], Finding | list[Finding]]], ...] = (
+    checks: tuple[tuple[str, Callable[[Config], CheckResult | list[CheckResult]]], ...] = (
         ("python", _python),
         ("imports", _imports),
         ("trafilatura", _trafilatura),
@@ -93,19 +93,19 @@ def examine(config: Config) -> Iterator[Finding]:
             more = " (and more mistakes: `farmwatch rulesets check` tells them)" if rest else ""
             said = one_line(" ".join(first.split())) + more
             whole = said if remedy else f"{type(error).__name__}: {said}"
-            yield Finding(name, State.FAIL, whole, remedy or "see the message")
+            yield CheckResult(name, CheckState.FAIL, whole, remedy or "see the message")
             continue
         yield from found if isinstance(found, list) else [found]
 
 
-def _python(_config: Config) -> Finding:
+def _python(_config: Config) -> CheckResult:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < (3, 11):  # noqa: UP036 - a copied tree may run under any Python
-        return Finding("python", State.FAIL, version, "use Python 3.11 or newer")
-    return Finding("python", State.OK, version)
+        return CheckResult("python", CheckState.FAIL, version, "use Python 3.11 or newer")
+    return CheckResult("python", CheckState.OK, version)
 
 
-def _imports(_config: Config) -> Finding:
+def _imports(_config: Config) -> CheckResult:
     """`stream` and `filters` are ordinary words: another distribution may have put packages of these names in front."""
     home = _folder("farmwatch")
     strangers = [name for name in PACKAGES if _folder(name) != home]
@@ -116,8 +116,8 @@ def _imports(_config: Config) -> Finding:
             [*(f"{name} comes from {_folder(name)}" for name in strangers)]
             + [f"{name} is also in {', '.join(sorted(set(owners[name]) - {'farmwatch'}))}" for name in shared]
         )
-        return Finding("imports", State.FAIL, found, "install farmwatch in a virtual environment of its own")
-    return Finding("imports", State.OK, f"all packages from {home}")
+        return CheckResult("imports", CheckState.FAIL, found, "install farmwatch in a virtual environment of its own")
+    return CheckResult("imports", CheckState.OK, f"all packages from {home}")
 
 
 def _folder(package: str) -> Path | None:
@@ -125,55 +125,61 @@ def _folder(package: str) -> Path | None:
     return Path(spec.origin).resolve().parent.parent if spec is not None and spec.origin else None
 
 
-def _trafilatura(_config: Config) -> Finding:
+def _trafilatura(_config: Config) -> CheckResult:
     try:
         import trafilatura
     except ImportError as error:
-        return Finding("trafilatura", State.FAIL, str(error), "pip install 'trafilatura>=2.3.1' lxml_html_clean")
-    if not trafilatura.extract(_PLAIN_PAGE):
-        return Finding(
-            "trafilatura", State.FAIL, "extracts nothing from a plain page", "reinstall trafilatura and lxml"
+        return CheckResult(
+            "trafilatura", CheckState.FAIL, str(error), "pip install 'trafilatura>=2.3.1' lxml_html_clean"
         )
-    return Finding("trafilatura", State.OK, str(trafilatura.__version__))
+    if not trafilatura.extract(_PLAIN_PAGE):
+        return CheckResult(
+            "trafilatura", CheckState.FAIL, "extracts nothing from a plain page", "reinstall trafilatura and lxml"
+        )
+    return CheckResult("trafilatura", CheckState.OK, str(trafilatura.__version__))
 
 
-def _extractor(config: Config) -> Finding:
+def _extractor(config: Config) -> CheckResult:
     from filters.extraction.extractor import extract
 
     name = config.measure.extractor
     found = extract(_PLAIN_PAGE, "", config.measure)
     if found.error:
         said = f"{name} extracts nothing from a plain page: {found.error}"
-        return Finding("extractor", State.FAIL, said, f"reinstall {name}, or set measure.extractor to another one")
-    return Finding("extractor", State.OK, name)
+        return CheckResult(
+            "extractor", CheckState.FAIL, said, f"reinstall {name}, or set measure.extractor to another one"
+        )
+    return CheckResult("extractor", CheckState.OK, name)
 
 
-def _log(config: Config) -> Finding:
+def _log(config: Config) -> CheckResult:
     from farmwatch.config.opening import log_exists, open_configured
 
     if not log_exists(config):
-        return Finding("log", State.OK, f"{config.log.url}: not made yet; `farmwatch up` makes it")
+        return CheckResult("log", CheckState.OK, f"{config.log.url}: not made yet; `farmwatch up` makes it")
     try:
         require_broker(config)
         with closing(open_configured(config, read_only=True)) as log:
             topics = log.topics()
     except Exception as error:  # noqa: BLE001 - each log has errors of its own, all of which mean the same here
-        return Finding("log", State.FAIL, f"{config.log.url}: {error}", _log_remedy(config))
+        return CheckResult("log", CheckState.FAIL, f"{config.log.url}: {error}", _log_remedy(config))
     if not topics:
-        return Finding("log", State.OK, f"{config.log.url}: no topics yet; `farmwatch up` makes them")
+        return CheckResult("log", CheckState.OK, f"{config.log.url}: no topics yet; `farmwatch up` makes them")
     from filters.measure.epoch import feature_epoch
     from stream.schema.topics import all_topics
 
     due = {topic.name: topic.partitions for topic in all_topics(config.log.partitions, feature_epoch(config.measure))}
     odd = [f"{name} has {n}" for name, n in sorted(topics.items()) if n != due.get(name, config.log.partitions)]
     if odd:
-        return Finding(
+        return CheckResult(
             "log",
-            State.FAIL,
+            CheckState.FAIL,
             f"log.partitions is {config.log.partitions}, but {', '.join(odd[:3])}",
             "restore log.partitions, or set another log.prefix",
         )
-    return Finding("log", State.OK, f"{config.log.url}: {len(topics)} topics of {config.log.partitions} partitions")
+    return CheckResult(
+        "log", CheckState.OK, f"{config.log.url}: {len(topics)} topics of {config.log.partitions} partitions"
+    )
 
 
 def _log_remedy(config: Config) -> str:
@@ -184,7 +190,7 @@ def _log_remedy(config: Config) -> str:
     return "set log.url to sqlite:FOLDER or kafka:HOST:PORT"
 
 
-def _broker(config: Config) -> list[Finding]:
+def _broker(config: Config) -> list[CheckResult]:
     """Version and limits of a Kafka broker, and the settings of its topics; nothing for a log without a broker."""
     if not config.log.url.startswith("kafka:"):
         return []
@@ -205,10 +211,13 @@ def _broker(config: Config) -> list[Finding]:
         topics = all_topics(config.log.partitions, feature_epoch(config.measure)) if made else []
         findings = cast("KafkaLog", log).check(topics)
     # what was found says how to mend it
-    return [Finding("broker", State.OK if right else State.FAIL, f"{what}: {found}") for what, right, found in findings]
+    return [
+        CheckResult("broker", CheckState.OK if right else CheckState.FAIL, f"{what}: {found}")
+        for what, right, found in findings
+    ]
 
 
-def _clock(config: Config) -> Finding:
+def _clock(config: Config) -> CheckResult:
     from farmwatch.config.opening import log_exists, open_configured
     from stream.schema.topics import HITS
 
@@ -218,31 +227,33 @@ def _clock(config: Config) -> Finding:
             require_broker(config)
             with closing(open_configured(config, read_only=True)) as log:
                 if HITS in log.topics() and log.offset_at(HITS, now_ms + _CLOCK_SLACK_MS) != log.end(HITS):
-                    return Finding(
-                        "clock", State.FAIL, "the log holds hits from the future", "set this machine's clock"
+                    return CheckResult(
+                        "clock", CheckState.FAIL, "the log holds hits from the future", "set this machine's clock"
                     )
     synchronised = _output("timedatectl", "show", "-p", "NTPSynchronized", "--value")
     if synchronised == "no":
-        return Finding("clock", State.WARN, "not synchronised", "turn on NTP: timedatectl set-ntp true")
-    return Finding("clock", State.OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_ms / 1000)))
+        return CheckResult("clock", CheckState.WARN, "not synchronised", "turn on NTP: timedatectl set-ntp true")
+    return CheckResult("clock", CheckState.OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_ms / 1000)))
 
 
-def _disk(config: Config) -> Finding:
+def _disk(config: Config) -> CheckResult:
     scheme, _, place = config.log.url.partition(":")
     folder = Path(place if scheme == "sqlite" else config.log.state_folder)
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not os.access(existing, os.W_OK):
-        return Finding("disk", State.FAIL, f"{existing} cannot be written", "change its owner, or set another folder")
+        return CheckResult(
+            "disk", CheckState.FAIL, f"{existing} cannot be written", "change its owner, or set another folder"
+        )
     free = shutil.disk_usage(existing).free
     found = f"{free / _GIB:.1f} GiB free at {existing}"
     if free < _DISK_FAIL_BYTES:
-        return Finding("disk", State.FAIL, found, "free disk, or lower the retention of `pages`")
+        return CheckResult("disk", CheckState.FAIL, found, "free disk, or lower the retention of `pages`")
     if free < _DISK_WARN_BYTES:
-        return Finding("disk", State.WARN, found, "months of pages want more; watch it")
-    return Finding("disk", State.OK, found)
+        return CheckResult("disk", CheckState.WARN, found, "months of pages want more; watch it")
+    return CheckResult("disk", CheckState.OK, found)
 
 
-def _detectors(config: Config) -> list[Finding]:
+def _detectors(config: Config) -> list[CheckResult]:
     """A line per configured detector: that it is there, and that its thresholds are there and its own."""
     from farmwatch.config.configured import known_detectors
 
@@ -252,16 +263,20 @@ def _detectors(config: Config) -> list[Finding]:
             continue
         said = known.identity
         if known.problem:
-            findings.append(Finding("detector", State.FAIL, f"{known.name}: {known.problem}", _DETECTOR_REMEDY))
+            findings.append(
+                CheckResult("detector", CheckState.FAIL, f"{known.name}: {known.problem}", _DETECTOR_REMEDY)
+            )
         elif not known.calibrated:
             calibrate = f"`farmwatch calibrate --detector {known.name} --labels FILE`, then set score.thresholds"
-            findings.append(Finding("detector", State.FAIL, f"{said}: no thresholds, so `up` refuses it", calibrate))
+            findings.append(
+                CheckResult("detector", CheckState.FAIL, f"{said}: no thresholds, so `up` refuses it", calibrate)
+            )
         else:
-            findings.append(Finding("detector", State.OK, said))
+            findings.append(CheckResult("detector", CheckState.OK, said))
     return findings
 
 
-def _sites(config: Config) -> Finding:
+def _sites(config: Config) -> CheckResult:
     """Whose scores judge sites, and by which method: that there are numbers for it, as TALLY will want them."""
     from farmwatch.daemon.preflight import NEVER_SAID_REMEDY, check_detectors, never_said
     from replay.runs.configured import tally_identity
@@ -270,44 +285,53 @@ def _sites(config: Config) -> Finding:
     try:
         check_detectors(config, [Role.TALLY])
     except (NoSiteTest, BadSiteNumbers, Uncalibrated) as error:
-        return Finding("sites", State.FAIL, f"`up` refuses to judge sites: {one_line(error)}", "do what it says")
+        return CheckResult(
+            "sites", CheckState.FAIL, f"`up` refuses to judge sites: {one_line(error)}", "do what it says"
+        )
     if said := never_said(config):
-        return Finding("sites", State.WARN, said, NEVER_SAID_REMEDY)
-    return Finding("sites", State.OK, f"judged by {config.tally.method} from scores of {tally_identity(config)}")
-
-
-def _canaries(config: Config) -> Finding:
-    from farmwatch.daemon.canaries import read_canaries
-
-    if not config.canary.file:
-        return Finding("canaries", State.OK, "none are sent: canary.file is not set")
-    try:
-        sites = read_canaries(config.canary)
-    except BadCanaries as error:
-        return Finding("canaries", State.FAIL, one_line(error), "mend the file (docs/rates.md), or unset canary.file")
-    of = [counted(sum(site.truth == truth for site in sites), f"{truth} site") for truth in ("human", "llm")]
-    return Finding("canaries", State.OK, f"{config.canary.file}: {' and '.join(of)} a round")
-
-
-def _ruleset(config: Config) -> Finding:
-    from replay.runs.configured import load_configured_ruleset
-
-    ruleset = load_configured_ruleset(config)
-    return Finding("ruleset", State.OK, f"{ruleset.name} {ruleset.digest}")
-
-
-def _gpu(config: Config) -> Finding:
-    names = _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
-    if names:
-        return Finding("gpu", State.OK, ", ".join(names.splitlines()))
-    if not config.score.uses_pair or config.score.pair.device == "cpu":
-        return Finding("gpu", State.OK, "none, and none is needed by the configured detectors")
-    return Finding(
-        "gpu", State.WARN, "nvidia-smi sees none", "mend the driver, or set score.pair.device to cpu with small models"
+        return CheckResult("sites", CheckState.WARN, said, NEVER_SAID_REMEDY)
+    return CheckResult(
+        "sites", CheckState.OK, f"judged by {config.tally.method} from scores of {tally_identity(config)}"
     )
 
 
-def _pair(config: Config) -> list[Finding]:
+def _canaries(config: Config) -> CheckResult:
+    from farmwatch.daemon.canaries import read_canaries
+
+    if not config.canary.file:
+        return CheckResult("canaries", CheckState.OK, "none are sent: canary.file is not set")
+    try:
+        sites = read_canaries(config.canary)
+    except BadCanaries as error:
+        return CheckResult(
+            "canaries", CheckState.FAIL, one_line(error), "mend the file (docs/rates.md), or unset canary.file"
+        )
+    of = [counted(sum(site.truth == truth for site in sites), f"{truth} site") for truth in ("human", "llm")]
+    return CheckResult("canaries", CheckState.OK, f"{config.canary.file}: {' and '.join(of)} a round")
+
+
+def _ruleset(config: Config) -> CheckResult:
+    from replay.runs.configured import load_configured_ruleset
+
+    ruleset = load_configured_ruleset(config)
+    return CheckResult("ruleset", CheckState.OK, f"{ruleset.name} {ruleset.digest}")
+
+
+def _gpu(config: Config) -> CheckResult:
+    names = _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+    if names:
+        return CheckResult("gpu", CheckState.OK, ", ".join(names.splitlines()))
+    if not config.score.uses_pair or config.score.pair.device == "cpu":
+        return CheckResult("gpu", CheckState.OK, "none, and none is needed by the configured detectors")
+    return CheckResult(
+        "gpu",
+        CheckState.WARN,
+        "nvidia-smi sees none",
+        "mend the driver, or set score.pair.device to cpu with small models",
+    )
+
+
+def _pair(config: Config) -> list[CheckResult]:
     """Libraries, tokenizers, device and memory for a configured pair; the weights are not loaded."""
     if not config.score.uses_pair:
         return []
@@ -316,11 +340,15 @@ def _pair(config: Config) -> list[Finding]:
     found = refuse_unfit_pair(config.score.pair)
     said = f"{found.libraries}; one tokenizer; on {found.device}; weights {found.weight_bytes / _GIB:.1f} GiB"
     if found.device == "cpu":
-        return [Finding("pair", State.OK, said)]
+        return [CheckResult("pair", CheckState.OK, said)]
     said = f"{said}, {found.free_bytes / _GIB:.1f} GiB free"
     if found.free_bytes < found.weight_bytes:
-        return [Finding("pair", State.WARN, said, "end what else runs on the card (SCORE itself may), or take another")]
-    return [Finding("pair", State.OK, said)]
+        return [
+            CheckResult(
+                "pair", CheckState.WARN, said, "end what else runs on the card (SCORE itself may), or take another"
+            )
+        ]
+    return [CheckResult("pair", CheckState.OK, said)]
 
 
 def _output(*command: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from farmwatch.config.brokers import require_broker
 from farmwatch.config.config import Config
-from farmwatch.doctor.check_result import Finding, State
+from farmwatch.doctor.check_result import CheckResult, CheckState
 from stream.log.errors import StreamError
 from stream.schema.topics import CONTROL
 from stream.text.user_errors import FarmwatchError
@@ -22,16 +22,19 @@ if TYPE_CHECKING:
     from crawler.sources.usage import Usage
 
 
-def contact(config: Config) -> Finding:
+def contact(config: Config) -> CheckResult:
     """That site owners can reach whoever runs this."""
     if not config.crawl.contact:
-        return Finding(
-            "contact", State.FAIL, "crawl.contact is empty", "set it to a URL or address at which site owners reach you"
+        return CheckResult(
+            "contact",
+            CheckState.FAIL,
+            "crawl.contact is empty",
+            "set it to a URL or address at which site owners reach you",
         )
-    return Finding("contact", State.OK, config.crawl.contact)
+    return CheckResult("contact", CheckState.OK, config.crawl.contact)
 
 
-def crawl(config: Config) -> list[Finding]:
+def crawl(config: Config) -> list[CheckResult]:
     """What `up` would refuse of the crawl, beside the contact: rude limits, nameservers, the folder of the archive."""
     from crawler.errors import ArchiveUnwritable, BadCrawlSettings, NoContact
     from crawler.preflight import check_crawl
@@ -41,19 +44,21 @@ def crawl(config: Config) -> list[Finding]:
     except NoContact:
         return []  # the line before has said so
     except (BadCrawlSettings, ArchiveUnwritable) as error:
-        return [Finding("crawl", State.FAIL, one_line(error), "do what it says (docs/configuration.md)")]
+        return [CheckResult("crawl", CheckState.FAIL, one_line(error), "do what it says (docs/configuration.md)")]
     archive = f"archive in {config.crawl.warc_folder}" if config.crawl.warc_folder else "no archive is written"
-    return [Finding("crawl", State.OK, one_line(f"a request every {config.crawl.delay_s:g} s a host; {archive}"))]
+    return [
+        CheckResult("crawl", CheckState.OK, one_line(f"a request every {config.crawl.delay_s:g} s a host; {archive}"))
+    ]
 
 
-def ports(config: Config) -> Finding:
+def ports(config: Config) -> CheckResult:
     """Whether each role could serve its metrics."""
     from farmwatch.config.role_names import metrics_port
     from stream.schema.roles import Role
 
     host, first = config.metrics.host, config.metrics.port
     if not first:
-        return Finding("ports", State.OK, "metrics on free ports")
+        return CheckResult("ports", CheckState.OK, "metrics on free ports")
     taken = []
     for role in Role:
         port = metrics_port(first, role)
@@ -63,11 +68,11 @@ def ports(config: Config) -> Finding:
             taken.append(f"{host}:{port} ({role.value}): {error.strerror or error}")
     if taken:
         mend = "if it is not farmwatch that runs there, set metrics.port to another one, or to 0 for any"
-        return Finding("ports", State.WARN, "; ".join(taken), mend)
-    return Finding("ports", State.OK, f"metrics on {host}:{first} to {first + len(Role) - 1}")
+        return CheckResult("ports", CheckState.WARN, "; ".join(taken), mend)
+    return CheckResult("ports", CheckState.OK, f"metrics on {host}:{first} to {first + len(Role) - 1}")
 
 
-def search(config: Config) -> list[Finding]:
+def search(config: Config) -> list[CheckResult]:
     """A line per source of hits that was set up: that it has what it needs, and what of its quota is used.
 
     Nothing is asked of it.
@@ -83,11 +88,13 @@ def search(config: Config) -> list[Finding]:
         try:
             open_source(config.search, name, os.environ, config.crawl)
         except SourceError as error:
-            findings.append(Finding("search", State.FAIL, one_line(error), "do what it says (docs/sources.md)"))
+            findings.append(
+                CheckResult("search", CheckState.FAIL, one_line(error), "do what it says (docs/sources.md)")
+            )
             continue
         said = f"{name}: {_quota(mine, usages.get(name))}; {mine.rate:g} a second at most"
-        findings.append(Finding("search", State.OK, said))
-    return findings or [Finding("search", State.OK, "no source is set up: hits come from files")]
+        findings.append(CheckResult("search", CheckState.OK, said))
+    return findings or [CheckResult("search", CheckState.OK, "no source is set up: hits come from files")]
 
 
 def _usages(config: Config, names: Sequence[str]) -> Mapping[str, Usage]:

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager, suppress
 
 from farmwatch.config.brokers import require_broker
 from farmwatch.config.config import Config
-from farmwatch.doctor.check_result import Finding, State
+from farmwatch.doctor.check_result import CheckResult, CheckState
 from stream.log.contract import Log
 from stream.log.errors import StreamError
 from stream.schema.control import Control
@@ -16,7 +16,7 @@ from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line
 
 
-def live_run(config: Config) -> list[Finding]:
+def live_run(config: Config) -> list[CheckResult]:
     """By what the live stages go on, and what is configured otherwise; nothing while no live stage has ever begun."""
     from replay.live.fitness import LiveRunUnfit, require_live
     from replay.live.live_run import differences
@@ -32,17 +32,19 @@ def live_run(config: Config) -> list[Finding]:
         try:
             require_live(control, config, live, [Role.JUDGE, Role.TALLY])
         except LiveRunUnfit as error:
-            return [Finding("live run", State.FAIL, str(error), "do what it says")]
+            return [CheckResult("live run", CheckState.FAIL, str(error), "do what it says")]
         run, ruleset = live.run, live.ruleset
-        others = [Finding("live run", State.WARN, one_line(said)) for said in differences(live, config, control)]
+        others = [
+            CheckResult("live run", CheckState.WARN, one_line(said)) for said in differences(live, config, control)
+        ]
         detector = f" and scores of {run.detector}" if run.detector else ""
         method = f", sites by {method_name(run.site_method)}" if run.site_method else ""
         said = f"{run.name}: {ruleset.name} {ruleset.digest}{detector}{method}"
-        return others or [Finding("live run", State.OK, said)]
+        return others or [CheckResult("live run", CheckState.OK, said)]
     return []
 
 
-def runs(config: Config) -> list[Finding]:
+def runs(config: Config) -> list[CheckResult]:
     """Runs that nobody is at work on, though they are not through; nothing where there is but the live one."""
     from replay.runs.run_state import STOPPED, state_of
 
@@ -57,22 +59,29 @@ def runs(config: Config) -> list[Finding]:
                 continue
             why = f", by an error: {run.error}" if run.error else ""
             remedy = f"`farmwatch replay --name {run.name}` goes on with it, `farmwatch runs cancel {run.name}` ends it"
-            findings.append(Finding("runs", State.WARN, one_line(f"{run.name} is stopped{why}"), remedy))
+            findings.append(CheckResult("runs", CheckState.WARN, one_line(f"{run.name} is stopped{why}"), remedy))
         if findings or not others:
             return findings
-        return [Finding("runs", State.OK, f"{counted(len(others), 'run')} beside the live one, and none is stopped")]
+        return [
+            CheckResult(
+                "runs", CheckState.OK, f"{counted(len(others), 'run')} beside the live one, and none is stopped"
+            )
+        ]
     return []
 
 
-def groups(config: Config) -> list[Finding]:
+def groups(config: Config) -> list[CheckResult]:
     """Live groups that would read a topic again; nothing where there is none."""
-    from farmwatch.daemon.deleted_groups import remedy, starting_over
+    from farmwatch.daemon.deleted_groups import groups_starting_over, remedy
 
     with suppress(StreamError, FarmwatchError), opened_or_none(config) as log:
         if log is None:
             return []
         prefix = config.log.prefix
-        return [Finding("groups", State.WARN, found.said, remedy(log, prefix, found)) for found in starting_over(log)]
+        return [
+            CheckResult("groups", CheckState.WARN, found.said, remedy(log, prefix, found))
+            for found in groups_starting_over(log)
+        ]
     return []
 
 

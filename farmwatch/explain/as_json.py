@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from farmwatch.explain.explanation import Explanation
+from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import fields_of, url_match
 from farmwatch.explain.words import limits
 from farmwatch.pipes.lines import verdict_line
@@ -14,7 +14,7 @@ from stream.schema.records import Features, RuleOutcome, Score
 _EXACT = 2**53  # whole numbers up to here are what they look like
 
 
-def as_json(found: Explanation) -> dict[str, Any]:
+def as_json(found: PageExplanation) -> dict[str, Any]:
     """All that is known, with the fields of `judge`; numbers without a fraction are whole numbers."""
     features, repeats, other = found.features, found.repeats, found.other_score
     answer = {
@@ -63,7 +63,7 @@ def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
     }
 
 
-def _rule(found: Explanation, outcome: RuleOutcome) -> dict[str, Any]:
+def _rule(found: PageExplanation, outcome: RuleOutcome) -> dict[str, Any]:
     """A rule of the verdict: also whether it decides at all, its other fields, and the pattern found in the URL."""
     rule = found.rules.get(outcome.name)
     match = None if rule is None else url_match(found.features, rule)

@@ -13,7 +13,7 @@ from w3lib.encoding import html_body_declared_encoding, read_bom
 from crawler.errors import UnusableUrl
 from crawler.web.urls import site_of
 from farmwatch.config.config import Config
-from farmwatch.explain.page_records import Found, earlier_pages, find_page, scores_of, verdicts_of
+from farmwatch.explain.page_records import FoundPage, earlier_pages, find_page, scores_of, verdicts_of
 from filters.duplicates.repeats import Repeats
 from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
@@ -48,7 +48,7 @@ class OtherScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class PageExplanation:
     """A page's features and verdict, and what they rest on.
 
     `score` is of the text that the verdict has scored: None where no detector has read it yet, or the page is no
@@ -80,7 +80,7 @@ def explain_url(
     live: bool,
     configured: Callable[[], str],
     names: RunNames = _FIRST_RUN,
-) -> Explanation:
+) -> PageExplanation:
     """Look a page up. `live` shows the verdict in the log where there is one; else the features are judged now.
 
     `names` are those of the run whose features and verdicts are looked at. `configured` names the detector in use: its
@@ -95,7 +95,7 @@ def explain_url(
     score, other = _scores(log, found, verdict, verdicts, configured)
     repeats = None if features.extract_error else _repeats(log, found, settings)
     at_hand = verdict.digest == ruleset.digest
-    return Explanation(
+    return PageExplanation(
         features,
         verdict,
         score,
@@ -112,7 +112,7 @@ def explain_url(
     )
 
 
-def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detector, url: str = "") -> Explanation:
+def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detector, url: str = "") -> PageExplanation:
     """Measure, judge and score a file of HTML alone, as if it stood at `url`: nothing is there to repeat.
 
     Without a URL, what is measured of it is unknown. Raises UnusableUrl, FarmwatchError.
@@ -143,7 +143,7 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
             tokens=found.tokens,
         )
     name, text = _text_scored(features, verdict, ruleset)
-    return Explanation(
+    return PageExplanation(
         features,
         verdict,
         score,
@@ -180,7 +180,7 @@ def _as_url(name: str) -> str:
 
 
 def _scores(
-    log: Log, found: Found, verdict: Verdict, verdicts: Sequence[Verdict], configured: Callable[[], str]
+    log: Log, found: FoundPage, verdict: Verdict, verdicts: Sequence[Verdict], configured: Callable[[], str]
 ) -> tuple[Score | None, OtherScore | None]:
     """The score of the text that the verdict has scored; where there is none, the newest of another text or verdict."""
     main = found.features.text_digest
@@ -222,7 +222,7 @@ def _chosen(scores: Sequence[Score], configured: Callable[[], str]) -> Score:
     return scores[-1]
 
 
-def _repeats(log: Log, found: Found, settings: MeasureSettings) -> Repeats:
+def _repeats(log: Log, found: FoundPage, settings: MeasureSettings) -> Repeats:
     repeats = Repeats(found.features.text, settings.chunk_mode)
     for page in earlier_pages(log, found):
         repeats.compare(page.url, page.text)

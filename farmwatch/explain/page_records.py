@@ -39,7 +39,7 @@ class _Visit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPage:
     """A page's newest features; `earlier` are the offsets of the records that it was compared with, ascending.
 
     `topic` is that of the features.
@@ -52,7 +52,7 @@ class Found:
     topic: str = FEATURES
 
 
-def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) -> Found:
+def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) -> FoundPage:
     """The newest features of a page, under any spelling of its URL. Raises UnusableUrl, NotFound; the latter says why.
 
     `topic` is that of the features: a run may have measured its own. `pages_per_site` is MEASURE's: it compared the
@@ -81,10 +81,10 @@ def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) ->
         near = get_close_matches(normalise(url), sorted(urls.values()), 3)
         raise NotFound(_why_not(log, partition, site, spellings, normalise(url)) + _near(near))
     offset, features = newest[wanted]
-    return Found(features, partition, offset, _earlier(visits, features, offset, pages_per_site), topic)
+    return FoundPage(features, partition, offset, _earlier(visits, features, offset, pages_per_site), topic)
 
 
-def earlier_pages(log: Log, found: Found) -> Iterator[Features]:
+def earlier_pages(log: Log, found: FoundPage) -> Iterator[Features]:
     """The features of the pages that this one was compared with, in the order of the log, one at a time."""
     if not found.earlier:
         return
@@ -93,13 +93,13 @@ def earlier_pages(log: Log, found: Found) -> Iterator[Features]:
     yield from (page for _, page in records_of(Features, (message for message in kept if message.offset in wanted)))
 
 
-def verdicts_of(log: Log, found: Found, topic: str = VERDICTS) -> list[Verdict]:
+def verdicts_of(log: Log, found: FoundPage, topic: str = VERDICTS) -> list[Verdict]:
     """All verdicts of a run on the page, on every fetch of it and by every ruleset, in the order of the log."""
     verdicts = records_of(Verdict, _of_site(log, topic, found.partition, found.features.site))
     return [verdict for _, verdict in verdicts if verdict.page_id == found.features.page_id]
 
 
-def scores_of(log: Log, found: Found, text_digests: Collection[str]) -> dict[str, list[Score]]:
+def scores_of(log: Log, found: FoundPage, text_digests: Collection[str]) -> dict[str, list[Score]]:
     """Text -> scores that the page's site has of it, the newest of each detector, the newest last; "" is no text."""
     newest: dict[tuple[str, str], Score] = {}
     for _, score in records_of(Score, _of_site(log, SCORES, found.partition, found.features.site)):

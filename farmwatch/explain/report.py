@@ -14,14 +14,14 @@ from farmwatch.terminal.messages import put, put_table, put_wrapped
 from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from farmwatch.explain.explanation import Explanation
+    from farmwatch.explain.explanation import PageExplanation
     from filters.duplicates.repeats import Repeats
 
 _PASSAGES = 8  # repeated passages that are shown without --all
 _TEXT_CHARS = 100  # of a passage, where no terminal says how wide it is
 
 
-def show(found: Explanation, *, everything: bool = False) -> None:
+def show(found: PageExplanation, *, everything: bool = False) -> None:
     """Print an explanation for people. What comes from the page goes out as one line without control characters."""
     features, verdict = found.features, found.verdict
     first = f", first by {verdict.first_failed}" if verdict.first_failed else ""
@@ -50,20 +50,20 @@ def _say(line: str) -> None:
     put_wrapped(one_line(line), " " * (begins + 2))
 
 
-def _name(found: Explanation) -> str:
+def _name(found: PageExplanation) -> str:
     features = found.features
     if found.source == "log":
         return features.url
     return f"{features.page_id}, as {features.url}" if features.url else features.page_id
 
 
-def _measured(found: Explanation) -> str:
+def _measured(found: PageExplanation) -> str:
     features = found.features
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(features.fetched_at / 1000))
     return f"features of epoch {features.epoch}" + (f", fetched {when}" if features.fetched_at else "")
 
 
-def _repeats_lines(found: Explanation, *, everything: bool) -> Iterator[str]:
+def _repeats_lines(found: PageExplanation, *, everything: bool) -> Iterator[str]:
     repeats = found.repeats
     if found.source == "file":
         yield "repeats: a file alone has no earlier pages"
@@ -117,7 +117,7 @@ def _shortened(text: str) -> str:
     return f'"{line}"' if whole else f'"{line[: max(1, width - 3)]}..."'
 
 
-def _put_measures(found: Explanation) -> None:
+def _put_measures(found: PageExplanation) -> None:
     from farmwatch.explain.as_json import quality_by_name
     from filters.quality import names as quality_names
 

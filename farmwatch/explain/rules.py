@@ -9,7 +9,7 @@ from farmwatch.terminal.messages import put, put_table, put_wrapped
 from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from farmwatch.explain.explanation import Explanation
+    from farmwatch.explain.explanation import PageExplanation
     from filters.rules.kinds import Rule
     from stream.schema.records import Features, RuleOutcome
 
@@ -24,7 +24,7 @@ class UrlMatch(NamedTuple):
     found: str
 
 
-def put_rules(found: Explanation) -> None:
+def put_rules(found: PageExplanation) -> None:
     """Print the rules. What comes from the page or the log goes out as one line without control characters."""
     from filters.quality.names import MEASURES
     from filters.rules.catalogue import RULES

@@ -9,7 +9,7 @@ from stream.text.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from farmwatch.explain.explanation import Explanation
+    from farmwatch.explain.explanation import PageExplanation
     from filters.settings import MeasureSettings
     from stream.schema.records import Score
 
@@ -65,7 +65,7 @@ def extraction(path: str, error: str, settings: MeasureSettings) -> str:
     return f"{words}: {ERRORS.get(error, error.replace('_', ' '))} ({error})" + (f"; here {told}" if told else "")
 
 
-def text_line(found: Explanation) -> str:
+def text_line(found: PageExplanation) -> str:
     """The text that is scored, or would be."""
     text = found.scored_text if found.scored else found.features.text
     words = counted(len(text.split()), "word")
@@ -77,7 +77,7 @@ def text_line(found: Explanation) -> str:
     return f"text: {TEXTS['main']}, {size}; this ruleset scores another, and of articles only"
 
 
-def score_lines(found: Explanation) -> Iterator[str]:
+def score_lines(found: PageExplanation) -> Iterator[str]:
     """The score of this verdict's text; where there is none, why, and what the log has instead."""
     other = found.other_score
     if found.score is not None:
@@ -94,7 +94,7 @@ def score_lines(found: Explanation) -> Iterator[str]:
         yield f"  the log has one of the {TEXTS[other.text]}{by}: {_score(found, other.score)}"
 
 
-def _score(found: Explanation, score: Score) -> str:
+def _score(found: PageExplanation, score: Score) -> str:
     whose = "" if score.page_id == found.features.page_id else " (the same text on another page of the site)"
     if score.abstain:
         return f"the detector abstains: {score.abstain}; {score.detector}{whose}"

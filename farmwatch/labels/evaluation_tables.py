@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from filters.rules.evaluation import Evaluation, Kept, Pages, RuleWork
+from filters.rules.evaluation import KeptShare, Pages, RulesetEvaluation, RuleWork
 from filters.rules.judgement import ARTICLE
 from filters.rules.ruleset import Ruleset
 from scoring.rates.rate import estimate
@@ -27,7 +27,7 @@ class Evaluated:
 
     name: str
     digest: str
-    found: Evaluation
+    found: RulesetEvaluation
 
     def as_json(self) -> dict[str, Any]:
         """The stable names of `--json`."""
@@ -47,7 +47,7 @@ class Evaluated:
         }
 
 
-def report(names: Sequence[str], rulesets: Sequence[Ruleset], found: Sequence[Evaluation]) -> list[Evaluated]:
+def report(names: Sequence[str], rulesets: Sequence[Ruleset], found: Sequence[RulesetEvaluation]) -> list[Evaluated]:
     """Evaluations under the names of their rulesets; where two share a name, under the argument that named them."""
     own = [ruleset.name for ruleset in rulesets]
     return [
@@ -111,7 +111,7 @@ def _summary(report: Sequence[Evaluated]) -> Table:
     return Table(title, headings, [[cell(evaluated) for _, known, cell in columns if known] for evaluated in report])
 
 
-def _matrix(what: str, report: Sequence[Evaluated], columns: Sequence[dict[str, Kept]]) -> Table:
+def _matrix(what: str, report: Sequence[Evaluated], columns: Sequence[dict[str, KeptShare]]) -> Table:
     rows = [
         [name, str(kept.pages), *(_percent(column[name]) for column in columns)] for name, kept in columns[0].items()
     ]
@@ -145,11 +145,11 @@ def _labelled(evaluated: Evaluated) -> tuple[bool, bool]:
     return bool(evaluated.found.confusion.articles.pages), bool(evaluated.found.confusion.others.pages)
 
 
-def _of(kept: Kept) -> str:
+def _of(kept: KeptShare) -> str:
     return f"{kept.kept} of {kept.pages}"
 
 
-def _percent(kept: Kept) -> str:
+def _percent(kept: KeptShare) -> str:
     interval = estimate(kept.kept, kept.pages, None)  # the one interval of this program: that of a rate
     if interval.rate is None or interval.low is None or interval.high is None:
         return "-"
@@ -160,7 +160,7 @@ def _decimal(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _kept_json(kept: Kept) -> dict[str, float | None]:
+def _kept_json(kept: KeptShare) -> dict[str, float | None]:
     interval = estimate(kept.kept, kept.pages, None)
     return {"kept": kept.kept, "pages": kept.pages, "low": interval.low, "high": interval.high}
 

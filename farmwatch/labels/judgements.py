@@ -38,7 +38,7 @@ ANSWERS = {
 """Key -> answer."""
 
 
-class FailedRule(msgspec.Struct, frozen=True, kw_only=True):
+class SampleFailedRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that a page fails; what else a sample says of it is passed over."""
 
     name: str
@@ -58,8 +58,8 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     run_b: str = ""
     verdict_a: str = ""
     verdict_b: str = ""
-    failed_a: list[FailedRule] = []
-    failed_b: list[FailedRule] = []
+    failed_a: list[SampleFailedRule] = []
+    failed_b: list[SampleFailedRule] = []
     fetched_at: int = 0
     ruleset_a: str = ""  # as a command names it: one that is shipped by its name, else RUN.toml; "" = not said
     ruleset_b: str = ""
@@ -130,7 +130,7 @@ def standing(judgements: Iterable[S]) -> Iterator[S]:
     return (one for one in last.values() if one.page_type)
 
 
-class Sample:
+class LabelSample:
     """The pages of a sample file in its order, each once; what is wrong with a line goes to stderr with its number."""
 
     def __init__(self, file: Path) -> None:

@@ -12,7 +12,7 @@ from farmwatch.labels.labels_file import LabelsFile
 SKIP, UNDO = "s", "u"
 
 
-class Change(NamedTuple):
+class RulesetChange(NamedTuple):
     """Pages that one of the runs keeps and the other drops, and how many of those judged are articles."""
 
     what: str
@@ -70,7 +70,7 @@ class Session:
             name: said[name] for name in [*words.values(), *sorted(said.keys() - set(words.values()))] if said[name]
         }
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[RulesetChange]:
         """Of the judged pages on which the runs differ, how many are articles: which of them is right more often."""
         found: dict[str, list[bool]] = {}
         said = self._said()
@@ -80,7 +80,7 @@ class Session:
                 found.setdefault(f"kept by {kept}, dropped by {other}", []).append(
                     said[page.fetch_id].page_type == _ARTICLE
                 )
-        return [Change(what, len(articles), sum(articles)) for what, articles in found.items()]
+        return [RulesetChange(what, len(articles), sum(articles)) for what, articles in found.items()]
 
     def _said(self) -> dict[str, Judgement]:
         standing = self._labels.standing

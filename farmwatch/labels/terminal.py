@@ -31,7 +31,7 @@ _TAKE = "\x1b[?1049h\x1b[?25l\x1b[?2004h"  # other screen, no cursor, pastes in 
 _GIVE_BACK = "\x1b[?2004l\x1b[?25h\x1b[?1049l"
 
 
-class Ended(Exception):
+class SignalReceived(Exception):
     """A signal asks the process to end; the terminal is as it was when this leaves `asking`."""
 
     def __init__(self, number: int) -> None:
@@ -114,7 +114,7 @@ class Terminal:
     def _act(self, number: int) -> bool:
         """Whether the screen has to be drawn anew."""
         if number in _ENDING:
-            raise Ended(number)
+            raise SignalReceived(number)
         if number == signal.SIGTSTP:
             self.give_back()
             signal.signal(number, signal.SIG_DFL)

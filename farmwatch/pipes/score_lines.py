@@ -12,7 +12,7 @@ import msgspec
 
 from farmwatch.terminal.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.terminal.messages import message
-from farmwatch.terminal.parallel import in_order
+from farmwatch.terminal.parallel import ordered_map
 from scoring.detectors.panel import Panel
 from scoring.detectors.registry import load_detectors
 from scoring.errors import DeviceLost
@@ -60,7 +60,7 @@ def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -
     jobs = 1 if any(is_pair(identity) for identity in panel.identities) else jobs or os.cpu_count() or 1
     rest: Iterator[_Scored] = (_scored(panel, batch) for batch in found)
     if jobs > 1:
-        rest = in_order(_scored_by_worker, found, jobs, _load_worker, settings)
+        rest = ordered_map(_scored_by_worker, found, jobs, _load_worker, settings)
     for scored in rest:
         _write(lines, scored)
     panel.close()

@@ -18,7 +18,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-def in_order(
+def ordered_map(
     work: Callable[[A], B], items: Iterable[A], jobs: int, prepare: Callable[..., None], *told: Any
 ) -> Iterator[B]:
     """`work` of each item, in `jobs` processes that are spawned when the first item is there, each after `prepare`.

@@ -19,7 +19,7 @@ from typing import NamedTuple
 _ROW = struct.Struct("<4I")
 
 
-class Kind(IntEnum):
+class BlockKind(IntEnum):
     """What a row of text is."""
 
     PARAGRAPH = 0
@@ -31,7 +31,7 @@ class Kind(IntEnum):
 
 
 _KIND_MASK = 7
-_PARAGRAPH = int(Kind.PARAGRAPH)  # an enum's members compare slowly
+_PARAGRAPH = int(BlockKind.PARAGRAPH)  # an enum's members compare slowly
 JOINED = 8
 """Flag on a row's kind: the row goes on in the line of the row before it."""
 

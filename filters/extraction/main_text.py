@@ -12,9 +12,15 @@ from typing import Any
 
 from lxml import etree
 
-from filters.extraction.blocks import JOINED, Block, Kind
+from filters.extraction.blocks import JOINED, Block, BlockKind
 
-_KINDS = {"head": Kind.HEADING, "item": Kind.ITEM, "cell": Kind.CELL, "code": Kind.CODE, "quote": Kind.QUOTE}
+_KINDS = {
+    "head": BlockKind.HEADING,
+    "item": BlockKind.ITEM,
+    "cell": BlockKind.CELL,
+    "code": BlockKind.CODE,
+    "quote": BlockKind.QUOTE,
+}
 _INLINE = frozenset({"hi", "ref", "del", "graphic", "a", "span", "figure"})
 _LINKS = frozenset({"ref", "a"})
 _RUNNING = frozenset({"p", "item", "cell", "head", "hi", "ref", "del"})  # elements whose children stand in a line
@@ -28,8 +34,8 @@ def read(body: Any) -> tuple[str, list[Block]]:
     Nothing is recursive, so depth costs no stack.
     """
     lines = _Lines()
-    kind, mode = Kind.PARAGRAPH, _PLAIN
-    around: list[tuple[Kind, int, bool, bool]] = []  # what to go back to at the end of each open element
+    kind, mode = BlockKind.PARAGRAPH, _PLAIN
+    around: list[tuple[BlockKind, int, bool, bool]] = []  # what to go back to at the end of each open element
     for event, element in etree.iterwalk(body, events=("start", "end")):
         if event == "start":
             tag = element.tag
@@ -64,7 +70,7 @@ def read_flat(body: Any) -> tuple[str, list[Block]]:
     lines = _Lines()
     for paragraph in body:
         for line in (paragraph.text or "").split("\n"):
-            lines.add(line, Kind.PARAGRAPH, _PLAIN)
+            lines.add(line, BlockKind.PARAGRAPH, _PLAIN)
             lines.end()
     return "\n".join(lines.texts), lines.rows
 
@@ -84,7 +90,7 @@ class _Lines:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.rows: list[Block] = []
-        self._fragments: list[tuple[Kind, list[tuple[int, str]]]] = []
+        self._fragments: list[tuple[BlockKind, list[tuple[int, str]]]] = []
         self._open = False
 
     @property
@@ -92,7 +98,7 @@ class _Lines:
         """True when the line has visible text."""
         return bool(self._fragments)
 
-    def add(self, text: str, kind: Kind, mode: int) -> None:
+    def add(self, text: str, kind: BlockKind, mode: int) -> None:
         """Text of one mode (plain, link, code) at the end of the line, which does not begin with whitespace alone."""
         if self._open:
             self._fragments[-1][1].append((mode, text))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from resiliparse.extract.html2text import extract_plain_text
 
-from filters.extraction.blocks import Block, Kind, pack
+from filters.extraction.blocks import Block, BlockKind, pack
 from filters.extraction.interface import ExtractError, Extraction
 from filters.settings import MeasureSettings
 
@@ -24,5 +24,5 @@ def by_resiliparse(html: str, settings: MeasureSettings) -> Extraction:  # noqa:
     lines = [line for line in (" ".join(line.split()) for line in plain.split("\n")) if line]
     if not lines:
         return Extraction(error=ExtractError.NO_TEXT, tried=_TRIED)
-    rows = [Block(Kind.PARAGRAPH, len(line), 0, 0) for line in lines]
+    rows = [Block(BlockKind.PARAGRAPH, len(line), 0, 0) for line in lines]
     return Extraction("\n".join(lines), pack(rows), "plain", "", None, _TRIED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from filters.extraction.blocks import Kind
+from filters.extraction.blocks import BlockKind
 from filters.quality.language_codes import LANGUAGES
 from filters.rules.kinds import Facts, Rule, RuleKind, Value
 from filters.rules.published import QUALITY_RULES
@@ -21,7 +21,7 @@ is "c4") that may change a verdict or the text that is scored; part of a ruleset
 FLAT_PATHS = frozenset({"fallback", "plain"})
 """Extraction paths of flat text: lists and tables were dissolved, so none is known."""
 
-_LISTED = (int(Kind.ITEM), int(Kind.CELL))
+_LISTED = (int(BlockKind.ITEM), int(BlockKind.CELL))
 _SHARE = 1.0
 _SIMHASH_BITS = 64
 

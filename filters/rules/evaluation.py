@@ -25,7 +25,7 @@ class Judged(NamedTuple):
     verdict: Verdict
 
 
-class Kept(NamedTuple):
+class KeptShare(NamedTuple):
     """How many of some pages a ruleset keeps."""
 
     kept: int
@@ -61,8 +61,8 @@ class RuleWork:
 class Confusion:
     """Kept or dropped against article or not, over the pages with a `page_type`; to keep an article is a hit."""
 
-    articles: Kept
-    others: Kept
+    articles: KeptShare
+    others: KeptShare
 
     @property
     def precision(self) -> float | None:
@@ -83,22 +83,22 @@ class Confusion:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class RulesetEvaluation:
     """One ruleset on labelled pages; labels and sources in the order of their names, rules in that of the ruleset."""
 
-    whole: Kept
+    whole: KeptShare
     confusion: Confusion
-    labels: dict[str, Kept]  # by page_type, pages without one left out
-    sources: dict[str, Kept]
+    labels: dict[str, KeptShare]  # by page_type, pages without one left out
+    sources: dict[str, KeptShare]
     rules: list[RuleWork]
 
 
-def evaluate(judged: Sequence[Judged]) -> Evaluation:
+def evaluate(judged: Sequence[Judged]) -> RulesetEvaluation:
     """Count the verdicts of one ruleset. Raises ValueError for verdicts of different rulesets."""
     if len({page.verdict.digest for page in judged}) > 1:
         raise ValueError("the verdicts are of different rulesets")
     labelled = [page for page in judged if page.page_type]
-    return Evaluation(
+    return RulesetEvaluation(
         whole=_kept(judged),
         confusion=Confusion(
             articles=_kept([page for page in labelled if page.page_type == ARTICLE]),
@@ -116,8 +116,8 @@ def evaluate(judged: Sequence[Judged]) -> Evaluation:
     )
 
 
-def _kept(judged: Sequence[Judged]) -> Kept:
-    return Kept(sum(page.verdict.verdict == ARTICLE for page in judged), len(judged))
+def _kept(judged: Sequence[Judged]) -> KeptShare:
+    return KeptShare(sum(page.verdict.verdict == ARTICLE for page in judged), len(judged))
 
 
 def _work(judged: Sequence[Judged], number: int) -> RuleWork:

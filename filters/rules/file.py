@@ -35,7 +35,7 @@ _EXTRACTED_FIRST = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class RulesetContent:
     """What a ruleset's file says."""
 
     description: str
@@ -53,7 +53,7 @@ class _Mistake(NamedTuple):
     item: str
 
 
-def read_content(source: str, where: str) -> Content:
+def read_content(source: str, where: str) -> RulesetContent:
     """Read a ruleset's TOML text; `where` names it in errors. Raises BadRuleset with all mistakes, a line for each."""
     return _Reader(source, where).content()
 
@@ -65,10 +65,10 @@ class _Reader:
         self._source, self._where = source, where
         self._mistakes: list[_Mistake] = []
 
-    def content(self) -> Content:
+    def content(self) -> RulesetContent:
         file = self._parsed()
         self._known(file, _FIELDS, "field")
-        content = Content(
+        content = RulesetContent(
             description=self._text(file, "description"),
             blocks=Definition(self._choice(file, "blocks", list(Definition), Definition.PARAGRAPH)),
             reads=self._choice(file, "reads", TEXTS, TEXTS[0]),

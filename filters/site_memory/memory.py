@@ -40,7 +40,7 @@ from filters.duplicates.shingles import Outline
 from filters.measure.page_measures import Measured
 from filters.settings import MeasureSettings
 from filters.site_memory.pages import SitePages
-from filters.site_memory.rows import HEAD, PageRow, SiteState, read_rows, row_key, row_value
+from filters.site_memory.rows import HEAD, SiteKeyedState, StoredPage, read_rows, row_key, row_value
 
 
 class Likeness(NamedTuple):
@@ -77,7 +77,7 @@ class SiteMemory:
         return self._cached
 
     def compare(
-        self, state: SiteState, partition: int, site: str, page_id: str, chunks: Chunks, outline: Outline
+        self, state: SiteKeyedState, partition: int, site: str, page_id: str, chunks: Chunks, outline: Outline
     ) -> Likeness:
         """Compare a page with the earlier pages of its site, and remember it in its place.
 
@@ -109,13 +109,13 @@ class SiteMemory:
         self._shrink((partition, site))
         return likeness
 
-    def of(self, state: SiteState, partition: int, site: str, page_id: str, measured: Measured) -> Likeness:
+    def of(self, state: SiteKeyedState, partition: int, site: str, page_id: str, measured: Measured) -> Likeness:
         """`compare` for what was measured on a page; where that was given up, its site is left as it is."""
         if measured.unfinished:
             return Likeness()
         return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline)
 
-    def take_out(self, state: SiteState, partition: int, site: str, page_id: str) -> None:
+    def take_out(self, state: SiteKeyedState, partition: int, site: str, page_id: str) -> None:
         """Forget what a page had, but not its place; what had to go to make room for it stays away.
 
         Put in again, it leaves all rows as they were, provided that it had lost nothing to a cap.
@@ -129,7 +129,7 @@ class SiteMemory:
             state.put(row_key(site, page_id), row_value(empty))
         self._shrink((partition, site))
 
-    def forget(self, state: SiteState, partition: int, site: str) -> None:
+    def forget(self, state: SiteKeyedState, partition: int, site: str) -> None:
         """Forget all that is known of a site, for good. Where that is not committed, call `drop`."""
         for page_id in self._site(state, partition, site).pages:
             state.delete(row_key(site, page_id))
@@ -140,21 +140,23 @@ class SiteMemory:
         for key in [key for key in self._sites if key[0] in partitions]:
             self._cached -= self._sites.pop(key).size_bytes
 
-    def _row(self, order: int, chunks: Chunks, outline: Outline) -> PageRow:
+    def _row(self, order: int, chunks: Chunks, outline: Outline) -> StoredPage:
         """What is to be kept of a page; beyond a cap the smallest identities, which are the same on pages alike."""
         ids = np.unique(chunks.ids)[: self._chunks_cap]
         shingles = np.frombuffer(outline.shingles, "<u4")[: self._shingles_cap]
         sketch = np.frombuffer(outline.sketch, "<u4")
         head = np.array([(order, len(ids), len(shingles), outline.shingle_count, outline.simhash, sketch)], HEAD)
-        return PageRow(head, ids, shingles)
+        return StoredPage(head, ids, shingles)
 
-    def _forget_oldest(self, memory: SitePages, state: SiteState, site: str) -> None:
+    def _forget_oldest(self, memory: SitePages, state: SiteKeyedState, site: str) -> None:
         while len(memory.pages) >= self._pages_cap:
             oldest = next(iter(memory.pages))
             memory.remove(oldest)
             state.delete(row_key(site, oldest))
 
-    def _make_room(self, memory: SitePages, state: SiteState, site: str, index: int, row: PageRow) -> PageRow:
+    def _make_room(
+        self, memory: SitePages, state: SiteKeyedState, site: str, index: int, row: StoredPage
+    ) -> StoredPage:
         row, without_chunks = memory.make_room(index, row, "chunks", self._chunks_cap)
         row, without_shingles = memory.make_room(index, row, "shingles", self._shingles_cap)
         for lost in sorted(without_chunks | without_shingles):
@@ -162,7 +164,7 @@ class SiteMemory:
             state.put(row_key(site, page_id), row_value(kept))
         return row
 
-    def _site(self, state: SiteState, partition: int, site: str) -> SitePages:
+    def _site(self, state: SiteKeyedState, partition: int, site: str) -> SitePages:
         memory = self._sites.get((partition, site))
         if memory is None:
             memory = self._sites[partition, site] = SitePages(read_rows(state, site))

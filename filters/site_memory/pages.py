@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from filters.duplicates.shingles import PERMUTATIONS
-from filters.site_memory.rows import HEAD, ChunkIds, Heads, Kind, PageRow, Shingles
+from filters.site_memory.rows import HEAD, ChunkIds, Heads, Kind, Shingles, StoredPage
 
 T = TypeVar("T", np.uint64, np.uint32)
 
@@ -63,7 +63,7 @@ class Held(Generic[T]):
 class SitePages:
     """The pages of a site by id, in their order; `heads` in the same order; chunks and shingles of all pages mixed."""
 
-    def __init__(self, rows: Mapping[str, PageRow]) -> None:
+    def __init__(self, rows: Mapping[str, StoredPage]) -> None:
         """Start with the rows of a site, in the order of its pages."""
         self.pages = {page_id: row.order for page_id, row in rows.items()}
         self.heads: Heads = np.concatenate([np.empty(0, HEAD), *(row.head for row in rows.values())])
@@ -96,7 +96,7 @@ class SitePages:
         """Which of `ids` the pages before an index have as chunks."""
         return self.chunks.found(ids, self._before(index))
 
-    def template_share(self, index: int, row: PageRow, shingles: Shingles) -> float:
+    def template_share(self, index: int, row: StoredPage, shingles: Shingles) -> float:
         """Containment of a page's shingles in those of the pages before an index, see `filters.site_memory.memory`."""
         exact = float(np.mean(self.shingles.found(shingles, self._before(index))))
         earlier = self.heads[:index]
@@ -107,14 +107,14 @@ class SitePages:
         estimates = containment(jaccard, row.shingle_count, sketched["shingle_count"])
         return max(exact, float(np.max(estimates)))
 
-    def simhash_distance(self, index: int, row: PageRow) -> float | None:
+    def simhash_distance(self, index: int, row: StoredPage) -> float | None:
         """Smallest Hamming distance to the pages before an index that have words; None where there is none."""
         earlier = self.heads["simhash"][:index][self.heads["shingle_count"][:index] > 0]
         if not len(earlier):
             return None
         return float(np.min(np.bitwise_count(earlier ^ row.head["simhash"])))
 
-    def make_room(self, index: int, row: PageRow, kind: Kind, cap: int) -> tuple[PageRow, set[int]]:
+    def make_room(self, index: int, row: StoredPage, kind: Kind, cap: int) -> tuple[StoredPage, set[int]]:
         """Take chunks or shingles from the oldest pages until `row`, put in at `index`, leaves at most `cap` of them.
 
         What of `row` is to be put in, as its page may be one of the oldest; and indexes of the others that lost theirs.
@@ -135,19 +135,19 @@ class SitePages:
         lost = set(counts[: last + 1].nonzero()[0].tolist())
         return (row.without(kind), lost - {index}) if index in lost else (row, lost)
 
-    def row(self, page_id: str) -> PageRow:
+    def row(self, page_id: str) -> StoredPage:
         """The row of a page that is there."""
         return self.row_at(self.index(page_id))[1]
 
-    def row_at(self, index: int) -> tuple[str, PageRow]:
+    def row_at(self, index: int) -> tuple[str, StoredPage]:
         """Id and row of the page at an index."""
         head = self.heads[index : index + 1]
         order = int(head["order"][0])
         chunks = self.chunks.of(order) if head["chunks"][0] else self.chunks.ids[:0]
         shingles = self.shingles.of(order) if head["shingles"][0] else self.shingles.ids[:0]
-        return next(islice(self.pages, index, None)), PageRow(head, chunks, shingles)
+        return next(islice(self.pages, index, None)), StoredPage(head, chunks, shingles)
 
-    def put(self, page_id: str, row: PageRow) -> None:
+    def put(self, page_id: str, row: StoredPage) -> None:
         """Add a page, newest of all, or put it in place of what was held of it."""
         index = self.index(page_id)
         if index < len(self.heads):

@@ -32,7 +32,7 @@ Shingles = npt.NDArray[np.uint32]
 Kind = Literal["chunks", "shingles"]
 
 
-class SiteState(Protocol):
+class SiteKeyedState(Protocol):
     """What is needed of keyed state; `stream.processing.state.KeyedState` has it."""
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -59,7 +59,7 @@ class NoState:
         return []
 
 
-class PageRow(NamedTuple):
+class StoredPage(NamedTuple):
     """What is kept of one page; `head` is an array of one."""
 
     head: Heads
@@ -76,17 +76,17 @@ class PageRow(NamedTuple):
         """Shingles of the page, whether they are in the row or not; 0 for a page that was taken out."""
         return int(self.head["shingle_count"][0])
 
-    def emptied(self) -> PageRow:
+    def emptied(self) -> StoredPage:
         """The row when the page is taken out: its place alone."""
         head = np.zeros(1, HEAD)
         head["order"] = self.order
-        return PageRow(head, self.chunks[:0], self.shingles[:0])
+        return StoredPage(head, self.chunks[:0], self.shingles[:0])
 
-    def without(self, kind: Kind) -> PageRow:
+    def without(self, kind: Kind) -> StoredPage:
         """The row when the page has lost its chunks, or its shingles."""
         head = self.head.copy()
         head[kind] = 0
-        return PageRow(
+        return StoredPage(
             head,
             self.chunks[:0] if kind == "chunks" else self.chunks,
             self.shingles[:0] if kind == "shingles" else self.shingles,
@@ -98,15 +98,15 @@ def row_key(site: str, page_id: str) -> bytes:
     return f"{site}\0{page_id}".encode()
 
 
-def row_value(row: PageRow) -> bytes:
+def row_value(row: StoredPage) -> bytes:
     """The value of a page's row."""
     return row.head.tobytes() + row.chunks.astype("<u8").tobytes() + row.shingles.astype("<u4").tobytes()
 
 
-def read_rows(state: SiteState, site: str) -> dict[str, PageRow]:
+def read_rows(state: SiteKeyedState, site: str) -> dict[str, StoredPage]:
     """All rows of a site by page id, in the order of its pages."""
     prefix = row_key(site, "")
-    rows: list[tuple[str, PageRow]] = []
+    rows: list[tuple[str, StoredPage]] = []
     after: bytes | None = None
     while True:
         found = state.scan(prefix, _SCAN_ROWS, after)
@@ -116,10 +116,10 @@ def read_rows(state: SiteState, site: str) -> dict[str, PageRow]:
         after = found[-1][0]
 
 
-def _row(value: bytes) -> PageRow:
+def _row(value: bytes) -> StoredPage:
     head = np.frombuffer(value, HEAD, 1)
     chunks = int(head["chunks"][0])
-    return PageRow(
+    return StoredPage(
         head,
         np.frombuffer(value, "<u8", chunks, HEAD.itemsize),
         np.frombuffer(value, "<u4", -1, HEAD.itemsize + 8 * chunks),

@@ -15,7 +15,7 @@ from replay.runs.run_state import LIVE_NOW
 from replay.runs.window import window_text
 from scoring.rates.canary_errors import Correction, errors_in_force
 from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.paired_bootstrap import Errors
+from scoring.rates.paired_bootstrap import RunErrors
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import SiteRate, site_rate
 from stream.log.contract import Log
@@ -29,7 +29,7 @@ _MANY = 0.01  # of the fetches: how many one run only may have judged before dif
 CHANGES = ("site_rate", "site_rate_decided", "article_share", "flagged_share")
 
 
-class Asked(NamedTuple):
+class ComparisonRequest(NamedTuple):
     """What is asked of a comparison beside the two runs."""
 
     sample: int
@@ -45,7 +45,7 @@ class _Rated(NamedTuple):
     correction: Correction
 
 
-def compare(log: Log, a: str, b: str, asked: Asked, settings: RateSettings, now_ms: int) -> Comparison:
+def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSettings, now_ms: int) -> Comparison:
     """What the runs `a` and `b` say of the same pages and sites, and what that does to the rate.
 
     Raises NotFound for a run that is not there or has judged nothing, and as `Log.read`.
@@ -123,10 +123,10 @@ def _nothing_differs(joined: Joined, sites: PairedSites) -> bool:
     return not apart and sites.equal
 
 
-def _errors(rated: tuple[_Rated, _Rated], settings: RateSettings) -> Errors | None:
+def _errors(rated: tuple[_Rated, _Rated], settings: RateSettings) -> RunErrors | None:
     """What corrects both rates; None where not both are corrected."""
     a, b = (one.correction.errors for one in rated)
-    return None if a is None or b is None else Errors(a, b, shared=settings.errors is not None)
+    return None if a is None or b is None else RunErrors(a, b, shared=settings.errors is not None)
 
 
 def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: Joined) -> Side:

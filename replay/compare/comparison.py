@@ -60,7 +60,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
         return self.llm + self.human + self.undecided
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     """One share in both runs, and its difference with an interval in which whole sites vary.
 
     `name`: site_rate (llm of classifiable sites, as published, uncorrected), site_rate_corrected, site_rate_decided
@@ -164,7 +164,7 @@ class GroupChange(msgspec.Struct, frozen=True, kw_only=True):
     sites_b: int
     unscored_a: int
     unscored_b: int
-    changes: list[Change]  # site_rate, article_share
+    changes: list[ShareChange]  # site_rate, article_share
 
 
 class FailedRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,7 +217,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleChange]  # those of both rulesets, in the order of B, then of A alone
     only_in_a: list[str]  # rules in force that only one of the rulesets has
     only_in_b: list[str]
-    changes: list[Change]  # site_rate first; site_rate_corrected only where both rates are corrected
+    changes: list[ShareChange]  # site_rate first; site_rate_corrected only where both rates are corrected
     groups: list[GroupChange]
     strata: list[Stratum]
     sample: list[Flip]

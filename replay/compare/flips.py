@@ -2,7 +2,7 @@
 
 Each kind of flip is a stratum: in or out, by the first rule that failed. The strata take turns, the largest first, each
 with its next page in the random order of the seed, until the sample is full: so a rule that flips few pages is seen,
-too. `Stratum` says how many there are of each, for whoever wants to weigh.
+too. `FlipStratum` says how many there are of each, for whoever wants to weigh.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from replay.compare.comparison import FailedRule, Flip, Stratum
 from replay.compare.run_pair import Chosen
-from replay.compare.verdict_join import Joined, Place
-from replay.compare.verdict_join import Stratum as Key
+from replay.compare.verdict_join import FlipPlace, Joined
+from replay.compare.verdict_join import FlipStratum as Key
 from stream.log.contract import Log, Message, partition_of
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features, Record, Verdict
@@ -66,7 +66,7 @@ def sample_of(log: Log, joined: Joined, runs: tuple[Chosen, Chosen], size: int) 
     return strata, flips
 
 
-def _in_turn(order: list[Key], joined: Joined, size: int) -> Iterator[tuple[Key, Place]]:
+def _in_turn(order: list[Key], joined: Joined, size: int) -> Iterator[tuple[Key, FlipPlace]]:
     waiting = deque((key, deque(joined.places.get(key, ()))) for key in order)
     left = size
     while waiting and left:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from replay.compare.comparison import OTHER_WINDOWS, Change, Comparison, GroupChange, Side, points
+from replay.compare.comparison import OTHER_WINDOWS, Comparison, GroupChange, ShareChange, Side, points
 from replay.compare.report_flips import rule_bars, sample, strata
 from replay.compare.report_markup import Html, tag
 from replay.compare.report_style import STYLE
@@ -87,7 +87,7 @@ def _headline(found: Comparison) -> Html:
     return tag("div", _rate(found.a), middle, _rate(found.b), class_="cards")
 
 
-def _change_words(first: Change | None, found: Comparison) -> str:
+def _change_words(first: ShareChange | None, found: Comparison) -> str:
     if first is None:
         return "nothing to compare"
     moved = f"{count(first.moved)} of {count(first.sites)} sites moved"
@@ -151,7 +151,7 @@ def _groups(found: Comparison) -> Iterator[Html]:
         yield tag("p", f"No site has a {by}.", class_="small")
 
 
-def _rows(groups: Sequence[GroupChange], name: str) -> Iterator[tuple[str, Change]]:
+def _rows(groups: Sequence[GroupChange], name: str) -> Iterator[tuple[str, ShareChange]]:
     for group in groups:
         yield from ((group.group, change) for change in group.changes if change.name == name)
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from replay.compare.comparison import Change, points
+from replay.compare.comparison import ShareChange, points
 from replay.compare.report_markup import Html, tag
 
 _HEIGHT, _MIDDLE = 26, 13  # px of a row's picture
@@ -29,7 +29,7 @@ class Scale(NamedTuple):
         return _EDGE + (100 - 2 * _EDGE) * (value - self.low) / (self.high - self.low)
 
 
-def scale(changes: Iterable[Change]) -> Scale | None:
+def scale(changes: Iterable[ShareChange]) -> Scale | None:
     """A scale that holds 0 and every interval; None where there is no difference at all."""
     ends = [end for one in changes for end in (one.low, one.difference, one.high) if end is not None]
     if not ends:
@@ -42,7 +42,7 @@ def scale(changes: Iterable[Change]) -> Scale | None:
     return Scale(first * step, last * step, [number * step for number in range(first, last + 1)])
 
 
-def mark(change: Change, on: Scale) -> Html:
+def mark(change: ShareChange, on: Scale) -> Html:
     """A difference as a dot on its interval; one whose interval leaves out 0 is filled."""
     said = change.text
     parts = [_line(on.at(0.0), on.at(0.0), 0, _HEIGHT, "zero")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from replay.compare.comparison import OTHER_WINDOWS, SITE_KINDS, Change, Comparison, Side, points
+from replay.compare.comparison import OTHER_WINDOWS, SITE_KINDS, Comparison, ShareChange, Side, points
 from replay.compare.report_markup import Html, foreign, join, tag
 from replay.compare.report_plots import axis, mark, scale
 from replay.compare.report_words import count, part, percent, signed
@@ -105,7 +105,7 @@ def denominators(found: Comparison) -> Html:
     return tag("div", tag("table", tag("thead", head), tag("tbody", *rows), class_="counts"), class_="scroll")
 
 
-def forest(rows: Iterable[tuple[str, Change]], found: Comparison) -> Html:
+def forest(rows: Iterable[tuple[str, ShareChange]], found: Comparison) -> Html:
     """Changes of shares, one a row, all on one scale. What must be known of several rows stands under them, once."""
     named, a, b = list(rows), found.a.run, found.b.run
     on = scale(change for _, change in named)
@@ -124,7 +124,7 @@ def forest(rows: Iterable[tuple[str, Change]], found: Comparison) -> Html:
     return join((table, *_below(remarks, len(named))))
 
 
-def _remarks(named: Sequence[tuple[str, Change]]) -> dict[str, list[str]]:
+def _remarks(named: Sequence[tuple[str, ShareChange]]) -> dict[str, list[str]]:
     """What must be known beside changes -> names of the rows of which it holds."""
     found: dict[str, list[str]] = {}
     for name, change in named:
@@ -141,7 +141,7 @@ def _below(remarks: Mapping[str, Sequence[str]], rows: int) -> Iterator[Html]:
             yield tag("p", whose, f": {remark}.", class_="small")
 
 
-def _forest_row(name: str, change: Change, remarks: Iterable[str], picture: Html, a: str, b: str) -> Html:
+def _forest_row(name: str, change: ShareChange, remarks: Iterable[str], picture: Html, a: str, b: str) -> Html:
     if change.difference is None:
         said: object = "–"
     elif change.low is None or change.high is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from replay.compare.comparison import Change, FailedRule, points
+from replay.compare.comparison import FailedRule, ShareChange, points
 
 _LONGEST = 300  # characters of a threshold, which may be a list of patterns
 
@@ -29,7 +29,7 @@ def part(number: int, whole: int) -> str:
     return f"{number:,} of {whole:,}"
 
 
-def difference(change: Change) -> str:
+def difference(change: ShareChange) -> str:
     """-3.1 points (-4.2 to -1.9)."""
     if change.difference is None:
         return "nothing to compare"

@@ -14,7 +14,7 @@ from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
 from stream.schema.records import RuleOutcome, Verdict
-from stream.schema.runs import LIVE, Run, RunNames, State
+from stream.schema.runs import LIVE, Run, RunNames, RunStatus
 from stream.text.user_errors import NotFound
 
 _LITTLE = 0.01  # of its records: how far behind a run that follows may be before it is told
@@ -74,7 +74,7 @@ def _newest(log: Log, topic: str) -> Verdict | None:
 
 def _progress(log: Log, control: Control, run: Run) -> str:
     """What is not measured, judged or tallied yet, in words. A run that follows is always a little behind."""
-    if run.state == State.DONE or not {run.source, run.names().verdicts} <= log.topics().keys():
+    if run.state == RunStatus.DONE or not {run.source, run.names().verdicts} <= log.topics().keys():
         return ""
     advances = progress_of(log, run).advances
     if run.follows:
@@ -86,6 +86,6 @@ def _progress(log: Log, control: Control, run: Run) -> str:
             for advance in advances
             if not advance.is_done
         ]
-    if said and run.state == State.CANCELLED:
+    if said and run.state == RunStatus.CANCELLED:
         said.insert(0, "cancelled")
     return "; ".join(said)

@@ -10,16 +10,16 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from replay.compare.comparison import SITE_KINDS, Change, GroupChange, SiteCells, SiteFlip
-from replay.compare.site_rows import SiteRow
-from scoring.rates.paired_bootstrap import FEWEST_SITES, Errors, Numbers, paired_change
+from replay.compare.comparison import SITE_KINDS, GroupChange, ShareChange, SiteCells, SiteFlip
+from replay.compare.site_rows import ComparedSite
+from scoring.rates.paired_bootstrap import FEWEST_SITES, Numbers, RunErrors, paired_change
 from scoring.rates.site_rates import by_rank_band, group_order
 from scoring.rates.split_rates import UNKNOWN
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
-_ABSENT = SiteRow("absent", 0, 0, 0, 0, 0, (), 0)
+_ABSENT = ComparedSite("absent", 0, 0, 0, 0, 0, (), 0)
 _LLM, _HUMAN, _UNDECIDED = range(3)  # the first of SITE_KINDS, which are classifiable
 _COLUMNS = ("pages", "articles", "scored", "flagged", "unscored")
 
@@ -44,7 +44,7 @@ class Drawing(NamedTuple):
 class PairedSites:
     """The sites that either run has a row of, as columns."""
 
-    def __init__(self, a: dict[str, SiteRow], b: dict[str, SiteRow]) -> None:
+    def __init__(self, a: dict[str, ComparedSite], b: dict[str, ComparedSite]) -> None:
         """Put rows side by side."""
         self._sites = sites = sorted(a.keys() | b.keys())
         self._rows = [(a.get(site, _ABSENT), b.get(site, _ABSENT)) for site in sites]
@@ -95,7 +95,7 @@ class PairedSites:
         """Whether every site has the same verdict and the same counts in both runs."""
         return bool((self._kinds[0] == self._kinds[1]).all() and (self._sums[0] == self._sums[1]).all())
 
-    def changes(self, names: Iterable[str], drawing: Drawing, errors: Errors | None = None) -> list[Change]:
+    def changes(self, names: Iterable[str], drawing: Drawing, errors: RunErrors | None = None) -> list[ShareChange]:
         """How these shares change over all sites; the corrected rate where there are `errors`."""
         everything = np.arange(len(self._rows))
         return [
@@ -132,7 +132,9 @@ class PairedSites:
         a, b = (int(sums[members, _COLUMNS.index(column)].sum()) for sums in self._sums)
         return a, b
 
-    def _change(self, name: str, members: NDArray[np.int64], drawing: Drawing, errors: Errors | None = None) -> Change:
+    def _change(
+        self, name: str, members: NDArray[np.int64], drawing: Drawing, errors: RunErrors | None = None
+    ) -> ShareChange:
         sums = self._paired_sums(name)[members]
         stream = xxhash.xxh3_64_intdigest(name.encode())  # the same sites have the same interval in a group as over all
         rng = np.random.default_rng([drawing.seed, stream])
@@ -148,7 +150,7 @@ class PairedSites:
         sites = int(((sums[:, 1] > 0) | (sums[:, 3] > 0)).sum())
         moved = int((sums[:, :2] != sums[:, 2:]).any(axis=1).sum())
         both = None if found is None else found._asdict()
-        return Change(
+        return ShareChange(
             name=name,
             title=TITLES[name],
             a=both["a"] if both else _share(parts[0], parts[1]),

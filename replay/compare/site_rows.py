@@ -18,7 +18,7 @@ from stream.schema.vocabulary import UNCLASSIFIABLE
 _Raw = msgspec.Raw  # skipped over, not read
 
 
-class SiteRow(NamedTuple):
+class ComparedSite(NamedTuple):
     """What a run says of a site."""
 
     verdict: str
@@ -40,7 +40,7 @@ class SiteRow(NamedTuple):
 class SiteRows:
     """Rows of one ruleset, detector and site method; canaries whole and apart."""
 
-    rows: dict[str, SiteRow]
+    rows: dict[str, ComparedSite]
     canaries: list[SiteState]
     left_out: int  # rows of other rulesets, detectors and site methods
     detector: str
@@ -92,7 +92,7 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
     Where `detector` is "" it is the one of most sites. Of several site methods that of most sites counts: one changes
     by a setting, and rows change over one by one. Sites without a page count with any method. Raises as `Log.read`.
     """
-    rows: dict[str, tuple[_Method, bool, SiteRow]] = {}
+    rows: dict[str, tuple[_Method, bool, ComparedSite]] = {}
     canaries: dict[str, SiteState] = {}
     others: set[str] = set()
     for partition in range(log.topics().get(topic, 0)):
@@ -131,8 +131,8 @@ def _method(row: SiteState) -> _Method:
     return _Method(row.detector, row.method, row.method_digest)
 
 
-def _compact(row: _Row) -> SiteRow:
-    return SiteRow(
+def _compact(row: _Row) -> ComparedSite:
+    return ComparedSite(
         verdict=intern(row.verdict),
         pages=row.pages,
         articles=min(row.articles, row.pages),

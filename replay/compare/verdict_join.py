@@ -33,14 +33,14 @@ _Raw = msgspec.Raw  # skipped over, not read
 _OTHER = -1  # code of a verdict by another ruleset
 
 
-class Outcome(NamedTuple):
+class VerdictOutcome(NamedTuple):
     """What a verdict says: the rules that failed, in the ruleset's order; none of an article."""
 
     article: bool
     failed: tuple[str, ...]
 
 
-class Place(NamedTuple):
+class FlipPlace(NamedTuple):
     """A flip: its place in the random order, and where its two verdicts stand."""
 
     key: int
@@ -49,7 +49,7 @@ class Place(NamedTuple):
     offset_b: int
 
 
-class Stratum(NamedTuple):
+class FlipStratum(NamedTuple):
     """Flips of one kind (in, out) by the first rule that failed: of A where the page came in, of B where it went."""
 
     kind: str
@@ -80,8 +80,8 @@ class Joined:
     pages: PageTable
     let_in: RuleCounts  # by rules of A
     thrown_out: RuleCounts  # by rules of B
-    flips: dict[Stratum, int]
-    places: dict[Stratum, list[Place]]  # the first ones of each stratum in the random order
+    flips: dict[FlipStratum, int]
+    places: dict[FlipStratum, list[FlipPlace]]  # the first ones of each stratum in the random order
     verdicts: tuple[int, int]  # of A and of B
     other_verdicts: tuple[int, int]  # by other rulesets
     changed_reasons: int  # dropped by both, and other rules failed
@@ -112,10 +112,10 @@ class _Outcomes:
     """Numbers for outcomes: pages fail in few ways."""
 
     def __init__(self) -> None:
-        self.known: list[Outcome] = []
-        self._codes: dict[Outcome, int] = {}
+        self.known: list[VerdictOutcome] = []
+        self._codes: dict[VerdictOutcome, int] = {}
 
-    def code(self, outcome: Outcome) -> int:
+    def code(self, outcome: VerdictOutcome) -> int:
         code = self._codes.setdefault(outcome, len(self.known))
         if code == len(self.known):
             self.known.append(outcome)
@@ -130,8 +130,8 @@ def join(log: Log, topics: tuple[str, str], digests: tuple[str, str], *, seed: i
     outcomes = _Outcomes()
     counts: Counter[tuple[bool, bool]] = Counter()
     let_in, thrown_out = RuleCounts(), RuleCounts()
-    flips: Counter[Stratum] = Counter()
-    places: dict[Stratum, list[Place]] = {}
+    flips: Counter[FlipStratum] = Counter()
+    places: dict[FlipStratum, list[FlipPlace]] = {}
     judged, others, alone, reasons = [0, 0], [0, 0], [0, 0], 0
     for partition in range(log.topics()[topics[0]]):
         columns = []
@@ -153,13 +153,13 @@ def join(log: Log, topics: tuple[str, str], digests: tuple[str, str], *, seed: i
                 continue
             kind, failed, tally = (IN, one.failed, let_in) if other.article else (OUT, other.failed, thrown_out)
             tally.add(failed, number)
-            stratum = Stratum(kind, failed[0])
+            stratum = FlipStratum(kind, failed[0])
             flips[stratum] += number
             if sample:
                 chosen = np.flatnonzero((codes_a == code_a) & (codes_b == code_b))
                 chosen = chosen[np.argsort(common[chosen], kind="stable")[:sample]]
                 found = (
-                    Place(int(common[at]), partition, int(a.offsets[in_a[at]]), int(b.offsets[in_b[at]]))
+                    FlipPlace(int(common[at]), partition, int(a.offsets[in_a[at]]), int(b.offsets[in_b[at]]))
                     for at in chosen
                 )
                 places[stratum] = sorted([*places.get(stratum, ()), *found])[:sample]
@@ -196,7 +196,7 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, outcom
         article = verdict.verdict == ARTICLE
         failed = () if article else verdict.failed or (verdict.first_failed,)
         keys.append(fetch_key(verdict.id, seed))
-        codes.append(outcomes.code(Outcome(article, failed)) if verdict.digest == digest else _OTHER)
+        codes.append(outcomes.code(VerdictOutcome(article, failed)) if verdict.digest == digest else _OTHER)
         offsets.append(message.offset)
     column = _Column(np.array(keys, np.uint64), np.array(codes, np.int32), np.array(offsets, np.int64))
     order = np.argsort(column.keys, kind="stable")  # the newest of a fetch is its last

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from replay.engine.throttle import Gate
+from replay.engine.throttle import LiveFirstThrottle
 from replay.runs.offsets import NO_STOPS, Stops, done_by, reached
 from stream.log.contract import At, Commit, Log, Member, Message, StateReader
 from stream.schema.runs import Gap
@@ -35,7 +35,7 @@ class BoundedMember:
         topics: Sequence[str],
         stops: Stops = NO_STOPS,
         *,
-        gate: Gate | None = None,
+        gate: LiveFirstThrottle | None = None,
         at_end: Callable[[], None] = lambda: None,
         lost: Callable[[Gap], None] = lambda _: None,
         advanced: Callable[[int], None] = lambda _: None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from replay.engine.plan import Plan, further
-from replay.runs.control_update import Change, change
+from replay.runs.control_update import ControlUpdate, change
 from replay.runs.counts import counts_of, rows_of
 from replay.runs.lookup import EXACTLY, ever_live, run_named
 from replay.runs.missing import gaps_of, merged
@@ -19,7 +19,7 @@ from replay.runs.run_topics import topics_of
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.runs import Gap, Run, State
+from stream.schema.runs import Gap, Run, RunStatus
 from stream.schema.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, all_topics
 from stream.text.user_errors import RunRefused
 from stream.text.wording import one_line
@@ -40,7 +40,7 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
     Fenced, LogUnavailable.
     """
 
-    def decide(control: Control) -> Change:
+    def decide(control: Control) -> ControlUpdate:
         name = plan.run.name
         if control.alias.run == name:
             raise RunRefused(f"the run {name} has become live meanwhile: the daemon carries it on")
@@ -54,17 +54,17 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
                 for topic in set(phase.topics) & plan.run.start.keys():
                     log.reset(phase.group, topic, plan.run.start[topic])
             row = msgspec.structs.replace(plan.run, began_at=clock())
-            return Change(row, [(plan.ruleset.digest, plan.ruleset.source)])
+            return ControlUpdate(row, [(plan.ruleset.digest, plan.ruleset.source)])
         run = run_named(control, name)
         run = further(log, run, plan.further)
         stop = {} if run.follows else {**run.stop, SCORES: log.end(SCORES)}
         row = msgspec.structs.replace(
-            run, stop=stop, state=State.RUNNING, began_at=clock(), ended_at=0, gaps=gaps_of(log, run), error=""
+            run, stop=stop, state=RunStatus.RUNNING, began_at=clock(), ended_at=0, gaps=gaps_of(log, run), error=""
         )
         if not row.site_method:  # begun by a version that kept none
             row = msgspec.structs.replace(row, site_method=plan.run.site_method)
         done = progress_of(log, row)
-        return Change(msgspec.structs.replace(row, began_done=done.done, began_effort=done.effort))
+        return ControlUpdate(msgspec.structs.replace(row, began_done=done.done, began_effort=done.effort))
 
     row = change(log, decide)
     assert row is not None
@@ -85,13 +85,13 @@ def measured(log: Log, name: str) -> Run:
     """
     found: list[Run] = []
 
-    def decide(control: Control) -> Change | None:
+    def decide(control: Control) -> ControlUpdate | None:
         run = run_named(control, name)
         found[:] = [run]
         measure = phases_of(run)[0]
         if run.follows or run.features in run.stop or not reached(log, measure.group, measure.stops(log, run)):
             return None
-        return Change(msgspec.structs.replace(run, stop={**run.stop, run.features: log.end(run.features)}))
+        return ControlUpdate(msgspec.structs.replace(run, stop={**run.stop, run.features: log.end(run.features)}))
 
     return change(log, decide) or found[0]
 
@@ -100,9 +100,9 @@ def note_error(log: Log, name: str, error: Exception) -> None:
     """Write down by what the process at work on a run ends. Raises as `finish`."""
     said = one_line(f"{type(error).__name__}: {error}")[:_ERROR_CHARS]
 
-    def decide(control: Control) -> Change | None:
+    def decide(control: Control) -> ControlUpdate | None:
         run = run_named(control, name)
-        return Change(msgspec.structs.replace(run, error=said)) if run.state == State.RUNNING else None
+        return ControlUpdate(msgspec.structs.replace(run, error=said)) if run.state == RunStatus.RUNNING else None
 
     change(log, decide)
 
@@ -110,10 +110,10 @@ def note_error(log: Log, name: str, error: Exception) -> None:
 def note_gap(log: Log, name: str, gap: Gap) -> None:
     """Write down what left the log before a run had read it. Raises as `finish`."""
 
-    def decide(control: Control) -> Change | None:
+    def decide(control: Control) -> ControlUpdate | None:
         run = run_named(control, name)
         gaps = merged([*run.gaps, gap])
-        return None if gaps == run.gaps else Change(msgspec.structs.replace(run, gaps=gaps))
+        return None if gaps == run.gaps else ControlUpdate(msgspec.structs.replace(run, gaps=gaps))
 
     change(log, decide)
 
@@ -124,20 +124,20 @@ def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     Raises NotFound where it was removed; Fenced, LogUnavailable.
     """
     run = run_named(Control(log), name)
-    if run.state != State.RUNNING or run.follows or not is_done(log, run):
+    if run.state != RunStatus.RUNNING or run.follows or not is_done(log, run):
         return run
     # Counted before `control` is changed: it takes as long as there are rows, and the processes of a run end together.
     counts = counts_of(rows_of(log, run.names().sites))
     found: list[Run] = []
 
-    def decide(control: Control) -> Change | None:
+    def decide(control: Control) -> ControlUpdate | None:
         now = run_named(control, name)
         found[:] = [now]
         # One that was gone on with meanwhile has another end, of which these are not the counts.
-        if now.state != State.RUNNING or (now.created_at, now.stop) != (run.created_at, run.stop):
+        if now.state != RunStatus.RUNNING or (now.created_at, now.stop) != (run.created_at, run.stop):
             return None
-        ended = msgspec.structs.replace(now, state=State.DONE, ended_at=clock(), error="")
-        return Change(msgspec.structs.replace(ended, articles=counts.articles, unscored=counts.unscored))
+        ended = msgspec.structs.replace(now, state=RunStatus.DONE, ended_at=clock(), error="")
+        return ControlUpdate(msgspec.structs.replace(ended, articles=counts.articles, unscored=counts.unscored))
 
     return change(log, decide) or found[0]
 
@@ -149,7 +149,7 @@ def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     cutover back to it needs.
     """
 
-    def decide(control: Control) -> Change:
+    def decide(control: Control) -> ControlUpdate:
         run = run_named(control, name)
         if control.alias.run == name:
             raise RunRefused(f"the run {name} is live: `farmwatch cutover` puts another one in its place")
@@ -158,9 +158,9 @@ def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
                 f"the run {name} was live, and `farmwatch cutover {EXACTLY}{name}` may make it live again: it is not"
                 " cancelled. Stop a process that replays it by a signal (Ctrl-C)"
             )
-        if run.state != State.RUNNING:
+        if run.state != RunStatus.RUNNING:
             raise RunRefused(f"the run {name} is {run.state}: there is nothing to cancel")
-        return Change(msgspec.structs.replace(run, state=State.CANCELLED, ended_at=clock()))
+        return ControlUpdate(msgspec.structs.replace(run, state=RunStatus.CANCELLED, ended_at=clock()))
 
     row = change(log, decide)
     assert row is not None

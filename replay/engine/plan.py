@@ -21,7 +21,7 @@ from replay.settings import ReplaySettings
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.runs import RESERVED, RUN_NAME, Run, State, features_of
+from stream.schema.runs import RESERVED, RUN_NAME, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORES
 from stream.text.user_errors import NotFound, RunRefused, UsageError
 from stream.text.wording import one_line
@@ -36,7 +36,7 @@ class OtherParameters(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplayRequest:
     """What the command line says; None = it does not."""
 
     ruleset: str | None = None
@@ -57,7 +57,7 @@ class Plan:
     further: Window | None = None  # whose end, if it is later, a run that goes on is to reach
 
 
-def plan(log: Log, control: Control, config: ReplaySettings, asked: Asked, clock: Clock = wall_ms) -> Plan:
+def plan(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, clock: Clock = wall_ms) -> Plan:
     """What is asked for, as a plan.
 
     Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `site_method_to_keep`.
@@ -99,8 +99,8 @@ def _refuse_unknown(control: Control, name: str) -> None:
         raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
 
 
-def _going_on(control: Control, run: Run, config: ReplaySettings, asked: Asked, now_ms: int) -> Plan:
-    if run.state == State.REMOVED:
+def _going_on(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
+    if run.state == RunStatus.REMOVED:
         raise RunRefused(
             f"the run {run.name} is being removed: end it by `farmwatch runs rm {run.name}`, or name another"
         )
@@ -141,7 +141,7 @@ def further(log: Log, run: Run, window: Window | None) -> Run:
     return msgspec.structs.replace(run, stop=stop, to_at=max(run.to_at, window.to_at))
 
 
-def _differences(control: Control, run: Run, config: ReplaySettings, asked: Asked, now_ms: int) -> list[str]:
+def _differences(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> list[str]:
     """What the command line says otherwise than the run has it."""
     found = []
     if asked.ruleset is not None and (ruleset := load_ruleset(asked.ruleset)).digest != run.digest:
@@ -165,7 +165,7 @@ def run_window(run: Run) -> str:
     return window_text(run.from_at, run.to_at)
 
 
-def _beginning(log: Log, control: Control, config: ReplaySettings, asked: Asked, now_ms: int) -> Plan:
+def _beginning(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
     if asked.name is not None and asked.ruleset is None and asked.detector is None:
         _refuse_unknown(control, asked.name)
     if FEATURES not in log.topics():
@@ -202,7 +202,7 @@ def _beginning(log: Log, control: Control, config: ReplaySettings, asked: Asked,
     return Plan(run, ruleset, is_new=True)
 
 
-def _asked_ruleset(control: Control, config: ReplaySettings, asked: Asked) -> Ruleset:
+def _asked_ruleset(control: Control, config: ReplaySettings, asked: ReplayRequest) -> Ruleset:
     """That of the command line; else that of the live run, and where none is live yet, the configured one."""
     if asked.ruleset is not None:
         return load_ruleset(asked.ruleset)

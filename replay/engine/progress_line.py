@@ -11,14 +11,14 @@ from typing import TextIO
 import structlog
 
 from replay.engine.runner import Standing
-from replay.runs.phases import JUDGE, Progress
+from replay.runs.phases import JUDGE, RunProgress
 from stream.text.spans import lasting
 
 _log = structlog.get_logger()
 _EVERY_S = 10.0  # between lines of the log
 
 
-class Teller:
+class ProgressLine:
     """Shows how a replay stands, on `stream`; called from one thread at a time."""
 
     def __init__(self, run: str, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -82,7 +82,7 @@ def line_of(run: str, standing: Standing) -> str:
     return ", ".join(parts)
 
 
-def behind_of(progress: Progress) -> int:
+def behind_of(progress: RunProgress) -> int:
     """Offsets up to the present ends that are not dealt with; what a later phase waits for is counted in it once.
 
     They are at hand each second; which of them are records takes reading, see `replay.runs.lag`.

@@ -21,10 +21,10 @@ from replay.engine.fitness import refuse_other_epoch
 from replay.engine.lifecycle import finish, measured, note_error, note_gap
 from replay.engine.request_pass import PassBegin, begin_pass, is_held, texts_to_ask
 from replay.engine.stages import loop_settings, stage_of
-from replay.engine.throttle import Gate, LiveLag
+from replay.engine.throttle import LiveFirstThrottle, LiveLag
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import NO_STOPS, Stops, reached
-from replay.runs.phases import ASK, MEASURE, Phase, Progress, ask_phase, phases_of, progress_of
+from replay.runs.phases import ASK, MEASURE, Phase, RunProgress, ask_phase, phases_of, progress_of
 from replay.runs.scorers import is_scored
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
@@ -33,7 +33,7 @@ from stream.processing.health import Health
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control, Scorers
-from stream.schema.runs import Gap, Run, State
+from stream.schema.runs import Gap, Run, RunStatus
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted
 
@@ -57,7 +57,7 @@ class Ending(enum.Enum):
 class Standing:
     """How a replay stands, as its view shows it."""
 
-    progress: Progress
+    progress: RunProgress
     rate: float | None  # records of the phase a second; None = not known yet
     eta_s: float | None  # of the whole run
     waits_for: str  # the live groups that it makes way for; "" = nobody
@@ -71,7 +71,7 @@ class Pace:
         """Nothing is known before two looks."""
         self._looks: list[tuple[float, str, int, float]] = []
 
-    def look(self, now_s: float, progress: Progress) -> tuple[float | None, float | None]:
+    def look(self, now_s: float, progress: RunProgress) -> tuple[float | None, float | None]:
         """(records of the phase a second, seconds left) over the last half minute; None where it is not known."""
         current = progress.current
         self._looks.append((now_s, current.phase, current.done, progress.effort))
@@ -150,7 +150,7 @@ class Replay:
                     self._ask()
                 if self._ending is None and not self._run.follows:
                     self._run = finish(self._log, self._run.name)
-                    if self._run.state == State.DONE:
+                    if self._run.state == RunStatus.DONE:
                         self._ending = Ending.DONE
                 elif self._ending is None:
                     self._follow()
@@ -280,7 +280,9 @@ class Replay:
             phase.group,
             phase.topics,
             stops,
-            gate=None if self._live is None else Gate(self._live, waited=self._waited, monotonic=self._monotonic),
+            gate=None
+            if self._live is None
+            else LiveFirstThrottle(self._live, waited=self._waited, monotonic=self._monotonic),
             at_end=ends.set,
             lost=self._note_gap if phase.name != ASK else lambda _: None,  # JUDGE has read all that ASK reads
             advanced=lambda records: self._metrics.count(
@@ -331,9 +333,9 @@ class Replay:
 
     def _look_at_row(self, control: Control) -> None:
         row = control.runs.get(self._run.name)
-        if row is None or row.state == State.REMOVED:
+        if row is None or row.state == RunStatus.REMOVED:
             self._end(Ending.REMOVED)
-        elif row.state == State.CANCELLED:
+        elif row.state == RunStatus.CANCELLED:
             self._end(Ending.CANCELLED)
         elif control.alias.run == self._run.name:
             self._end(Ending.LIVE)

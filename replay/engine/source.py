@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replay.runs.offsets import between, first_record, last_record
-from replay.runs.window import Cut, Window, is_empty, kept, offsets_of, refuse_deleted, stops_of
+from replay.runs.window import Window, WindowOffsets, is_empty, kept, offsets_of, refuse_deleted, stops_of
 from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features
-from stream.schema.runs import LIVE, Gap, Run, State
+from stream.schema.runs import LIVE, Gap, Run, RunStatus
 from stream.schema.topics import FEATURES, PAGES
 from stream.text.spans import moment
 from stream.text.user_errors import NotFound
@@ -28,7 +28,7 @@ class NothingToReplay(NotFound):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RunSource:
     """The topic that a run begins with, its window there, and why that one."""
 
     topic: str
@@ -45,7 +45,7 @@ class Source:
 
 def choose_source(
     log: Log, window: Window, epoch: str, candidates: Sequence[str], runs: Mapping[str, Run] = NO_RUNS, live: str = LIVE
-) -> Source:
+) -> RunSource:
     """The first of `candidates`, topics of features, whose window is of the feature epoch `epoch`; else pages.
 
     `runs` say which of the topics a run has measured anew, `live` names the one that is live. Epochs are looked up in
@@ -64,17 +64,17 @@ def choose_source(
             said.append(f"{topic} has none in the window")
         elif epochs == {epoch}:
             why = f"{topic} is of the feature epoch {epoch}, as this configuration measures"
-            return Source(topic, start, stop, why, gaps)
+            return RunSource(topic, start, stop, why, gaps)
         elif len(epochs) == 1:
             said.append(f"{topic} is of the feature epoch {epochs.pop()}, this configuration measures {epoch}")
         else:
             said.append(f"{topic} has several feature epochs in the window ({', '.join(sorted(epochs))})")
     why = "; ".join(said) or "there are no features"
-    start, stop, gaps = offsets_of(log, PAGES, window) if PAGES in there else Cut([], [], [])
+    start, stop, gaps = offsets_of(log, PAGES, window) if PAGES in there else WindowOffsets([], [], [])
     if is_empty(start, stop):
         spans = "; ".join(kept(log, topic).text for topic in (*dict.fromkeys(candidates), PAGES))
         raise NothingToReplay(f"nothing to replay in the window {window.text}: {why}; {spans}")
-    return Source(PAGES, start, stop, why, gaps)
+    return RunSource(PAGES, start, stop, why, gaps)
 
 
 def _can_cut(measured_by: Run, window: Window, *, is_live: bool) -> bool:
@@ -83,28 +83,28 @@ def _can_cut(measured_by: Run, window: Window, *, is_live: bool) -> bool:
     It can where the window is that of the run, or begins with the earliest and ends after; where the run has followed
     until it became live, only all that is there can be taken.
     """
-    if measured_by.state == State.RUNNING and not measured_by.ended_at:
+    if measured_by.state == RunStatus.RUNNING and not measured_by.ended_at:
         return is_live and not window.from_at and (window.follows or window.to_end)
     if window.of is not None and window.of.name == measured_by.name:
         return True
     return not window.from_at and (window.follows or window.to_at > measured_by.ended_at)
 
 
-def _cut(log: Log, topic: str, window: Window, measured_by: Run | None) -> Cut:
+def _cut(log: Log, topic: str, window: Window, measured_by: Run | None) -> WindowOffsets:
     if measured_by is None or window.of is None or window.of.name != measured_by.name:
         return offsets_of(log, topic, window)
     start = [0] * log.topics()[topic]
     refuse_deleted(log, measured_by, topic, start)
     if window.to_at != measured_by.to_at:
-        return Cut(start, stops_of(log, topic, window), [])
-    return Cut(start, measured_by.stop.get(topic) or log.offset_at(topic, measured_by.ended_at), [])
+        return WindowOffsets(start, stops_of(log, topic, window), [])
+    return WindowOffsets(start, measured_by.stop.get(topic) or log.offset_at(topic, measured_by.ended_at), [])
 
 
 def candidates(window: Window, live: Run | None) -> list[str]:
     """Topics of features that may serve, best first: that of the run whose window it is, that of the live run."""
     features = FEATURES if live is None else live.features
     of = window.of
-    measured = of is not None and (of.state == State.DONE or not of.remeasures)
+    measured = of is not None and (of.state == RunStatus.DONE or not of.remeasures)
     return list(dict.fromkeys((of.features if of is not None and measured else features, features)))
 
 

@@ -41,9 +41,9 @@ def stage_of(phase: Phase, log: Log, config: ReplaySettings, run: Run, ruleset: 
             can_ask=ScorersWatch(log, config, run.detector),
         )
     elif phase.name == ASK:
-        from filters.request_stage import AskStage
+        from filters.request_stage import ScoreRequestStage
 
-        stage = AskStage(ruleset, unasked_of(log, run), run=run.name, names=names, detector=run.detector)
+        stage = ScoreRequestStage(ruleset, unasked_of(log, run), run=run.name, names=names, detector=run.detector)
     else:
         from scoring.tally_stage import TallyStage
 

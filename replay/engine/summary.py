@@ -20,14 +20,14 @@ from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.runs import LIVE, Gap, Run, State
+from stream.schema.runs import LIVE, Gap, Run, RunStatus
 from stream.schema.vocabulary import VERDICTS
 from stream.text.wording import counted, one_line
 
 _NAMED = 8  # partitions that are named before the rest is counted
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
     """The end of a replay, for people and as JSON."""
 
     run: str
@@ -53,7 +53,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     next: list[str]
 
 
-def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int) -> Summary:
+def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int) -> ReplaySummary:
     """What the run has come to by now. Raises LogUnavailable."""
     rows = rows_of(log, run.names().sites)
     live = control.live or FIRST
@@ -64,7 +64,7 @@ def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now
     gaps = gaps_of(log, run)
     lines = rate_lines(rows, settings=config.rate, now_ms=now_ms)
     live_lines = rate_lines(live_rows, settings=config.rate, now_ms=now_ms)
-    return Summary(
+    return ReplaySummary(
         run=run.name,
         state=state,
         ruleset=run.ruleset,
@@ -89,7 +89,7 @@ def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now
     )
 
 
-def lines_of(summary: Summary) -> list[str]:
+def lines_of(summary: ReplaySummary) -> list[str]:
     """The summary as people read it."""
     found = [
         f"{summary.run}: {counted(summary.pages, 'page')} judged by {short_ruleset(summary.ruleset, summary.digest)},"
@@ -146,7 +146,7 @@ def _rate_said(text: str) -> str:
     return text if text.startswith("no rate") else f"rate {text}"
 
 
-def _why(summary: Summary) -> str:
+def _why(summary: ReplaySummary) -> str:
     """Why scores are missing, as far as it is known."""
     if summary.scored_by and summary.detector not in summary.scored_by:
         return f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
@@ -158,21 +158,21 @@ def _why(summary: Summary) -> str:
 
 def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
     go_on, meant = f"farmwatch replay --name {run.name}", spoken(control, run.name)
-    if state == State.CANCELLED:
+    if state == RunStatus.CANCELLED:
         return [f"farmwatch runs rm {meant}", f"{go_on}    # goes on with it all the same"]
     if state == STOPPED:
         return [f"{go_on}    # goes on"]
-    if state not in (State.DONE, WAS_LIVE):
+    if state not in (RunStatus.DONE, WAS_LIVE):
         return []
     given = not scored_by or run.detector in scored_by
     what = "takes in the scores that came since, asks for what is missing"
     what = f"first: most articles have no score; {what}" if counts.mostly_unscored else what
     what = what if given else f"once SCORE runs {run.detector}: asks for what is missing"
-    again = [f"{go_on}    # {what}"] if counts.unscored and state == State.DONE else []
-    refused = state == State.DONE and (counts.mostly_unscored or lacking(log, run, control.runs))
+    again = [f"{go_on}    # {what}"] if counts.unscored and state == RunStatus.DONE else []
+    refused = state == RunStatus.DONE and (counts.mostly_unscored or lacking(log, run, control.runs))
     return [*again, f"farmwatch compare {LIVE} {meant}", *([] if refused else [f"farmwatch cutover {meant}"])]
 
 
-def as_builtins(summary: Summary) -> Any:
+def as_builtins(summary: ReplaySummary) -> Any:
     """The summary as JSON has it."""
     return msgspec.to_builtins(summary)

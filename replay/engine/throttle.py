@@ -62,7 +62,7 @@ class LiveLag:
         return ", ".join(f"{group} {lag}" for group, lag in self.behind.items())
 
 
-class Gate:
+class LiveFirstThrottle:
     """Between a loop and its input: holds it up while live is behind, for 9 times as long as it works at most."""
 
     def __init__(

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from replay.runs.control_update import Change, change
+from replay.runs.control_update import ControlUpdate, change
 from replay.runs.counts import Counts, counts_of, rows_of
 from replay.runs.lag import MAX_LAG, lag_by_group
 from replay.runs.lookup import EXACTLY, ever_live, names_of_live, run_meant, run_named
@@ -27,7 +27,7 @@ from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.log.errors import Fenced
 from stream.schema.control import Control
-from stream.schema.runs import Alias, Cutover, Run, State
+from stream.schema.runs import Alias, Cutover, Run, RunStatus
 from stream.text.spans import moment
 from stream.text.user_errors import Exit, FarmwatchError, RunRefused
 from stream.text.wording import counted, one_line
@@ -58,7 +58,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CutoverRequest:
     """What the operator asks for. `to` = "" goes back to the run that was live before, however far behind it is."""
 
     to: str
@@ -70,7 +70,7 @@ class Wanted:
 
 def cut_over(
     log: Log,
-    wanted: Wanted,
+    wanted: CutoverRequest,
     *,
     clock: Clock = wall_ms,
     sleep: Callable[[float], None] = time.sleep,
@@ -87,11 +87,11 @@ def cut_over(
         return moved
     move = (alias, moved.cutover)
 
-    def decide(control: Control) -> Change:
+    def decide(control: Control) -> ControlUpdate:
         if control.alias != seen:
             raise OtherCutover(_told(control))
         _refuse_changed(moved.run, control)
-        return Change(move=move)
+        return ControlUpdate(move=move)
 
     try:
         change(log, decide, sleep)
@@ -106,7 +106,7 @@ def cut_over(
 def _refuse_changed(run: Run, control: Control) -> None:
     """Raises OtherCutover where another process has done to the run what might have had it refused; NotFound, too."""
     now = run_named(control, run.name)
-    cancelled = now.state == State.CANCELLED != run.state
+    cancelled = now.state == RunStatus.CANCELLED != run.state
     if cancelled or (now.created_at, now.site_method, now.gaps) != (run.created_at, run.site_method, run.gaps):
         raise OtherCutover(
             f"another process has changed the run {run.name} meanwhile: nothing was changed here; look at it by"
@@ -115,7 +115,7 @@ def _refuse_changed(run: Run, control: Control) -> None:
 
 
 def _decided(
-    log: Log, control: Control, wanted: Wanted, now_ms: int, fit: Callable[[Run], None]
+    log: Log, control: Control, wanted: CutoverRequest, now_ms: int, fit: Callable[[Run], None]
 ) -> tuple[Moved, Alias]:
     alias = control.alias
     back = not wanted.to
@@ -126,7 +126,7 @@ def _decided(
         raise CutoverRefused("no live stage has begun on this log yet: start `farmwatch up` first")
     if run.name == alias.run:
         return Moved(run, None), alias
-    if run.state == State.CANCELLED and run.name not in ever_live(control):
+    if run.state == RunStatus.CANCELLED and run.name not in ever_live(control):
         raise CutoverRefused(f"run {run.name} was cancelled: `farmwatch replay` it anew, under another name")
     missing = [topic for topic in (run.features, run.names().verdicts, run.names().sites) if topic not in log.topics()]
     if missing:
@@ -174,7 +174,7 @@ def _require_scores(log: Log, control: Control, run: Run) -> None:
     """Refuse a run whose rate would rest on a few scored articles in place of the many of the live run."""
     if run.name in ever_live(control):
         return
-    if run.state == State.DONE and run.articles is not None and run.unscored is not None:
+    if run.state == RunStatus.DONE and run.articles is not None and run.unscored is not None:
         counts = Counts(articles=run.articles, unscored=run.unscored)
     else:
         counts = counts_of(rows_of(log, run.names().sites))
@@ -193,7 +193,7 @@ def _require_scores(log: Log, control: Control, run: Run) -> None:
 
 def _lagging(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
     said = ", ".join(f"{group} {records}" for group, records in lag.items())
-    if run.state == State.RUNNING:
+    if run.state == RunStatus.RUNNING:
         then = (
             f"`farmwatch replay --name {run.name}` goes on with it where nobody is at work, `farmwatch runs` shows it"
         )

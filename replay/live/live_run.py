@@ -15,7 +15,7 @@ from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from replay.live.canary_round import sent_last
 from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
-from replay.runs.control_update import Change, change
+from replay.runs.control_update import ControlUpdate, change
 from replay.runs.lookup import FIRST, ever_live, run_meant, spoken
 from replay.runs.operator_name import operator
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
@@ -28,7 +28,7 @@ from stream.log.contract import Log
 from stream.log.errors import UnknownTopic
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.runs import LIVE, Run, State
+from stream.schema.runs import LIVE, Run, RunStatus
 from stream.text.user_errors import FarmwatchError
 
 
@@ -45,18 +45,18 @@ def live_or_begun(log: Log, config: ReplaySettings, *, by: str | None = None, cl
     method = live.site_method if live is not None and live.site_method else configured_method(config, detector)
     if live is None or (live.detector, live.site_method) != (detector, method):
 
-        def decide(control: Control) -> Change | None:
+        def decide(control: Control) -> ControlUpdate | None:
             now = control.live
             if now is None:
                 ruleset = load_configured_ruleset(config)
                 run = _first(config, ruleset, (detector, method), by or operator(), clock())
-                return Change(run, [(ruleset.digest, ruleset.source)])
+                return ControlUpdate(run, [(ruleset.digest, ruleset.source)])
             filled = msgspec.structs.replace(
                 now,
                 detector=now.detector or detector,
                 site_method=now.site_method or (method if now.detector in ("", detector) else ""),
             )
-            return Change(filled) if filled != now else None
+            return ControlUpdate(filled) if filled != now else None
 
         change(log, decide)
         control.refresh()
@@ -171,7 +171,7 @@ def _ready(asked: Run, control: Control) -> str:
         for run in control.runs.values()
         if (run.digest, run.detector, run.epoch) == (asked.digest, asked.detector, asked.epoch)
         and (not (run.site_method and asked.site_method) or same_method(run.site_method, asked.site_method))
-        and (run.state == State.DONE or (run.state == State.RUNNING and run.name in ever_live(control)))
+        and (run.state == RunStatus.DONE or (run.state == RunStatus.RUNNING and run.name in ever_live(control)))
         and run.name != control.alias.run
     ]
     return max(fit, key=lambda run: run.created_at).name if fit else ""
@@ -186,7 +186,7 @@ def _first(config: ReplaySettings, ruleset: Ruleset, judged_by: tuple[str, str],
         digest=ruleset.digest,
         detector=detector,
         epoch=feature_epoch(config.measure),
-        state=State.RUNNING,
+        state=RunStatus.RUNNING,
         created_at=at,
         created_by=by,
         why="the first start of a live stage",

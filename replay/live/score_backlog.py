@@ -17,7 +17,7 @@ from stream.schema.topics import PAGES, SCORES
 _SURELY_KEPT = 200
 
 
-def known_meanwhile(log: Log, names: RunNames, detector: str, few: int = MAX_LAG) -> KnownScores | None:
+def scores_of_backlog(log: Log, names: RunNames, detector: str, few: int = MAX_LAG) -> KnownScores | None:
     """The texts scored since the first record came in that the run of these names has still to measure or to judge.
 
     A run that is live again judges what another one was live for, and most of that has its score. None where no more

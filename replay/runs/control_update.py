@@ -16,7 +16,7 @@ _ATTEMPTS = 8
 _WAIT_S = 0.2  # for the one who won to write what it won; longer each time
 
 
-class Change(NamedTuple):
+class ControlUpdate(NamedTuple):
     """What is to be written in one commit: a run's row, rulesets (digest, text) that it needs, a move of the alias."""
 
     row: Run | None = None
@@ -30,7 +30,7 @@ class Change(NamedTuple):
 
 
 def change(
-    log: Log, decide: Callable[[Control], Change | None], sleep: Callable[[float], None] = time.sleep
+    log: Log, decide: Callable[[Control], ControlUpdate | None], sleep: Callable[[float], None] = time.sleep
 ) -> Run | None:
     """Write what `decide` makes of `control` as it stands, alone; None: nothing. Returns the run's row.
 

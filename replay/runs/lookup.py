@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.runs import BEFORE, LIVE, Run, RunNames, State
+from stream.schema.runs import BEFORE, LIVE, Run, RunNames, RunStatus
 from stream.schema.topics import FEATURES
 from stream.text.user_errors import NotFound
 from stream.text.wording import one_line
@@ -44,9 +44,9 @@ def spoken(control: Control, name: str) -> str:
 def run_named(control: Control, name: str) -> Run:
     """The run of this name. Raises NotFound, which names those that are there."""
     run = control.runs.get(name)
-    if run is not None and run.state != State.REMOVED:
+    if run is not None and run.state != RunStatus.REMOVED:
         return run
-    there = sorted(known.name for known in control.runs.values() if known.state != State.REMOVED)
+    there = sorted(known.name for known in control.runs.values() if known.state != RunStatus.REMOVED)
     if not there:
         raise NotFound("this log has no runs yet: `farmwatch up` begins one")
     near = get_close_matches(name, there, 1)

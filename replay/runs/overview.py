@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from shlex import quote
 
 from replay.runs.lag import lag_by_group
-from replay.runs.phases import Advance, Progress, ask_phase, progress_of
+from replay.runs.phases import Advance, RunProgress, ask_phase, progress_of
 from replay.runs.run_state import LIVE_NOW, STOPPED, WAS_LIVE, live_until, members_of, state_of
 from replay.runs.window import FOLLOW, window_text
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.runs import Run, State
+from stream.schema.runs import Run, RunStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class RunState:
 
     run: Run
     state: str  # see `state_of`
-    progress: Progress
+    progress: RunProgress
     rate: float | None = None  # since the process at work on it began; None of one that only waits for what comes
     eta_s: float | None = None
     lags: Mapping[str, int] = field(default_factory=dict)  # group -> records that it has not dealt with
@@ -76,7 +76,7 @@ class RunState:
         if self.state in (LIVE_NOW, WAS_LIVE):
             return ""
         if self.run.follows:
-            return "follows" if self.state == State.RUNNING else ""
+            return "follows" if self.state == RunStatus.RUNNING else ""
         return f"{self.progress.share:.0%}"
 
     @property
@@ -108,15 +108,15 @@ def run_states(log: Log, control: Control, now_ms: int) -> list[RunState]:
 
 def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
     """One run as it stands. Raises LogUnavailable."""
-    if run.state == State.REMOVED or run.names().sites not in log.topics():
-        return RunState(run, state_of(log, control, run), Progress([]), live_until=live_until(control, run))
+    if run.state == RunStatus.REMOVED or run.names().sites not in log.topics():
+        return RunState(run, state_of(log, control, run), RunProgress([]), live_until=live_until(control, run))
     members = members_of(log, run)
     state = state_of(log, control, run, members)
     progress = progress_of(log, run, asks=bool(log.members(ask_phase(run).group)))
     lags = lag_by_group(log, control, run)
     rate = eta_s = None
     passed_s = (now_ms - run.began_at) / 1000
-    if state == State.RUNNING and passed_s > 0 and not (run.follows and not any(lags.values())):
+    if state == RunStatus.RUNNING and passed_s > 0 and not (run.follows and not any(lags.values())):
         done = progress.done - run.began_done
         spent = progress.effort - run.began_effort
         rate = done / passed_s if done > 0 else None

@@ -54,7 +54,7 @@ class Advance:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """How far a run is."""
 
     advances: Sequence[Advance]
@@ -113,7 +113,7 @@ def groups_of(run: Run) -> list[str]:
     return [phase.group for phase in (*phases_of(run), ask_phase(run))]
 
 
-def progress_of(log: Log, run: Run, *, asks: bool = False) -> Progress:
+def progress_of(log: Log, run: Run, *, asks: bool = False) -> RunProgress:
     """How far a run is; with ASK where it `asks`. Raises UnknownTopic where its topics are gone, LogUnavailable."""
     names = run.names()
     advances = []
@@ -127,7 +127,7 @@ def progress_of(log: Log, run: Run, *, asks: bool = False) -> Progress:
         expected += total - done
     if asks:
         advances.append(Advance(ASK, *_advance(log, run, ask_phase(run))))
-    return Progress(advances)
+    return RunProgress(advances)
 
 
 def is_done(log: Log, run: Run) -> bool:

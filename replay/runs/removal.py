@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from replay.runs.control_update import Change, change
+from replay.runs.control_update import ControlUpdate, change
 from replay.runs.lookup import ever_live
 from replay.runs.phases import groups_of
 from replay.runs.run_state import members_of
 from replay.runs.run_topics import stores_of, topics_of
 from stream.log.contract import Log
 from stream.schema.control import Control, exclusive
-from stream.schema.runs import LIVE, Run, State
+from stream.schema.runs import LIVE, Run, RunStatus
 from stream.text.user_errors import RunRefused
 
 
@@ -74,14 +74,14 @@ def remove(log: Log, name: str, *, force: bool = False) -> int:
     Its row says first that it is being removed, so that nobody goes on with it. Raises RunNeeded, StreamError.
     """
 
-    def mark(control: Control) -> Change | None:
+    def mark(control: Control) -> ControlUpdate | None:
         run = control.runs.get(name)
         if run is None:
             return None
         reason = why_not(log, control, run, force=force)
         if reason:
             raise RunNeeded(reason)
-        return Change(msgspec.structs.replace(run, state=State.REMOVED))
+        return ControlUpdate(msgspec.structs.replace(run, state=RunStatus.REMOVED))
 
     run = change(log, mark)
     if run is None:
@@ -94,4 +94,9 @@ def remove(log: Log, name: str, *, force: bool = False) -> int:
 
 
 def _rests_on(other: Run, run: Run) -> bool:
-    return run.remeasures and other.name != run.name and other.features == run.features and other.state != State.REMOVED
+    return (
+        run.remeasures
+        and other.name != run.name
+        and other.features == run.features
+        and other.state != RunStatus.REMOVED
+    )

@@ -16,7 +16,7 @@ from replay.runs.topology import reads_of_run
 from stream.log.contract import Log
 from stream.log.idle_groups import renew_offsets
 from stream.schema.control import Control
-from stream.schema.runs import Alias, Run, State
+from stream.schema.runs import Alias, Run, RunStatus
 from stream.schema.topics import SCORES
 
 BACK_DAYS = 30
@@ -43,21 +43,21 @@ def _some_are_old(log: Log, topic: str, offsets: Sequence[int], now_ms: int) -> 
 def holding_runs(runs: Mapping[str, Run], alias: Alias, were_live: Collection[str], now_ms: int) -> Iterator[Run]:
     """The runs that have still to read something; `were_live` names those that are live or were."""
     for name, run in runs.items():
-        if run.state == State.REMOVED:
+        if run.state == RunStatus.REMOVED:
             continue
         if name == alias.run:
             yield run
         elif name == alias.before:
             if now_ms < alias.at + BACK_DAYS * _DAY_MS:
                 yield run
-        elif name not in were_live and run.state == State.RUNNING:
+        elif name not in were_live and run.state == RunStatus.RUNNING:
             yield run
 
 
 def renew_idle(log: Log, control: Control) -> None:
     """Keep the offsets of runs that nobody is at work on: a broker would forget them within days."""
     for name, run in control.runs.items():
-        if name != control.alias.run and run.state != State.REMOVED:
+        if name != control.alias.run and run.state != RunStatus.REMOVED:
             for group, topics in reads_of_run(run.names()).items():
                 renew_offsets(log, group, topics)
 

@@ -8,7 +8,7 @@ from replay.runs.lookup import ever_live
 from replay.runs.phases import groups_of
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.runs import Run, State
+from stream.schema.runs import Run, RunStatus
 
 LIVE_NOW, WAS_LIVE = "live", "was live"
 STOPPED = "stopped"  # nobody is at work on it, after a signal, a kill or an error
@@ -33,8 +33,8 @@ def state_of(log: Log, control: Control, run: Run, members: Sequence[str] | None
     if run.name == control.alias.run:
         return LIVE_NOW
     replayed = run.name not in ever_live(control) or run.began_at > live_until(control, run)
-    if run.state == State.RUNNING and replayed and (members_of(log, run) if members is None else members):
-        return State.RUNNING
-    if run.state in (State.RUNNING, State.DONE) and run.name in ever_live(control):
+    if run.state == RunStatus.RUNNING and replayed and (members_of(log, run) if members is None else members):
+        return RunStatus.RUNNING
+    if run.state in (RunStatus.RUNNING, RunStatus.DONE) and run.name in ever_live(control):
         return WAS_LIVE
-    return STOPPED if run.state == State.RUNNING else run.state
+    return STOPPED if run.state == RunStatus.RUNNING else run.state

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from filters.judge_stage import asked_store
 from replay.runs.phases import MEASURE, phases_of
-from stream.log.contract import Kept, Topic
+from stream.log.contract import CleanupPolicy, Topic
 from stream.schema.runs import Run, memory_store
 from stream.schema.topics import FEATURES, SITES, VERDICTS, all_topics
 
@@ -19,7 +19,7 @@ def topics_of(run: Run, partitions: int) -> list[Topic]:
     if run.remeasures:
         made.append((FEATURES, names.features))
     topics = [_renamed(like[kind], name) for kind, name in made]
-    return [*topics, *(Topic(f"state.{store}", partitions, Kept.COMPACT) for store in stores_of(run))]
+    return [*topics, *(Topic(f"state.{store}", partitions, CleanupPolicy.COMPACT) for store in stores_of(run))]
 
 
 def stores_of(run: Run) -> Sequence[str]:

@@ -7,7 +7,7 @@ from itertools import islice
 
 from filters.known_scores import KnownScores, ScoreKeys
 from filters.rules.judgement import ARTICLE
-from filters.unrequested import Article, Unasked
+from filters.unrequested import ArticleText, UnrequestedTexts
 from replay.runs.offsets import done_by, is_record, unread_of
 from scoring.judged_page import JudgedPage
 from stream.log.contract import At, Log
@@ -46,13 +46,15 @@ def known_texts(log: Log, detector: str) -> KnownScores:
     return KnownScores(detector, keys)
 
 
-def unasked_of(log: Log, run: Run, known: Callable[[], KnownScores] | None = None) -> Unasked:
+def unasked_of(log: Log, run: Run, known: Callable[[], KnownScores] | None = None) -> UnrequestedTexts:
     """The articles of a run without a score of its detector, and without a request that SCORE has still to read.
 
     Those whose features left the log are no more to be asked for, and left out. `known` gives texts that have a score
     or wait for one; None: those of the log, as it is when a partition is looked at.
     """
-    return Unasked(lambda partition: _articles(log, run, partition), known or (lambda: known_texts(log, run.detector)))
+    return UnrequestedTexts(
+        lambda partition: _articles(log, run, partition), known or (lambda: known_texts(log, run.detector))
+    )
 
 
 def requests_wait(log: Log) -> bool:
@@ -88,11 +90,11 @@ def _waiting(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[tuple[in
     return ((message.partition, request) for message, request in records_of(ScoreRequest, log.read_all(spans)))
 
 
-def _articles(log: Log, run: Run, partition: int) -> Iterator[Article]:
+def _articles(log: Log, run: Run, partition: int) -> Iterator[ArticleText]:
     topic = run.names().verdicts
     for _, verdict in records_of(JudgedPage, log.read(topic, partition, _first_to_ask(log, run, partition))):
         if verdict.verdict == ARTICLE:
-            yield Article(verdict.site, verdict.text_digest, verdict.id)
+            yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
 
 
 def _first_to_ask(log: Log, run: Run, partition: int) -> int:

@@ -18,7 +18,7 @@ from stream.schema.control import Control, Scorers, tell_scorers
 _LOOK_S = 5.0  # between looks of a replay at work
 
 
-def tell_what_score_runs(log: Log, detectors: Sequence[str], clock: Clock = wall_ms) -> None:
+def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_ms) -> None:
     """As SCORE, before it reads a request: write its detectors down, if they are others than those that stand there.
 
     Raises as `Log.append`.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from replay.runs.offsets import between, first_record, last_record
 from stream.log.contract import Log
-from stream.schema.runs import Gap, Run, State
+from stream.schema.runs import Gap, Run, RunStatus
 from stream.text.spans import moment
 from stream.text.times import is_day, read_time
 from stream.text.user_errors import FarmwatchError, UsageError
@@ -22,7 +22,7 @@ class OutsideRetention(FarmwatchError):
     """Records that a window asks for were deleted. The operator takes a window within what the message names."""
 
 
-class Cut(NamedTuple):
+class WindowOffsets(NamedTuple):
     """A window on a topic, as offsets per partition; and what of it was deleted in some of the partitions."""
 
     start: list[int]
@@ -54,7 +54,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptSpan:
     """What a topic has: when its first and last record were appended (ms, 0 = there is none)."""
 
     topic: str
@@ -81,7 +81,7 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
     Raises UsageError.
     """
     of = runs.get(from_ or "")
-    if of is not None and of.state == State.REMOVED:
+    if of is not None and of.state == RunStatus.REMOVED:
         of = None
     from_at = of.from_at if of is not None else _begin(from_ or EARLIEST, runs, now_ms)
     if of is not None and (to is None or (of.follows and to == FOLLOW)):
@@ -93,10 +93,10 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
     return Window(from_at, to_at, of, to_end=asked > now_ms or to in (None, NOW))
 
 
-def kept(log: Log, topic: str) -> Kept:
+def kept(log: Log, topic: str) -> KeptSpan:
     """What a topic has."""
     if topic not in log.topics():
-        return Kept(topic, 0, 0)
+        return KeptSpan(topic, 0, 0)
     beginning, end = log.beginning(topic), log.end(topic)
     first, last = [], []
     for partition, (start, stop) in enumerate(zip(beginning, end, strict=True)):
@@ -104,10 +104,10 @@ def kept(log: Log, topic: str) -> Kept:
         tail = last_record(log, topic, partition, start, stop) if head is not None else None
         first += [] if head is None else [head.timestamp_ms]
         last += [] if tail is None else [tail.timestamp_ms]
-    return Kept(topic, min(first, default=0), max(last, default=0))
+    return KeptSpan(topic, min(first, default=0), max(last, default=0))
 
 
-def offsets_of(log: Log, topic: str, window: Window) -> Cut:
+def offsets_of(log: Log, topic: str, window: Window) -> WindowOffsets:
     """A window on a topic; where it follows, the stops are the present ends.
 
     The offsets of the run whose window it is, where that run began with the same topic. Raises OutsideRetention where
@@ -125,7 +125,7 @@ def offsets_of(log: Log, topic: str, window: Window) -> Cut:
     else:
         start = log.beginning(topic)
     stop = [max(first, last) for first, last in zip(start, stops_of(log, topic, window), strict=True)]
-    return Cut(start, stop, gaps)
+    return WindowOffsets(start, stop, gaps)
 
 
 def stops_of(log: Log, topic: str, window: Window) -> list[int]:
@@ -191,7 +191,7 @@ def is_empty(start: list[int], stop: list[int]) -> bool:
 def _begin(text: str, runs: Mapping[str, Run], now_ms: int) -> int:
     if text == EARLIEST:
         return 0
-    known = ", ".join(sorted(run.name for run in runs.values() if run.state != State.REMOVED)) or "none yet"
+    known = ", ".join(sorted(run.name for run in runs.values() if run.state != RunStatus.REMOVED)) or "none yet"
     return _time(text, "--from", now_ms, also=f", {EARLIEST}, or the name of a run ({known})")
 
 

@@ -3,7 +3,7 @@
 Only the last hidden states of the bodies are kept, and of these only the positions that hold a token; the vocabulary
 pass makes logits tile by tile. Padding stands on the right: attention looks back only, so no token sees it and no mask
 is needed, which leaves the fastest attention kernels possible. On CUDA nothing here waits for the card: `launch` queues
-the work and the copy back into pinned memory, `Flight.land` waits.
+the work and the copy back into pinned memory, `DeviceBatch.land` waits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DeviceMemory(msgspec.Struct, frozen=True):
     total_bytes: int = 0
 
 
-class Flight:
+class DeviceBatch:
     """A batch that is under way."""
 
     def __init__(self, texts: Sequence[Sequence[int]], numbers: torch.Tensor, event: Any, pad_id: int) -> None:
@@ -70,7 +70,7 @@ class PairDevice:
         self._kernel, self.kernel = chosen_kernel(kernel, models.device)
         self._on_card = models.device.type == "cuda"
 
-    def launch(self, texts: Sequence[Sequence[int]]) -> Flight:
+    def launch(self, texts: Sequence[Sequence[int]]) -> DeviceBatch:
         """Queue texts of at least 2 ids each, all below the heads' width. Raises DeviceLost or OutOfDeviceMemory."""
         models = self._models
         with device_errors(on_card=self._on_card), torch.inference_mode(), _current(models.device):
@@ -91,13 +91,13 @@ class PairDevice:
             )
             numbers = torch.stack([sums.lse_q, sums.z_q_target, sums.mean_q, sums.var_q])
             if not self._on_card:
-                return Flight(texts, numbers.cpu(), None, models.pad_id)
+                return DeviceBatch(texts, numbers.cpu(), None, models.pad_id)
             pinned = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
             pinned.copy_(numbers, non_blocking=True)
             make_event: Any = torch.cuda.Event
             event = make_event(blocking=True)  # whoever waits sleeps, and leaves the core to tokenising
             event.record(torch.cuda.current_stream(models.device))
-            return Flight(texts, pinned, event, models.pad_id)
+            return DeviceBatch(texts, pinned, event, models.pad_id)
 
     def free(self) -> None:
         """Give cached memory back to the card. Raises DeviceLost."""

@@ -61,7 +61,7 @@ class PairedChange(NamedTuple):
     high: float
 
 
-class Errors(NamedTuple):
+class RunErrors(NamedTuple):
     """What corrects the rates of the two runs; `shared`: they are the same measurement, not two that agree."""
 
     a: ErrorCounts
@@ -75,7 +75,7 @@ def paired_change(
     *,
     resamples: int = RESAMPLES,
     confidence: float = 0.95,
-    errors: Errors | None = None,
+    errors: RunErrors | None = None,
     same: bool = False,
 ) -> PairedChange | None:
     """Shares and difference from `sums` [sites, 4]: part and whole under A, part and whole under B, 0 <= part <= whole.
@@ -161,7 +161,7 @@ def _degrees(sums: Numbers, total: Numbers) -> float:
 
 
 def _corrected(
-    sums: Numbers, errors: Errors, z: float, rng: np.random.Generator | None = None
+    sums: Numbers, errors: RunErrors, z: float, rng: np.random.Generator | None = None
 ) -> tuple[Numbers, Numbers]:
     """Corrected rates of each row of sums; with `rng` the error counts are drawn anew for each of them."""
     number = len(sums)

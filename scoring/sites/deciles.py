@@ -37,7 +37,7 @@ _FAR = 1e6  # standard deviations
 _MEND = "run `farmwatch train-sites`"
 
 
-class Errors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HeldOutErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Sites judged by numbers that were learned without them, at `PAGES` pages each."""
 
     human_sites: int
@@ -58,7 +58,7 @@ class DecileNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     human_sites: int
     llm_sites: int
     pages: int  # scores of all the training sites
-    left_out: Errors  # leave one site out
+    left_out: HeldOutErrors  # leave one site out
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:

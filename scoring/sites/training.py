@@ -15,7 +15,7 @@ import numpy as np
 
 from scoring.errors import BadTrainingData, MissingExtra, TooFewLabels
 from scoring.interface import PageScore
-from scoring.sites.deciles import FORMAT, PAGES, DecileNumbers, Errors, deciles
+from scoring.sites.deciles import FORMAT, PAGES, DecileNumbers, HeldOutErrors, deciles
 from scoring.sites.family import family
 from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
 from stream.schema.vocabulary import DECIDED, HUMAN, LLM
@@ -39,7 +39,7 @@ class Trained(NamedTuple):
 
     deciles: DecileNumbers
     gaussian: GaussianParams
-    gaussian_left_out: Errors
+    gaussian_left_out: HeldOutErrors
     wrong: list[str]  # sites that `deciles` judged wrongly, by most of the draws
     too_small: int  # sites with fewer than PAGES scores: not used
     human_draws_wrong: float  # share of all the draws from human sites that `deciles` judged wrongly
@@ -67,7 +67,7 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
     for place, site in enumerate(used):
         others = np.arange(len(used)) != place
         fitted = _fit(rows[others], labels[others])
-        numbers = _numbers(fitted, detector, used, Errors(0, 0, 0, 0))
+        numbers = _numbers(fitted, detector, used, HeldOutErrors(0, 0, 0, 0))
         draws = [rng.sample(site.scores, PAGES) for _ in range(DRAWS)]
         misjudged = sum((numbers.margin(draw) > 0) != site.llm for draw in draws)
         draws_wrong[site.llm] += misjudged
@@ -80,11 +80,11 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
             gaussian_wrong[truth] += 1
     is_llm = {site.name: site.llm for site in used}
     llm_wrong = sum(is_llm[name] for name in wrong)
-    left_out = Errors(count[False], len(wrong) - llm_wrong, count[True], llm_wrong)
+    left_out = HeldOutErrors(count[False], len(wrong) - llm_wrong, count[True], llm_wrong)
     return Trained(
         deciles=_numbers(whole, detector, used, left_out),
         gaussian=_rounded(_fit_gaussian(used)),
-        gaussian_left_out=Errors(count[False], gaussian_wrong[HUMAN], count[True], gaussian_wrong[LLM]),
+        gaussian_left_out=HeldOutErrors(count[False], gaussian_wrong[HUMAN], count[True], gaussian_wrong[LLM]),
         wrong=wrong,
         too_small=len(sites) - len(used),
         human_draws_wrong=draws_wrong[False] / (DRAWS * count[False]),
@@ -112,7 +112,7 @@ def _fit(rows: Any, labels: Any) -> _Fitted:
     return _Fitted(machine.coef_[0], centres, scales, float(machine.intercept_[0]))
 
 
-def _numbers(fitted: _Fitted, detector: str, sites: Sequence[LabelledSite], left_out: Errors) -> DecileNumbers:
+def _numbers(fitted: _Fitted, detector: str, sites: Sequence[LabelledSite], left_out: HeldOutErrors) -> DecileNumbers:
     return DecileNumbers(
         format=FORMAT,
         detector=family(detector),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from scoring.lite_ngram.detector import MIN_WORDS
-from scoring.training.evaluation import Evaluation
+from scoring.training.evaluation import DetectorEvaluation
 from scoring.training.goals import goals
 from scoring.training.page_sets import TOGETHER, PageRow
 from scoring.training.report import TrainingReport
@@ -38,7 +38,7 @@ _BLIND_SPOTS = """### What it cannot see
 """
 
 
-def warning(evaluation: Evaluation) -> str:
+def warning(evaluation: DetectorEvaluation) -> str:
     """What must be said wherever scores of these weights show."""
     other = [row.flagged for row in evaluation.sources if not row.web]
     unseen = [row.chat_llm for row in evaluation.domains if row.chat_llm is not None]
@@ -53,7 +53,7 @@ def warning(evaluation: Evaluation) -> str:
     )
 
 
-def _web(evaluation: Evaluation) -> str:
+def _web(evaluation: DetectorEvaluation) -> str:
     """What is flagged of human web pages: of page sets that no training has seen, or else of sources left out."""
     if not evaluation.pages:
         left_out = [row.flagged for row in evaluation.sources if row.web]
@@ -78,7 +78,7 @@ def file_lines(files: Mapping[str, TextSet]) -> Iterator[str]:
         yield f"{name}: {texts.read} read, dropped {dropped}; used {len(texts.samples) - llm} human and {llm} llm"
 
 
-def table_lines(evaluation: Evaluation) -> Iterator[str]:
+def table_lines(evaluation: DetectorEvaluation) -> Iterator[str]:
     """Every table for the terminal, aligned."""
     for title, rows in _tables(evaluation):
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -135,7 +135,7 @@ def _markdown_table(rows: Sequence[_Row]) -> Iterator[str]:
     yield ""
 
 
-def _tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
+def _tables(evaluation: DetectorEvaluation) -> Iterator[tuple[str, list[_Row]]]:
     yield (
         "The study's figures and this training's (the in-domain AUROC misleads on its own)",
         [
@@ -194,7 +194,7 @@ def _tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
     )
 
 
-def _page_tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
+def _page_tables(evaluation: DetectorEvaluation) -> Iterator[tuple[str, list[_Row]]]:
     if evaluation.pages:
         yield (
             "Human web pages of collections that no training has seen: share flagged by words of their opening, and "
@@ -213,7 +213,7 @@ def _page_tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
         )
 
 
-def _unseen_tables(evaluation: Evaluation) -> Iterator[tuple[str, list[_Row]]]:
+def _unseen_tables(evaluation: DetectorEvaluation) -> Iterator[tuple[str, list[_Row]]]:
     unseen = evaluation.unseen
     if unseen is not None:
         yield (

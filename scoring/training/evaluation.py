@@ -15,7 +15,7 @@ from scoring.calibration.auroc import auroc
 from scoring.lite_ngram.weights import Calibration
 from scoring.training.page_sets import PageRow, PageSet, measure_pages
 from scoring.training.regression import Floats, Model, Trainer, model_probability
-from scoring.training.texts import WEB, Sample
+from scoring.training.texts import WEB, TrainingText
 from scoring.training.unseen import ReferenceRow, Unseen, measure_reference, measure_unseen
 
 CHAT = "chat"  # the domain of chat assistants' answers, which has no human texts of its own
@@ -67,13 +67,13 @@ class LengthRow(msgspec.Struct, frozen=True):
 class Texts(NamedTuple):
     """What a training has: to fit on, to calibrate and test on, and to measure on only."""
 
-    training: Sequence[Sample]
-    dev: Sequence[Sample]
-    unseen: Sequence[Sample] = ()
+    training: Sequence[TrainingText]
+    dev: Sequence[TrainingText]
+    unseen: Sequence[TrainingText] = ()
     pages: Sequence[PageSet] = ()
 
 
-class Evaluation(msgspec.Struct, frozen=True):
+class DetectorEvaluation(msgspec.Struct, frozen=True):
     """All tables of a training."""
 
     in_domain: float  # AUROC on the dev texts
@@ -94,7 +94,7 @@ def evaluate(
     texts: Texts,
     threshold: float,
     progress: Callable[[str], None],
-) -> Evaluation:
+) -> DetectorEvaluation:
     """Compute every table; some thirty fits."""
     training, dev = texts.training, texts.dev
     domains, generators, sources = [], [], []
@@ -110,7 +110,7 @@ def evaluate(
     known = [row.auroc for row in generators if row.auroc is not None]
     whole = auroc(_margins(trainer, model, dev, llm=False), _margins(trainer, model, dev, llm=True))
     chat = _margins(trainer, model, [sample for sample in dev if sample.domain == CHAT], llm=True)
-    return Evaluation(
+    return DetectorEvaluation(
         in_domain=whole or 0.0,
         generators_mean=sum(known) / len(known) if known else 0.0,
         domains=domains,
@@ -123,7 +123,7 @@ def evaluate(
     )
 
 
-def _domain(trainer: Trainer, domain: str, training: Sequence[Sample], dev: Sequence[Sample]) -> DomainRow:
+def _domain(trainer: Trainer, domain: str, training: Sequence[TrainingText], dev: Sequence[TrainingText]) -> DomainRow:
     model = trainer.fit(lambda sample: sample.domain != domain)
     inside = [sample for sample in dev if sample.domain == domain]
     if not inside:  # all of the domain is in the training file: unseen by this model all the same
@@ -141,7 +141,7 @@ def _domain(trainer: Trainer, domain: str, training: Sequence[Sample], dev: Sequ
     )
 
 
-def _generator(trainer: Trainer, generator: str, dev: Sequence[Sample], threshold: float) -> GeneratorRow:
+def _generator(trainer: Trainer, generator: str, dev: Sequence[TrainingText], threshold: float) -> GeneratorRow:
     model = trainer.fit(lambda sample: sample.generator != generator)
     calibration = trainer.calibrate(model, lambda sample: sample.generator != generator)
     texts = [sample for sample in dev if sample.generator == generator]
@@ -153,8 +153,8 @@ def _generator(trainer: Trainer, generator: str, dev: Sequence[Sample], threshol
     )
 
 
-def _source(trainer: Trainer, source: str, training: Sequence[Sample], threshold: float) -> SourceRow:
-    def keep(sample: Sample) -> bool:
+def _source(trainer: Trainer, source: str, training: Sequence[TrainingText], threshold: float) -> SourceRow:
+    def keep(sample: TrainingText) -> bool:
         return sample.llm or sample.source != source
 
     model = trainer.fit(keep)
@@ -170,14 +170,14 @@ def _source(trainer: Trainer, source: str, training: Sequence[Sample], threshold
     )
 
 
-def _lengths(trainer: Trainer, model: Model, dev: Sequence[Sample], threshold: float) -> list[LengthRow]:
+def _lengths(trainer: Trainer, model: Model, dev: Sequence[TrainingText], threshold: float) -> list[LengthRow]:
     halves = {sample.id: place % 2 for place, sample in enumerate(sorted(dev))}
     calibrations = [
         trainer.calibrate(model, lambda sample, half=half: halves[sample.id] != half)  # type: ignore[misc]
         for half in (0, 1)
     ]
 
-    def flagged(texts: Sequence[Sample], words: int) -> float:
+    def flagged(texts: Sequence[TrainingText], words: int) -> float:
         parts = [
             (
                 part,
@@ -208,7 +208,7 @@ def _lengths(trainer: Trainer, model: Model, dev: Sequence[Sample], threshold: f
     return rows
 
 
-def _margins(trainer: Trainer, model: Model, samples: Sequence[Sample], *, llm: bool) -> Floats:
+def _margins(trainer: Trainer, model: Model, samples: Sequence[TrainingText], *, llm: bool) -> Floats:
     return trainer.margins(model, [sample for sample in samples if sample.llm is llm])
 
 

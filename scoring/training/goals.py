@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from scoring.training.evaluation import Evaluation
+from scoring.training.evaluation import DetectorEvaluation
 from scoring.training.page_sets import TOGETHER
 
 BLOGS, WIKIS = ("blog", "govblog"), ("wiki", "encyclopaedia")
@@ -30,7 +30,7 @@ class Goal(msgspec.Struct, frozen=True):
     verdict: str  # "met", "met; but what stands out", "missed: why", or "not measured: why"
 
 
-def goals(evaluation: Evaluation) -> list[Goal]:
+def goals(evaluation: DetectorEvaluation) -> list[Goal]:
     """Every figure of the study, in its order."""
     return [
         _auroc("AUROC in domain", 0.987, evaluation.in_domain),
@@ -48,7 +48,7 @@ def goals(evaluation: Evaluation) -> list[Goal]:
     ]
 
 
-def _new_generators(evaluation: Evaluation) -> Iterator[Goal]:
+def _new_generators(evaluation: DetectorEvaluation) -> Iterator[Goal]:
     unseen = evaluation.unseen
     counts = f" ({unseen.new_llm} texts, against {unseen.new_human} of new human sources)" if unseen else ""
     what = f"AUROC, generators newer than the training files{counts}"
@@ -61,13 +61,13 @@ def _new_generators(evaluation: Evaluation) -> Iterator[Goal]:
     yield _auroc("AUROC, mean of each generator left out", 0.991, evaluation.generators_mean, named)
 
 
-def _sites(evaluation: Evaluation) -> Iterator[Goal]:
+def _sites(evaluation: DetectorEvaluation) -> Iterator[Goal]:
     unseen = evaluation.unseen
     counts = f" ({unseen.sites} sites of new sources and generators)" if unseen else ""
     yield _auroc(f"AUROC of sites by three pages{counts}", 0.998, unseen.three_pages if unseen else None)
 
 
-def _registers(evaluation: Evaluation) -> Iterator[Goal]:
+def _registers(evaluation: DetectorEvaluation) -> Iterator[Goal]:
     """Human registers never trained on, against chat assistants."""
     unseen = {row.domain: row.chat_llm for row in evaluation.domains if row.chat_llm is not None}
     for what, names, study in (("blogs", BLOGS, 0.96), ("encyclopaedic prose", WIKIS, 0.82)):
@@ -80,7 +80,7 @@ def _registers(evaluation: Evaluation) -> Iterator[Goal]:
                 yield _auroc(f"AUROC, {what}: Python's {row.prose} in its place", study, row.auroc)
 
 
-def _web(evaluation: Evaluation) -> Iterator[Goal]:
+def _web(evaluation: DetectorEvaluation) -> Iterator[Goal]:
     worst = max((row.flagged for row in evaluation.sources if row.web), default=None)
     yield _share("human pages flagged, worst web source left out", 0.015, worst, _at_most)
     sure = [row for row in evaluation.pages if not row.recent]
@@ -93,7 +93,7 @@ def _web(evaluation: Evaluation) -> Iterator[Goal]:
         yield _share(what, study, whole, _at_most, named)
 
 
-def _reference(evaluation: Evaluation) -> Iterator[Goal]:
+def _reference(evaluation: DetectorEvaluation) -> Iterator[Goal]:
     study = {"language reference": 0.09, "docstrings": 0.006}
     for row in evaluation.reference:
         what = "guides and encyclopaedic prose flagged: Python's language reference in their place"

@@ -13,7 +13,7 @@ from scoring.errors import MissingExtra
 from scoring.lite_ngram.detector import log_length, margins, probability
 from scoring.lite_ngram.ngrams import BUCKETS, tokens, vectors
 from scoring.lite_ngram.weights import Calibration
-from scoring.training.texts import CROP_WORDS, Sample, balanced_weights, calibration_crop, training_crop
+from scoring.training.texts import CROP_WORDS, TrainingText, balanced_weights, calibration_crop, training_crop
 
 C = 3.0
 CROPS = 6  # of each text: a text says more by six stretches than by one
@@ -24,7 +24,7 @@ _NO_PENALTY = 1e6
 _BATCH = 1024  # texts hashed at a time, for memory
 
 Floats = NDArray[np.float64]
-Keep = Callable[[Sample], bool]
+Keep = Callable[[TrainingText], bool]
 Crop = Callable[[Sequence[str], random.Random], list[str]]
 
 
@@ -40,9 +40,9 @@ class Crops(NamedTuple):
 
     matrix: Any  # scipy.sparse.csr_matrix, a row for each
     length: Floats  # L of each, see log_length
-    samples: list[Sample]  # the text of each
+    samples: list[TrainingText]  # the text of each
 
-    def rows(self, keep: Keep) -> tuple[NDArray[np.int64], list[Sample]]:
+    def rows(self, keep: Keep) -> tuple[NDArray[np.int64], list[TrainingText]]:
         """Places and texts of the crops whose text `keep` takes."""
         places = [place for place, sample in enumerate(self.samples) if keep(sample)]
         return np.array(places, np.int64), [self.samples[place] for place in places]
@@ -52,7 +52,7 @@ class Crops(NamedTuple):
         return np.asarray(self.matrix[places] @ model.vector + model.intercept)
 
 
-def crop_all(samples: Sequence[Sample], crop: Crop, times: int, seed: int) -> Crops:
+def crop_all(samples: Sequence[TrainingText], crop: Crop, times: int, seed: int) -> Crops:
     """`times` crops of each text."""
     rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
     found: list[list[bytes]] = []
@@ -83,7 +83,7 @@ def _matrix(texts: Sequence[Sequence[bytes]]) -> Any:
 class Trainer:
     """Fits on subsets of one set of training crops, and calibrates on subsets of one set of calibration crops."""
 
-    def __init__(self, training: Sequence[Sample], dev: Sequence[Sample], seed: int) -> None:
+    def __init__(self, training: Sequence[TrainingText], dev: Sequence[TrainingText], seed: int) -> None:
         """Crop and hash once. Raises MissingExtra without scikit-learn."""
         self._sklearn = _linear_model()
         self._training = crop_all(training, training_crop, CROPS, seed)
@@ -117,15 +117,15 @@ class Trainer:
         slope, by_length, slope_length = (round(float(value), 6) for value in platt.coef_[0])
         return Calibration(slope, by_length, slope_length, round(float(platt.intercept_[0]), 6))
 
-    def margins(self, model: Model, samples: Sequence[Sample]) -> Floats:
+    def margins(self, model: Model, samples: Sequence[TrainingText]) -> Floats:
         """Margins of the openings (up to 500 words) of texts of this trainer."""
         return self._openings.margins(model, self._places(samples))
 
-    def probabilities(self, model: Model, calibration: Calibration, samples: Sequence[Sample]) -> Floats:
+    def probabilities(self, model: Model, calibration: Calibration, samples: Sequence[TrainingText]) -> Floats:
         """Calibrated p(llm) of the openings of texts of this trainer."""
         return probability(self.margins(model, samples), self._openings.length[self._places(samples)], calibration)
 
-    def _places(self, samples: Sequence[Sample]) -> NDArray[np.int64]:
+    def _places(self, samples: Sequence[TrainingText]) -> NDArray[np.int64]:
         return np.array([self._place[id(sample)] for sample in samples], np.int64)
 
 

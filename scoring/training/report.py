@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from scoring.statistics.rounding import each_float
-from scoring.training.evaluation import Evaluation
+from scoring.training.evaluation import DetectorEvaluation
 from scoring.training.page_sets import PageFile
-from scoring.training.texts import Sample, TextSet
+from scoring.training.texts import TextSet, TrainingText
 
 _DIGITS = 4
 
@@ -47,7 +47,7 @@ class TrainingReport(msgspec.Struct, frozen=True):
     files: dict[str, FileReport]
     licences: dict[str, int]  # as the texts' sources state them -> texts used
     registers: dict[str, int]  # "label/domain" -> texts used
-    evaluation: Evaluation
+    evaluation: DetectorEvaluation
 
     def rounded(self) -> TrainingReport:
         """This report with the numbers that its JSON holds."""
@@ -67,12 +67,12 @@ def page_reports(paths: Sequence[Path], files: Sequence[PageFile]) -> dict[str, 
     }
 
 
-def licence_counts(samples: Sequence[Sample]) -> dict[str, int]:
+def licence_counts(samples: Sequence[TrainingText]) -> dict[str, int]:
     """Texts by the licence that their source states."""
     return _counts(sample.licence for sample in samples)
 
 
-def register_counts(samples: Sequence[Sample]) -> dict[str, int]:
+def register_counts(samples: Sequence[TrainingText]) -> dict[str, int]:
     """Texts by label and domain."""
     return _counts(f"{'llm' if sample.llm else 'human'}/{sample.domain}" for sample in samples)
 

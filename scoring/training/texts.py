@@ -46,7 +46,7 @@ class _UnseenLine(_Line, frozen=True, kw_only=True):
     domain: str = "unknown"
 
 
-class Sample(NamedTuple):
+class TrainingText(NamedTuple):
     """A text that passed the filters. `words` are those of the normalised text."""
 
     id: str
@@ -62,7 +62,7 @@ class Sample(NamedTuple):
 class TextSet(NamedTuple):
     """What came out of a file, and what was dropped why."""
 
-    samples: list[Sample]
+    samples: list[TrainingText]
     read: int
     dropped: dict[str, int]  # short | not_ascii | duplicate | over_cap
 
@@ -76,7 +76,7 @@ def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *,
     Raises BadTrainingData with file and line for a line that is no labelled text, or a file that cannot be read.
     """
     openings = set() if known_openings is None else known_openings
-    kept: list[Sample] = []
+    kept: list[TrainingText] = []
     dropped: Counter[str] = Counter()
     count = 0
     for line in _lines(path, _UnseenLine if unseen else _Line):
@@ -93,7 +93,9 @@ def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *,
         else:
             openings.add(opening)
             llm = line.label == "llm"
-            kept.append(Sample(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words, line.site))
+            kept.append(
+                TrainingText(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words, line.site)
+            )
     capped = _cap(kept, random.Random(seed))  # noqa: S311  # reproducible, no secret
     dropped["over_cap"] = len(kept) - len(capped)
     return TextSet(capped, count, dict(sorted(dropped.items())))
@@ -114,7 +116,7 @@ def _lines(path: Path, kind: type[_Line]) -> Iterator[_Line]:
         raise BadTrainingData(f"{path} cannot be read: {error}") from error
 
 
-def _cap(samples: Sequence[Sample], rng: random.Random) -> list[Sample]:
+def _cap(samples: Sequence[TrainingText], rng: random.Random) -> list[TrainingText]:
     """At most CAP (of the web: WEB_CAP) of each (source, domain, generator), chosen at random, order kept."""
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, sample in enumerate(samples):
@@ -142,7 +144,7 @@ def _stretch(words: Sequence[str], size: int, rng: random.Random) -> list[str]:
     return list(words[start : start + size])
 
 
-def balanced_weights(samples: Sequence[Sample], web: float = 1.0) -> NDArray[np.float64]:
+def balanced_weights(samples: Sequence[TrainingText], web: float = 1.0) -> NDArray[np.float64]:
     """1/sqrt(count of the text's (label, domain, generator)), then scaled to equal label totals and mean 1.
 
     Texts of web pages weigh `web` times as much before that. Raises BadTrainingData where a label is missing.

@@ -20,7 +20,7 @@ from scoring.lite_ngram.detector import WEIGHTS_FILE
 from scoring.lite_ngram.weights import RECIPE, Header, pack, quantise
 from scoring.statistics.rounding import WEIGHT_DIGITS, significant
 from scoring.training.card import file_lines, markdown, table_lines, warning
-from scoring.training.evaluation import Evaluation, Texts, evaluate
+from scoring.training.evaluation import DetectorEvaluation, Texts, evaluate
 from scoring.training.page_sets import read_pages
 from scoring.training.regression import Model, Trainer
 from scoring.training.report import FileReport, TrainingReport, licence_counts, page_reports, register_counts
@@ -104,7 +104,7 @@ def run_training(options: TrainingOptions, say: Callable[[str], None] = lambda _
     return report
 
 
-def _refuse_if_unfair(evaluation: Evaluation) -> None:
+def _refuse_if_unfair(evaluation: DetectorEvaluation) -> None:
     unfair = [row for row in evaluation.sources if row.web and row.flagged > MAX_FLAGGED]
     if unfair:
         named = ", ".join(f"{row.source} {row.flagged:.1%} of {row.texts}" for row in unfair)

@@ -18,7 +18,7 @@ from scoring.lite_ngram.detector import log_length, margins, probability, read
 from scoring.lite_ngram.weights import Calibration
 from scoring.training.python_prose import docstrings, reference_pages
 from scoring.training.regression import Floats, Model, model_margins, model_probability
-from scoring.training.texts import CROP_WORDS, Sample
+from scoring.training.texts import CROP_WORDS, TrainingText
 
 PAGES_OF_A_SITE = 3  # the study ranks sites by so many
 _SPLIT = re.compile("[-_.](?:train|training|dev|valid|validation|val|test)$")
@@ -58,7 +58,11 @@ class ReferenceRow(msgspec.Struct, frozen=True):
 
 
 def measure_unseen(
-    model: Model, calibration: Calibration, texts: Sequence[Sample], seen: Collection[Sample], threshold: float
+    model: Model,
+    calibration: Calibration,
+    texts: Sequence[TrainingText],
+    seen: Collection[TrainingText],
+    threshold: float,
 ) -> Unseen:
     """Score texts of files that were not trained on; `seen` are those that were."""
     openings = [sample.words[: CROP_WORDS[1]] for sample in texts]
@@ -101,11 +105,11 @@ def set_of(source: str) -> str:
     return _SPLIT.sub("", source)
 
 
-def _origin(sample: Sample) -> str:
+def _origin(sample: TrainingText) -> str:
     return sample.generator if sample.llm else set_of(sample.source)
 
 
-def _site_means(texts: Sequence[Sample], margin: Floats) -> dict[bool, Floats]:
+def _site_means(texts: Sequence[TrainingText], margin: Floats) -> dict[bool, Floats]:
     """Label -> mean margins of every three neighbouring pages of a site."""
     sites: dict[tuple[bool, str], list[float]] = {}
     for sample, value in zip(texts, margin.tolist(), strict=True):

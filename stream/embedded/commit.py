@@ -11,7 +11,7 @@ import msgspec
 from stream.embedded.database import fresh_id, record_checksum
 from stream.embedded.topics import Stored, row_id
 from stream.embedded.writer import Placed
-from stream.log.contract import Change, Output
+from stream.log.contract import Output, StateChange
 from stream.log.errors import Fenced, UnknownTopic
 from stream.log.limits import check_size
 
@@ -130,7 +130,7 @@ def write_offsets(database: sqlite3.Connection, group: str, offsets: Mapping[int
     )
 
 
-def write_state(database: sqlite3.Connection, store: str, partition: int, changes: Sequence[Change]) -> None:
+def write_state(database: sqlite3.Connection, store: str, partition: int, changes: Sequence[StateChange]) -> None:
     """Apply changes of keyed state in order."""
     last = {change.key: change for change in changes}
     if not last:

@@ -85,7 +85,7 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
     Raises LogUnavailable, LogDamaged (also where segments are there without their database), and SchemaTooNew when a
     newer farmwatch made them.
     """
-    with told(folder):
+    with translated_errors(folder):
         make_private(folder / SEGMENTS)
         # In this order: another process may make the database, and then its first segment, meanwhile.
         if _holds_segments(folder) and not _size(folder / DATABASE):
@@ -103,7 +103,7 @@ def require_readable(folder: Path, lock_timeout_s: float) -> None:
 
     Raises StreamError where there is none, LogUnavailable, LogDamaged, SchemaTooNew.
     """
-    with told(folder):
+    with translated_errors(folder):
         if _size(folder / DATABASE):
             database = connect(folder, lock_timeout_s, how_to_read(at_rest(folder)))
             try:
@@ -254,7 +254,7 @@ def keep_ids(database: sqlite3.Connection, table: str) -> None:
 
 
 @contextlib.contextmanager
-def told(folder: Path) -> Iterator[None]:
+def translated_errors(folder: Path) -> Iterator[None]:
     """Turn errors of the disk and of SQLite into LogUnavailable or LogDamaged, saying what, where and how to mend."""
     try:
         yield

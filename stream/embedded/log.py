@@ -23,7 +23,7 @@ from typing import ClassVar, TypeVar
 
 from stream.embedded import groups
 from stream.embedded.commit import Records
-from stream.embedded.database import SEGMENTS, at_rest, how_to_read, prepare, require_readable, told
+from stream.embedded.database import SEGMENTS, at_rest, how_to_read, prepare, require_readable, translated_errors
 from stream.embedded.member import EmbeddedMember
 from stream.embedded.reader import RecordReader
 from stream.embedded.removal import clear, size_of, take_out
@@ -126,7 +126,7 @@ class EmbeddedLog:
             subscribed = [self._topics.find(reader.database, topic) for topic in topics]
         expires_at = self._moment().expires_at
         epoch = self._writer.run(lambda database, _: groups.join(database, self._prefix + group, member, expires_at))
-        with told(self._folder):
+        with translated_errors(self._folder):
             reader = RecordReader(self._folder, self._lock_timeout_s)
         joined = EmbeddedMember(
             folder=self._folder,
@@ -297,7 +297,7 @@ class EmbeddedLog:
             raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
         if self._stop.is_set():
             raise StreamError(f"the log in {self._folder} is closed")
-        with told(self._folder):
+        with translated_errors(self._folder):
             rest = at_rest(self._folder) if self._read_only else None
             with self._lock:
                 if rest != self._rest:  # a writer came or went: what was read without regard to it is out of date

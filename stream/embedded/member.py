@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from stream.embedded.commit import Lease, Records, check_partitions, write_offsets, write_state
-from stream.embedded.database import told
+from stream.embedded.database import translated_errors
 from stream.embedded.groups import Moment, leave, take_step
-from stream.embedded.reader import RecordReader, Row
+from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.state import EmbeddedState
 from stream.embedded.topics import Stored, Topics
 from stream.embedded.writer import Placed, Writer
@@ -78,7 +78,7 @@ class EmbeddedMember:
         is_first = True
         while True:
             known = self._writer.committed
-            with told(self._folder):
+            with translated_errors(self._folder):
                 if self._look() or is_first:
                     messages = self._fetch(max_records, max_bytes)
             is_first = False
@@ -120,7 +120,7 @@ class EmbeddedMember:
             self._write(commit, named)
 
     def _write(self, commit: Commit, named: Collection[int]) -> None:
-        with told(self._folder):
+        with translated_errors(self._folder):
             known = self._topics.known
             database = self._reader.database
             records = Records([(known(database, output.topic), output) for output in commit.outputs], self._clock())
@@ -155,7 +155,7 @@ class EmbeddedMember:
 
     def lag(self) -> Mapping[At, int]:
         """Records between the committed offset and the end, per owned partition."""
-        with told(self._folder):
+        with translated_errors(self._folder):
             bounds = self._reader.bounds(self._subscribed)
             committed = self._committed()
         return {
@@ -263,7 +263,7 @@ class EmbeddedMember:
 
     def _fetch(self, max_records: int, max_bytes: int) -> list[Message]:
         """Read a fair part of each partition that has records."""
-        taken: list[Row] = []
+        taken: list[StoredRow] = []
         positions: dict[At, int] = {}
         records_left, bytes_left = max_records, max_bytes
         ready = self._ready()

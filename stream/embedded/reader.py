@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from stream.embedded.database import DATABASE, SEGMENTS, connect, record_checksum, value_checksum
-from stream.embedded.segments import Place, SegmentReader
+from stream.embedded.segments import SegmentPlace, SegmentReader
 from stream.embedded.topics import Stored, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
 from stream.log.errors import UnknownTopic
@@ -23,7 +23,7 @@ _COLUMNS = (
 )
 
 
-class Row:
+class StoredRow:
     """A record's row; `RecordReader.messages` fills in its value when it lies in a segment."""
 
     __slots__ = (
@@ -59,7 +59,7 @@ class Row:
             return True
         return self.segment is not None and self.checksum == value_checksum(self.value)
 
-    def message(self, place_of: Callable[[Row], str]) -> Message:
+    def message(self, place_of: Callable[[StoredRow], str]) -> Message:
         """The record as its readers see it; `place_of` tells where its bytes lie, for what is said of damage."""
         headers = NO_HEADERS
         if self.headers:
@@ -101,28 +101,30 @@ class RecordReader:
             raise UnknownTopic(f"topic {', '.join(gone)} was removed: join again once it is there again")
         return found
 
-    def rows(self, topic: Stored, partition: int, start: int, stop: int, max_records: int, max_bytes: int) -> list[Row]:
+    def rows(
+        self, topic: Stored, partition: int, start: int, stop: int, max_records: int, max_bytes: int
+    ) -> list[StoredRow]:
         """Rows with start <= offset < stop, in order, up to the one with which their values reach max_bytes."""
         base, at = topic.partition_id(partition), At(topic.name, partition)
         found = self.database.execute(
             f"SELECT {_COLUMNS} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
             (row_id(base, start), row_id(base, stop), max_records),
         )
-        rows: list[Row] = []
+        rows: list[StoredRow] = []
         for columns in found:
-            rows.append(Row(at, columns))
+            rows.append(StoredRow(at, columns))
             max_bytes -= rows[-1].size
             if max_bytes <= 0:
                 break
         found.close()
         return rows
 
-    def messages(self, rows: Sequence[Row]) -> list[Message]:
+    def messages(self, rows: Sequence[StoredRow]) -> list[Message]:
         """The records of these rows, those that are not what was written with their damage.
 
         Rows that retention has removed in the meantime are left out.
         """
-        wanted: dict[int, list[Row]] = {}
+        wanted: dict[int, list[StoredRow]] = {}
         for row in rows:
             if row.segment is not None:
                 wanted.setdefault(row.segment, []).append(row)
@@ -142,12 +144,12 @@ class RecordReader:
         self._segments.close()
         self.database.close()
 
-    def _fill(self, segment: int, rows: Sequence[Row]) -> set[int]:
+    def _fill(self, segment: int, rows: Sequence[StoredRow]) -> set[int]:
         """Read the values of one segment; returns the ids of rows that retention has removed."""
         file = self._file(segment)
         if file is not None:
             try:
-                values = self._segments.read(file, [Place(row.position, row.size) for row in rows])
+                values = self._segments.read(file, [SegmentPlace(row.position, row.size) for row in rows])
             except FileNotFoundError:
                 pass
             else:
@@ -161,7 +163,7 @@ class RecordReader:
             row.fault = "the file is missing"
         return {row.id for row in rows} - {id for (id,) in found}
 
-    def _place(self, row: Row) -> str:
+    def _place(self, row: StoredRow) -> str:
         if row.segment is None:
             return f"{self._folder / DATABASE} is damaged in row {row.id} of records"
         file = self._folder / SEGMENTS / self._files.get(row.segment, str(row.segment))

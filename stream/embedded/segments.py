@@ -35,7 +35,7 @@ class LogDamaged(StreamError):
     """
 
 
-class Place(NamedTuple):
+class SegmentPlace(NamedTuple):
     """Where a large value lies."""
 
     position: int
@@ -147,7 +147,7 @@ class SegmentReader:
         self._folder = folder
         self._open: OrderedDict[str, int] = OrderedDict()
 
-    def read(self, file: str, places: Sequence[Place]) -> list[bytes]:
+    def read(self, file: str, places: Sequence[SegmentPlace]) -> list[bytes]:
         """What lies at `places` (ascending positions) of one file: less than their size where it cannot be had.
 
         Raises FileNotFoundError, OSError.
@@ -191,9 +191,9 @@ def _read_at(fd: int, position: int, size: int) -> bytes | None:
         return None
 
 
-def _runs(places: Sequence[Place]) -> list[list[Place]]:
+def _runs(places: Sequence[SegmentPlace]) -> list[list[SegmentPlace]]:
     """Neighbouring places that one read fetches together."""
-    runs: list[list[Place]] = []
+    runs: list[list[SegmentPlace]] = []
     for place in places:
         if runs:
             run = runs[-1]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream.embedded.database import OFFSET_BITS, fresh_id
-from stream.log.contract import At, Kept, Topic
+from stream.log.contract import At, CleanupPolicy, Topic
 from stream.log.errors import TopicMismatch, UnknownTopic
 
 
@@ -103,7 +103,7 @@ class Topics:
             self._create_one(database, topic)
 
     def _create_one(self, database: sqlite3.Connection, topic: Topic) -> None:
-        rules = (topic.kept is Kept.COMPACT, topic.retention_ms, topic.retention_bytes)
+        rules = (topic.kept is CleanupPolicy.COMPACT, topic.retention_ms, topic.retention_bytes)
         name = self._prefix + topic.name
         changed = database.execute(
             "UPDATE topics SET compact = ?, retention_ms = ?, retention_bytes = ? WHERE name = ?", (*rules, name)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from stream.embedded.database import SEGMENTS, connect, told, translate
+from stream.embedded.database import SEGMENTS, connect, translate, translated_errors
 from stream.embedded.segments import Segment
 from stream.log.errors import LogUnavailable, StreamError
 
@@ -190,7 +190,7 @@ class Writer:
             for index, (topic, _) in enumerate(task.blobs):
                 by_topic.setdefault(topic, []).append((task, index))
         try:
-            with self._appending, told(self._folder):
+            with self._appending, translated_errors(self._folder):
                 group.retired += [self._segments.pop(topic) for topic in self._dropped & self._segments.keys()]
                 self._dropped.clear()
                 for topic, wanted in by_topic.items():
@@ -241,7 +241,7 @@ class Writer:
             segment.close()
         if group.error is None:
             try:
-                with told(self._folder):
+                with translated_errors(self._folder):
                     self._transact(group)
             except StreamError as error:
                 group.failed(error)

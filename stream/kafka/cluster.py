@@ -13,7 +13,7 @@ from kafka import TopicPartition
 from stream.kafka import settings as kafka_settings
 from stream.kafka.admin import KafkaAdmin
 from stream.kafka.damage import damage_of
-from stream.kafka.producer import Record
+from stream.kafka.producer import ProducerRecord
 from stream.kafka.settings import KafkaSettings
 from stream.kafka.state import LocalState
 from stream.log.clock import Clock
@@ -81,12 +81,12 @@ class KafkaSite:
             raise UnknownTopic(f"topic {self.full(topic)!r} has {self.partitions(topic)} partitions, no {partition}")
         return TopicPartition(self.full(topic), partition)
 
-    def record(self, output: Output) -> Record:
+    def record(self, output: Output) -> ProducerRecord:
         """An output as it is written. Raises UnknownTopic, RecordTooLarge."""
         check_size(output)
         topic, partition = self.one(output.topic, output.partition)
         headers = [(name, value.encode()) for name, value in output.headers.items()]
-        return Record(topic, partition, output.key, output.value, headers, output.timestamp_ms)
+        return ProducerRecord(topic, partition, output.key, output.value, headers, output.timestamp_ms)
 
     def message(self, record: Any) -> Message:
         """A record as it was read; what other writers may leave out (key, header values) is empty."""

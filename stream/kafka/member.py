@@ -31,7 +31,7 @@ from stream.kafka.cluster import KafkaSite
 from stream.kafka.consumer import GroupConsumer
 from stream.kafka.errors import FENCING, translated
 from stream.kafka.ownership import Ownership
-from stream.kafka.producer import Record, TransactionalProducer, build_producer
+from stream.kafka.producer import ProducerRecord, TransactionalProducer, build_producer
 from stream.kafka.state import encode_change
 from stream.log.contract import At, Commit, Message, Output, StateReader
 from stream.log.errors import Fenced, LogUnavailable, StreamError
@@ -320,7 +320,9 @@ class KafkaMember:
             sent[self._owned.changelog(partition)] = self._owned.state(partition).next_offset
         return {at: OffsetAndMetadata(offset, "", -1) for at, offset in sent.items()}
 
-    def _transact(self, records: Sequence[Record], offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[int]:
+    def _transact(
+        self, records: Sequence[ProducerRecord], offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> list[int]:
         consumer = self._joined(time.monotonic())
         producer = self._producing()
         membership = consumer.group_metadata() if offsets else None

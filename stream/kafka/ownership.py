@@ -12,7 +12,7 @@ from stream.kafka.cluster import KafkaSite
 from stream.kafka.consumer import GroupConsumer
 from stream.kafka.restore import Restore
 from stream.kafka.state import LocalState
-from stream.log.contract import At, Change
+from stream.log.contract import At, StateChange
 from stream.log.errors import LogUnavailable, StreamError
 
 log = structlog.get_logger(__name__)
@@ -103,7 +103,7 @@ class Ownership:
             self.epochs[partition] = self._epoch
         return ready
 
-    def committed(self, offsets: Mapping[At, int], state: Mapping[int, tuple[Sequence[Change], int]]) -> None:
+    def committed(self, offsets: Mapping[At, int], state: Mapping[int, tuple[Sequence[StateChange], int]]) -> None:
         """A commit is durable: follow it. `state` is partition -> (changes, changelog offset after them).
 
         Where the local disk fails, the partition is made ready anew from the changelog: the commit stands.

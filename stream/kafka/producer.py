@@ -19,7 +19,7 @@ from stream.kafka.errors import typed
 _ABORT_S = 2.0  # an abort that takes longer is left to the next producer of the same transactional id
 
 
-class Record(NamedTuple):
+class ProducerRecord(NamedTuple):
     """A record to write; `topic` is the full name on Kafka."""
 
     topic: str
@@ -42,7 +42,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
 
     def transact(
         self,
-        records: Sequence[Record],
+        records: Sequence[ProducerRecord],
         offsets: Mapping[Any, Any],
         group: Any,
         timeout_s: float,

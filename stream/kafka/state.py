@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from stream.log.contract import Change
+from stream.log.contract import StateChange
 from stream.log.errors import Fenced, LogUnavailable
 from stream.log.private_folders import make_private
 
@@ -28,19 +28,19 @@ CREATE TABLE applied (
 """
 
 
-def encode_change(change: Change) -> bytes | None:
+def encode_change(change: StateChange) -> bytes | None:
     """A change as the value of its changelog record: due time (8 bytes, big endian) and value; None deletes."""
     if change.value is None:
         return None
     return _DUE.pack(_NEVER_DUE if change.due_at is None else change.due_at) + change.value
 
 
-def decode_change(key: bytes, value: bytes | None) -> Change:
+def decode_change(key: bytes, value: bytes | None) -> StateChange:
     """The change of a changelog record."""
     if value is None:
-        return Change(key, None)
+        return StateChange(key, None)
     due_at = _DUE.unpack_from(value)[0]
-    return Change(key, value[_DUE.size :], None if due_at == _NEVER_DUE else due_at)
+    return StateChange(key, value[_DUE.size :], None if due_at == _NEVER_DUE else due_at)
 
 
 class LocalState:
@@ -65,7 +65,7 @@ class LocalState:
         """The changelog offset after the last one applied; 0 for an empty file."""
         return self._next
 
-    def apply(self, changes: Iterable[Change], next_offset: int, now_ms: int) -> None:
+    def apply(self, changes: Iterable[StateChange], next_offset: int, now_ms: int) -> None:
         """Apply committed changes in order; the file then reflects the changelog up to `next_offset`.
 
         Raises Fenced where another process moved the file on, LogUnavailable where the disk fails.
@@ -129,7 +129,7 @@ class LocalState:
             yield from page
             after = page[-1][0]
 
-    def _apply_one(self, change: Change) -> None:
+    def _apply_one(self, change: StateChange) -> None:
         if change.value is None:
             self._db.execute("DELETE FROM state WHERE key = ?", (change.key,))
         else:

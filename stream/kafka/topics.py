@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stream.kafka.settings import BATCH_CAP_BYTES, KafkaSettings
-from stream.log.contract import Kept, Topic
+from stream.log.contract import CleanupPolicy, Topic
 
 _COMPACT_SEGMENT_MS = 86_400_000  # the newest segment is never compacted: roll it daily, not weekly as by default
 _COMPACT_SEGMENT_BYTES = 128 * 1024 * 1024
@@ -16,7 +16,7 @@ def configs_of(topic: Topic, settings: KafkaSettings) -> dict[str, str]:
     Compression is "producer": batches stay as they were sent, the broker does not pack them anew.
     """
     common = {"max.message.bytes": str(BATCH_CAP_BYTES), "compression.type": "producer"}
-    if topic.kept is Kept.COMPACT:
+    if topic.kept is CleanupPolicy.COMPACT:
         return {
             **common,
             "cleanup.policy": "compact",

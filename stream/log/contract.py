@@ -25,7 +25,7 @@ def partition_of(key: str | bytes, partitions: int) -> int:
     return xxhash.xxh3_64_intdigest(data) % partitions
 
 
-class Kept(enum.Enum):
+class CleanupPolicy(enum.Enum):
     """What retention does with old records of a topic."""
 
     DELETE = "delete"  # after `retention_ms`, or beyond `retention_bytes` a partition
@@ -38,7 +38,7 @@ class Topic:
 
     name: str
     partitions: int
-    kept: Kept = Kept.DELETE
+    kept: CleanupPolicy = CleanupPolicy.DELETE
     retention_ms: int | None = None  # None = for ever
     retention_bytes: int | None = None  # per partition; None = no cap
 
@@ -91,7 +91,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """One change of keyed state: value None deletes the key. `due_at` (ms) enters the due index; None leaves it out."""
 
     key: bytes
@@ -109,7 +109,7 @@ class Commit:
 
     outputs: Sequence[Output] = ()
     offsets: Mapping[At, int] = field(default_factory=dict)
-    state: Mapping[int, Sequence[Change]] = field(default_factory=dict)
+    state: Mapping[int, Sequence[StateChange]] = field(default_factory=dict)
 
 
 class StateReader(Protocol):

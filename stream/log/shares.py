@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 
-class Step(NamedTuple):
+class LeaseStep(NamedTuple):
     """What one member does next."""
 
     give_up: list[int]
@@ -30,7 +30,7 @@ def fair_counts(members: Collection[str], owners: Mapping[int, str], partitions:
     return {name: least + (place < odd) for place, name in enumerate(ranked)}
 
 
-def next_step(member: str, members: Collection[str], owners: Mapping[int, str], partitions: int) -> Step:
+def next_step(member: str, members: Collection[str], owners: Mapping[int, str], partitions: int) -> LeaseStep:
     """The step of `member`, itself one of the live `members`; `owners` maps each taken partition to its live owner.
 
     After the step there is none left to do for this member until another one steps: taking a partition may raise its
@@ -44,7 +44,7 @@ def next_step(member: str, members: Collection[str], owners: Mapping[int, str], 
         after = {**owners, **dict.fromkeys(free[: share - len(kept)], member)}
         share = fair_counts(members, after, partitions)[member]
     beyond = [partition for partition in mine if partition >= partitions]
-    return Step(kept[share:] + beyond, free[: max(0, share - len(kept))])
+    return LeaseStep(kept[share:] + beyond, free[: max(0, share - len(kept))])
 
 
 def fair_part(left: int, turns_left: int) -> int:

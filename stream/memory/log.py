@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from stream.memory.member import MemoryMember
-from stream.memory.storage import Group, Membership, MemoryStorage
+from stream.memory.storage import ConsumerGroup, Membership, MemoryStorage
 
 
 class MemoryLog(MemoryStorage):
@@ -23,7 +23,7 @@ class MemoryLog(MemoryStorage):
         """See `Log.join`. Raises UnknownTopic."""
         with self.changed:
             counts = {topic: len(self.partitions(topic)) for topic in topics}
-            joined = self.groups.setdefault(group, Group())
+            joined = self.groups.setdefault(group, ConsumerGroup())
             membership = Membership(member, self.clock() + self.lease_ms)
             joined.members[member] = membership
             for partition, (owner, _) in list(joined.leases.items()):

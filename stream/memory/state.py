@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
-from stream.log.contract import Change, TopicSize
+from stream.log.contract import StateChange, TopicSize
 
 
 class MemoryState:
@@ -16,7 +16,7 @@ class MemoryState:
         self._keys: list[bytes] = []
         self._due: list[tuple[int, bytes]] = []
 
-    def apply(self, changes: Iterable[Change]) -> None:
+    def apply(self, changes: Iterable[StateChange]) -> None:
         """Apply changes in order."""
         for change in changes:
             self._remove(change.key)

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import ClassVar
 
 from stream.log.clock import Clock, wall_ms
-from stream.log.contract import NONE_NEEDED, At, Kept, Message, Output, Topic, TopicSize
+from stream.log.contract import NONE_NEEDED, At, CleanupPolicy, Message, Output, Topic, TopicSize
 from stream.log.errors import Fenced, StreamError, TopicMismatch, UnknownTopic
 from stream.log.limits import check_needed, check_share, check_size
 from stream.log.shares import next_step
@@ -28,7 +28,7 @@ class Membership:
 
 
 @dataclass
-class Group:
+class ConsumerGroup:
     """Members by name, owners of partitions with their epochs, committed offsets."""
 
     members: dict[str, Membership] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class MemoryStorage:
         self.lease_ms = lease_ms
         self.changed = threading.Condition(threading.RLock())  # guards everything; told when anything is committed
         self._topics: dict[str, tuple[Topic, list[MemoryPartition]]] = {}
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, ConsumerGroup] = {}
         self._states: dict[tuple[str, int], MemoryState] = {}
 
     def create(self, topics: Sequence[Topic]) -> None:
@@ -124,7 +124,7 @@ class MemoryStorage:
                     f"topic {topic!r} has {len(self.partitions(topic))} partitions, {len(offsets)} offsets were given"
                 )
             self._require_idle(group, "its offsets are reset")
-            found = self.groups.setdefault(group, Group())
+            found = self.groups.setdefault(group, ConsumerGroup())
             found.offsets.update({At(topic, partition): offset for partition, offset in enumerate(offsets)})
 
     def members(self, group: str) -> list[str]:
@@ -157,7 +157,7 @@ class MemoryStorage:
         """Apply retention and compaction; returns the bytes freed."""
         with self.changed:
             check_needed(needed, self.topics())
-            deleted = {name: found for name, found in self._topics.items() if found[0].kept is Kept.DELETE}
+            deleted = {name: found for name, found in self._topics.items() if found[0].kept is CleanupPolicy.DELETE}
             stops = {name: needed.get(name) or [p.end for p in found[1]] for name, found in deleted.items()}
             for name, (topic, partitions) in deleted.items():
                 places = zip(partitions, stops[name], strict=True)
@@ -165,7 +165,7 @@ class MemoryStorage:
                 check_share(name, old, sum(partition.size.records for partition in partitions), most)
             freed = 0
             for name, (topic, partitions) in self._topics.items():
-                if topic.kept is Kept.COMPACT:
+                if topic.kept is CleanupPolicy.COMPACT:
                     freed += sum(partition.compact(now_ms) for partition in partitions)
                     continue
                 for partition, stop in zip(partitions, stops[name], strict=True):
@@ -197,7 +197,7 @@ class MemoryStorage:
 
     # What members use, with the lock held.
 
-    def group(self, name: str) -> Group:
+    def group(self, name: str) -> ConsumerGroup:
         """A group that was joined."""
         return self.groups[name]
 
@@ -218,7 +218,7 @@ class MemoryStorage:
 
     def expires(self, topic: str) -> bool:
         """Whether retention removes records of a topic."""
-        return self._topics[topic][0].kept is Kept.DELETE
+        return self._topics[topic][0].kept is CleanupPolicy.DELETE
 
     def state(self, store: str, partition: int) -> MemoryState:
         """State of a partition, empty at first."""
@@ -263,7 +263,7 @@ class MemoryStorage:
         sizes += [state.size for (store, _), state in self._states.items() if f"state.{store}" == topic]
         return TopicSize(sum(size.records for size in sizes), sum(size.bytes for size in sizes))
 
-    def _remove_expired(self, group: Group) -> None:
+    def _remove_expired(self, group: ConsumerGroup) -> None:
         now_ms = self.clock()
         for membership in list(group.members.values()):
             if not now_ms <= membership.expires_at <= now_ms + 2 * self.lease_ms:  # further ahead: by a wrong clock

@@ -7,7 +7,7 @@ import gc
 _OBJECTS = 10_000  # more than a batch holds; Python's own number is 700
 
 
-def collect_seldom() -> None:
+def collect_rarely() -> None:
     """Have the collector look for cycles once there are 10,000 new objects; where it is rarer still, it stays so.
 
     Nearly all that a batch makes is freed by reference counts at its end. Until then the collector would look at it

@@ -9,7 +9,7 @@ from typing import Any
 from stream.log.contract import Message
 
 
-class Flight:
+class InFlightBatch:
     """The messages of one batch in the order of their reading, and what the stage's `prepare` makes of them."""
 
     def __init__(

@@ -26,9 +26,9 @@ from stream.log.contract import Member, Message, StateReader
 from stream.log.errors import Fenced, StreamError
 from stream.processing.batch import Batch, decoded, prepare
 from stream.processing.dead_letters import Breaker, BreakerOpen
-from stream.processing.gc_tuning import collect_seldom
+from stream.processing.gc_tuning import collect_rarely
 from stream.processing.health import Health, Watchdog
-from stream.processing.in_flight import Flight
+from stream.processing.in_flight import InFlightBatch
 from stream.processing.log_cpu import LogCpu
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
@@ -84,7 +84,7 @@ class StageLoop:
         self._breaker = Breaker(window=s.breaker_window, share=s.breaker_share, least=s.breaker_least)
         self._worker = ThreadPoolExecutor(stage.ahead, thread_name_prefix=f"{stage.name}-prepare")
         self._prepares = type(stage).prepare is not Stage.prepare
-        self._ahead: deque[Flight] = deque()  # read behind the batch at hand, in order
+        self._ahead: deque[InFlightBatch] = deque()  # read behind the batch at hand, in order
         self._drain_until: float | None = None
         self._owned: dict[int, int] = {}
         self._attempt = 1
@@ -103,7 +103,7 @@ class StageLoop:
 
         Raises what is neither transient nor the fault of a single record.
         """
-        collect_seldom()
+        collect_rarely()
         try:
             while not stop.is_set() or self._ahead:
                 self.cycle(stop)
@@ -148,7 +148,7 @@ class StageLoop:
         self._measure_lag()
         return commit is not None
 
-    def _read(self, wait_s: float) -> Flight:
+    def _read(self, wait_s: float) -> InFlightBatch:
         """Gather a batch and begin its slow work, which runs beside the loop where the stage has any."""
         started_s = self._monotonic()
         messages, epochs = self._gather(wait_s)
@@ -159,7 +159,7 @@ class StageLoop:
         elif records:
             work = Future()
             work.set_result(prepare(self._stage, records))
-        return Flight(messages, epochs, work, started_s)
+        return InFlightBatch(messages, epochs, work, started_s)
 
     def _gather(self, wait_s: float) -> tuple[list[Message], list[int]]:
         """A batch, with the ownership epoch of each record: as much as is there, waiting a little for it to fill.
@@ -187,7 +187,7 @@ class StageLoop:
             wait_s = until - self._monotonic()
         return messages, epochs
 
-    def _await(self, flight: Flight, stop: threading.Event) -> bool:
+    def _await(self, flight: InFlightBatch, stop: threading.Event) -> bool:
         """Wait for the slow work of `flight`; meanwhile read ahead, then hold the partitions back, and stay a member.
 
         False when told to stop and the drain is over.

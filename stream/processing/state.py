@@ -10,7 +10,7 @@ import heapq
 import itertools
 from collections.abc import Iterator
 
-from stream.log.contract import Change, StateReader
+from stream.log.contract import StateChange, StateReader
 
 _READ_PAST = 16  # staged deletions; where there are more a scan reads on
 
@@ -21,9 +21,9 @@ class KeyedState:
     def __init__(self, committed: StateReader) -> None:
         """Stage changes over `committed`."""
         self._committed = committed
-        self._staged: dict[bytes, Change] = {}
+        self._staged: dict[bytes, StateChange] = {}
         self._order: list[bytes] = []  # the staged keys, sorted, so that a scan costs what it finds
-        self._journal: list[tuple[bytes, Change | None]] = []  # what stood before each change, to undo it
+        self._journal: list[tuple[bytes, StateChange | None]] = []  # what stood before each change, to undo it
 
     def get(self, key: bytes) -> bytes | None:
         """The value of key, staged changes included, or None."""
@@ -32,11 +32,11 @@ class KeyedState:
 
     def put(self, key: bytes, value: bytes, due_at: int | None = None) -> None:
         """Set key to value; `due_at` (ms) enters the due index, None leaves it."""
-        self._stage(Change(key, value, due_at))
+        self._stage(StateChange(key, value, due_at))
 
     def delete(self, key: bytes) -> None:
         """Remove key, if it is there."""
-        self._stage(Change(key, None))
+        self._stage(StateChange(key, None))
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
         """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
@@ -64,7 +64,7 @@ class KeyedState:
         merged = heapq.merge(self._due_committed(now_ms, limit, len(timed)), staged)
         return [(key, value, due_at) for (due_at, key, value), _ in zip(merged, range(limit), strict=False)]
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[StateChange]:
         """What was staged, one change per key."""
         return list(self._staged.values())
 
@@ -88,7 +88,7 @@ class KeyedState:
         committed = self._committed.next_due()
         return min([*staged, *([] if committed is None else [committed])], default=None)
 
-    def _stage(self, change: Change) -> None:
+    def _stage(self, change: StateChange) -> None:
         key = change.key
         before = self._staged.get(key)
         if before is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stream.log.contract import Change, StateReader
+from stream.log.contract import StateChange, StateReader
 
 _ROOM = 1000  # values of a partition in a generation; some 24 MB for all of 24 partitions
 _VALUE_CAP_BYTES = 1024  # larger values are rare, and would take the room of many
@@ -50,7 +50,7 @@ class StateMemory:
         """The committed state of a partition, read through this memory."""
         return _Remembered(committed, self._partitions.setdefault(partition, _Generations()))
 
-    def committed(self, state: Mapping[int, Sequence[Change]]) -> None:
+    def committed(self, state: Mapping[int, Sequence[StateChange]]) -> None:
         """Take over what a commit has changed, by partition, of what was looked up: nothing else is."""
         for partition, changes in state.items():
             values = self._partitions.setdefault(partition, _Generations())

@@ -76,7 +76,7 @@ def reporting_to(on_bad: OnBad) -> Iterator[None]:
         _on_bad.reset(token)
 
 
-class Unreadable:
+class UnreadableCounter:
     """Counts what could not be read, by topic; an `OnBad`. A record that is read several times counts once."""
 
     def __init__(self) -> None:

@@ -71,7 +71,7 @@ def memory_store(features: str, epoch: str) -> str:
     return site_memory(epoch) + features.removeprefix(FEATURES)
 
 
-class State:
+class RunStatus:
     """How far a run is."""
 
     RUNNING = "running"  # or broken off: nobody may be at work on it
@@ -110,7 +110,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     stop: dict[str, list[int]] = {}  # topic -> offsets to stop at; empty = it follows
     from_at: int = 0  # the window as asked for; 0 = earliest
     to_at: int = 0  # 0 = follows
-    state: str = State.RUNNING
+    state: str = RunStatus.RUNNING
     created_at: int = 0
     created_by: str = ""
     why: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream.log.contract import Kept, Topic
+from stream.log.contract import CleanupPolicy, Topic
 
 DEFAULT_PARTITIONS = 24  # chosen once, never changed
 _DAY_MS = 86_400_000
@@ -25,10 +25,10 @@ def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
     """Every topic of a live farmwatch, changelogs of the stores included."""
 
     def kept_for(name: str, days: int, cap: int | None = None) -> Topic:
-        return Topic(name, partitions, Kept.DELETE, days * _DAY_MS, cap)
+        return Topic(name, partitions, CleanupPolicy.DELETE, days * _DAY_MS, cap)
 
     def compacted(name: str) -> Topic:
-        return Topic(name, partitions, Kept.COMPACT)
+        return Topic(name, partitions, CleanupPolicy.COMPACT)
 
     stores = (site_memory(feature_epoch), FRONTIER_STORE, TALLY_STORE)
     return [
@@ -41,8 +41,8 @@ def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
         compacted(SCORES),
         compacted(SITES),
         compacted(DECISIONS),
-        Topic(RATES, 1, Kept.COMPACT),
+        Topic(RATES, 1, CleanupPolicy.COMPACT),
         *(compacted(f"state.{store}") for store in stores),
-        Topic(CONTROL, 1, Kept.COMPACT),
+        Topic(CONTROL, 1, CleanupPolicy.COMPACT),
         kept_for(DEAD_LETTERS, 30),
     ]

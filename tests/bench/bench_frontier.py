@@ -21,12 +21,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from crawler.fetch.jobs import Answer, Job, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.rows import site_of_key
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
-from stream.log.contract import Change
+from stream.log.contract import StateChange
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from tests.bench.frontier_builder import (
@@ -149,7 +149,7 @@ def _claims(shelf: Shelf, settings: CrawlSettings, now_ms: int) -> Cost:
     return Cost(*(1e6 * spent / done for spent in (claim, cpu, rest, commit)))
 
 
-def _timed(shelf: Shelf, changes: dict[int, list[Change]], now_ms: int) -> float:
+def _timed(shelf: Shelf, changes: dict[int, list[StateChange]], now_ms: int) -> float:
     """Commit; how long that took, seconds."""
     started = time.perf_counter()
     shelf.write(changes, now_ms)
@@ -160,10 +160,10 @@ def _frontier(state: KeyedState, settings: CrawlSettings, robots: RobotsShelf, n
     return Frontier(state, settings, robots, Meter(), lambda page: None, now_ms)
 
 
-def _answer(job: Job, now_ms: int) -> Answer:
-    return Answer(
+def _answer(job: Job, now_ms: int) -> FetchResult:
+    return FetchResult(
         job=job,
-        outcome=Outcome.FETCHED,
+        outcome=FetchOutcome.FETCHED,
         started_ms=now_ms,
         status=200,
         final_url=job.url,

@@ -20,7 +20,7 @@ from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import KafkaSettings, producer_options, reader_options
-from stream.log.contract import At, Change, Commit, Kept, Member, Output, Topic
+from stream.log.contract import At, CleanupPolicy, Commit, Member, Output, StateChange, Topic
 from tests.stream.kafka_broker import broker
 
 RUNS = 5
@@ -40,7 +40,7 @@ class _Bench:
         self.log = KafkaLog(broker(), prefix=self.prefix, state_folder=folder)
         names = ("in", "out", "big")
         topics = [Topic(name, PARTITIONS) for name in names]
-        self.log.create([*topics, Topic("state.s", PARTITIONS, Kept.COMPACT)])
+        self.log.create([*topics, Topic("state.s", PARTITIONS, CleanupPolicy.COMPACT)])
         self.member = self._joined("bench", "in", "s")
         self.bare = self._producer("bare")
         chance = random.Random(1)
@@ -58,7 +58,7 @@ class _Bench:
         for number in range(count):
             output = Output("out", number % PARTITIONS, b"k", b"v" * 100)
             at = At("in", number % PARTITIONS)
-            self.member.commit(Commit([output], {at: 0}, {at.partition: [Change(b"k%d" % number, b"v" * 100)]}))
+            self.member.commit(Commit([output], {at: 0}, {at.partition: [StateChange(b"k%d" % number, b"v" * 100)]}))
 
     def bare_transactions(self, count: int) -> None:
         """The same records and offsets, sent by hand."""

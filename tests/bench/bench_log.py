@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import At, Change, Commit, Output, Topic
+from stream.log.contract import At, Commit, Output, StateChange, Topic
 
 PARTITIONS = 24
 BODY_BYTES = 15_000
@@ -135,9 +135,9 @@ class _Bench:
             while seen < 40_000:
                 messages = member.poll(1, 500, 1 << 24)
                 outputs = [Output("out", m.partition, m.key, m.value) for m in messages]
-                state: dict[int, list[Change]] = {}
+                state: dict[int, list[StateChange]] = {}
                 for m in messages:
-                    state.setdefault(m.partition, []).append(Change(m.key, b"x" * 50, m.offset))
+                    state.setdefault(m.partition, []).append(StateChange(m.key, b"x" * 50, m.offset))
                 member.commit(Commit(outputs, {At(m.topic, m.partition): m.offset + 1 for m in messages}, state))
                 seen += len(messages)
             return seen

@@ -38,7 +38,7 @@ from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import Kept, Log, Output, Topic, partition_of
+from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
 from stream.processing.batch import decoded
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
@@ -122,8 +122,8 @@ def open_log(kind: str, where: str) -> Log:
 def fill(kind: str, where: str, records: int, detector: str, answer: Any) -> None:
     """Append features, hits and scores of `detector`; answers (what the features are of, bytes of all features)."""
     log = open_log(kind, where)
-    own = [Topic(NAMES.verdicts, PARTITIONS), Topic(NAMES.sites, PARTITIONS, Kept.COMPACT)]
-    stores = [Topic(f"state.{s}", PARTITIONS, Kept.COMPACT) for s in (NAMES.tally_store, asked_store(RUN))]
+    own = [Topic(NAMES.verdicts, PARTITIONS), Topic(NAMES.sites, PARTITIONS, CleanupPolicy.COMPACT)]
+    stores = [Topic(f"state.{s}", PARTITIONS, CleanupPolicy.COMPACT) for s in (NAMES.tally_store, asked_store(RUN))]
     log.create([*all_topics(PARTITIONS, feature_epoch(MeasureSettings())), *own, *stores])
     base, what = base_features()
     ruleset = load_ruleset("default")

@@ -27,7 +27,7 @@ import yarl
 from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.fetch.address_guard import FixedResolver
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, Job, RequestKind
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
@@ -95,8 +95,8 @@ async def fetch_path(target: str, sites: int) -> None:
 
         async def one(url: str) -> None:
             site = url.split("/")[2]
-            answer = await fetching.fetch(Job(Kind.PAGE, site, url, _DELAY_S, rules))
-            assert answer.outcome is Outcome.FETCHED, answer.reason
+            answer = await fetching.fetch(Job(RequestKind.PAGE, site, url, _DELAY_S, rules))
+            assert answer.outcome is FetchOutcome.FETCHED, answer.reason
             page = Page(id=fetch_id(url, 1), site=site, page_id=page_id_of_normal(url), url=url, body=answer.packed)
             encode(page)
 

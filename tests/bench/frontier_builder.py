@@ -16,7 +16,7 @@ from crawler.settings import CrawlSettings
 from crawler.web.urls import page_bytes
 from stream.embedded.log import EmbeddedLog
 from stream.kafka.state import LocalState
-from stream.log.contract import Change, Commit, StateReader, partition_of
+from stream.log.contract import Commit, StateChange, StateReader, partition_of
 from stream.processing.state import KeyedState
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
 
@@ -33,7 +33,7 @@ class Shelf(Protocol):
     def reader(self, partition: int) -> StateReader:
         """Committed state of a partition."""
 
-    def write(self, changes: Mapping[int, Sequence[Change]], now_ms: int) -> None:
+    def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
         """Commit changes, by partition."""
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class EmbeddedShelf:
         """Committed state of a partition."""
         return self._member.state(partition)
 
-    def write(self, changes: Mapping[int, Sequence[Change]], now_ms: int) -> None:
+    def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
         """Commit changes as the loop does."""
         self._member.poll(0, 1, 1)
         self._member.commit(Commit(state=dict(changes)))
@@ -82,7 +82,7 @@ class LocalShelf:
         """Committed state of a partition."""
         return self._states[partition]
 
-    def write(self, changes: Mapping[int, Sequence[Change]], now_ms: int) -> None:
+    def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
         """Apply changes as after a transaction."""
         for partition, made in changes.items():
             state = self._states[partition]

@@ -27,7 +27,7 @@ from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output
 from stream.schema.control import Control
 from stream.schema.records import Hit, Page
-from stream.schema.runs import State, features_of
+from stream.schema.runs import RunStatus, features_of
 from stream.schema.topics import HITS, PAGES, REPLAY_REQUESTS
 from stream.text.user_errors import Exit
 from tests.extraction_here import extract_here
@@ -162,7 +162,7 @@ def test_kills_from_features(tmp_path: Path) -> None:
     leave_unanswered(log)
     assert len(requests_of(world, "whole")) > 0
     for name in killing.killed_runs(KILLS, 0.6, {JUDGE, TALLY}):
-        assert world.row(name).state == State.DONE
+        assert world.row(name).state == RunStatus.DONE
         assert len(world.outcome(name)[0]) == _PAGES
         assert_same(world, name, "whole")
     assert world.live_traces() == before
@@ -200,7 +200,7 @@ def test_kills_on_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert requests_of(world, "whole")
     for dies in (Dies.MEASURE, Dies.JUDGE, Dies.TALLY, Dies.BEFORE_DONE):
         assert killing.replay("killed", dies, records=_SMALL) == -signal.SIGKILL, said(tmp_path)
-    assert world.row("killed").state == State.RUNNING
+    assert world.row("killed").state == RunStatus.RUNNING
     assert_same(world, "killed", "whole")
     features = [message.key for p in range(PARTITIONS) for message in world.log.read(features_of("killed"), p)]
     assert len(features) == _FROM_PAGES
@@ -227,7 +227,7 @@ def test_kills_between_the_end_and_the_cutover(tmp_path: Path, replay_dies: Dies
     world.replay(ruleset=killing.rules, name="whole")
     leave_unanswered(log)
     assert killing.replay("killed", replay_dies) == -signal.SIGKILL, said(tmp_path)
-    assert world.row("killed").state == (State.DONE if replay_dies is Dies.AFTER_DONE else State.RUNNING)
+    assert world.row("killed").state == (RunStatus.DONE if replay_dies is Dies.AFTER_DONE else RunStatus.RUNNING)
     assert_same(world, "killed", "whole")
     assert audit(log, "killed").broken == []
 
@@ -272,7 +272,7 @@ def test_a_signal_drains_and_leaves_the_run_to_be_gone_on_with(tmp_path: Path, n
     process.signal(number)
     assert process.code() == code
     assert "`farmwatch replay --name mine` goes on with it" in process.said()
-    assert world.row("mine").state == State.RUNNING
+    assert world.row("mine").state == RunStatus.RUNNING
     assert log.members("judge.mine") == []
     assert killing.replay("mine") == 0
     assert world.outcome("mine") == world.outcome()

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import At, Change, Commit, Output
+from stream.log.contract import At, Commit, Output, StateChange
 from stream.log.errors import LogUnavailable
 
 LEASE_MS = 1000
@@ -39,7 +39,7 @@ def count(folder: Path) -> None:
         text = b"%d" % number
         outputs = [Output("out", 0, b"k", text), Output("out", 1, b"k", text.ljust(LARGE_BYTES, b"."))]
         number += 1
-        member.commit(Commit(outputs, {At("in", 0): number}, {0: [Change(b"count", b"%d" % number, number)]}))
+        member.commit(Commit(outputs, {At("in", 0): number}, {0: [StateChange(b"count", b"%d" % number, number)]}))
         say(f"count {number}")
 
 

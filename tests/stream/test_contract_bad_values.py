@@ -11,7 +11,7 @@ from stream.processing.dead_letters import DeadLetter
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
-from stream.processing.topic_reader import Unreadable, records_of
+from stream.processing.topic_reader import UnreadableCounter, records_of
 from stream.schema.records import Decision, Hit, Record, encode
 from tests.stream.worlds import World, patiently
 
@@ -75,7 +75,7 @@ def test_each_bad_value_becomes_one_dead_letter(world: World) -> None:
 def test_who_reads_outside_of_a_loop_goes_on_too(world: World) -> None:
     """All good records are read, and the bad ones told in one line."""
     put_all(world)
-    bad = Unreadable()
+    bad = UnreadableCounter()
     assert [record.id for _, record in records_of(Hit, world.log.read("in", 0), bad)] == ["good"] * (len(BAD) + 1)
     (line,) = bad.lines()
     assert line.startswith(f"{len(BAD)} records of in could not be read: the first is partition 0 offset ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream.log.contract import RECORD_CAP_BYTES, At, Change, Commit, Member
+from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Member, StateChange
 from stream.log.errors import Fenced, RecordTooLarge, StreamError, UnknownTopic
 from tests.stream.worlds import World, drain, record, settle, values
 
@@ -21,7 +21,7 @@ def ready(world: World, count: int = 3) -> Member:
 def all_of(world: World, offset: int) -> Commit:
     """A commit with two outputs, an offset and state."""
     outputs = [record("out", 0, "k", "small"), record("out", 1, "k", b"L" * 5000)]
-    return Commit(outputs, {At("in", 0): offset}, {0: [Change(b"k", b"state", 7)]})
+    return Commit(outputs, {At("in", 0): offset}, {0: [StateChange(b"k", b"state", 7)]})
 
 
 def visible(world: World) -> tuple[int, int | None, int]:
@@ -107,7 +107,7 @@ def test_a_partition_that_is_not_owned_cannot_be_committed(world: World) -> None
     with pytest.raises(Fenced):
         first.commit(Commit([record("out", 0, "k")], {At("in", foreign): 1}))
     with pytest.raises(Fenced):
-        first.commit(Commit([record("out", 0, "k")], {}, {foreign: [Change(b"k", b"v")]}))
+        first.commit(Commit([record("out", 0, "k")], {}, {foreign: [StateChange(b"k", b"v")]}))
     with pytest.raises(Fenced):
         first.state(foreign)
     assert visible(world) == (0, None, 0)

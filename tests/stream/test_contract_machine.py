@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from stream.log.contract import At, Change, Commit, Member, Message, Output, partition_of
+from stream.log.contract import At, Commit, Member, Message, Output, StateChange, partition_of
 from stream.log.errors import Fenced
 from tests.stream.worlds import KINDS, World, patiently, record, remove
 
@@ -56,7 +56,7 @@ class Worker:
     def _numbered(self) -> Commit:
         outputs: list[Output] = []
         offsets: dict[At, int] = {}
-        state: dict[int, list[Change]] = {}
+        state: dict[int, list[StateChange]] = {}
         for partition, held in self.held.items():
             counts: dict[bytes, int] = {}
             for message in held:
@@ -67,7 +67,7 @@ class Worker:
                 numbered = b"%d:%b" % (count + 1, message.value or b"")
                 outputs.append(Output("out", partition, message.key, numbered))
                 offsets[At("in", partition)] = message.offset + 1
-            state[partition] = [Change(key, b"%d" % count, count) for key, count in counts.items()]
+            state[partition] = [StateChange(key, b"%d" % count, count) for key, count in counts.items()]
         return Commit(outputs, offsets, state)
 
 

@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from stream.log.contract import At, Change, Commit, Kept, Member
+from stream.log.contract import At, CleanupPolicy, Commit, Member, StateChange
 from stream.log.errors import Fenced, StreamError, UnknownTopic
 from tests.stream.worlds import LEASE_MS, World, drain, patiently, record, settle, values
 
@@ -21,7 +21,7 @@ def write_all(world: World) -> Member:
         Commit(
             [record("out", 1, "k", "old")],
             {At("in", p): world.log.end("in")[p] for p in range(2)},
-            {p: [Change(b"key", b"v" * 100)] for p in range(2)},
+            {p: [StateChange(b"key", b"v" * 100)] for p in range(2)},
         )
     )
     member.close()
@@ -112,7 +112,7 @@ def test_a_removed_group_and_store_begin_anew(world: World) -> None:
     member = world.join("in", store="s")
     drain(member, 2)
     assert [member.state(p).get(b"key") for p in range(2)] == [None, None]
-    member.commit(Commit(state={1: [Change(b"new", b"w")]}))
+    member.commit(Commit(state={1: [StateChange(b"new", b"w")]}))
     assert list(world.again().scan_state("s", 1)) == [(b"new", b"w")]
 
 
@@ -151,11 +151,11 @@ def test_missing_ones_are_passed_over(world: World) -> None:
 def test_a_store_beside_the_removed_one_stays(world: World) -> None:
     """State of another store whose name begins alike is left."""
     world.topics("in", store="s")
-    world.topics("state.s.run", kept=Kept.COMPACT)
+    world.topics("state.s.run", kept=CleanupPolicy.COMPACT)
     for store in ("s", "s.run"):
         member = world.join("in", group=store, store=store)
         settle([member], 2)
-        member.commit(Commit(state={0: [Change(b"of", store.encode())]}))
+        member.commit(Commit(state={0: [StateChange(b"of", store.encode())]}))
         member.close()
     world.log.remove(stores=["s.run"])
     assert list(world.again().scan_state("s", 0)) == [(b"of", b"s")]
@@ -216,7 +216,7 @@ def test_a_member_that_comes_back_too_late_is_fenced(world: World) -> None:
     fresh = world.join("in", store="s")
     settle([fresh], 2)
     with pytest.raises(Fenced):
-        stopped.commit(Commit([record("out", 0, "k", "late")], {At("in", 0): 1}, {0: [Change(b"late", b"v")]}))
+        stopped.commit(Commit([record("out", 0, "k", "late")], {At("in", 0): 1}, {0: [StateChange(b"late", b"v")]}))
     fresh.commit(Commit(offsets={At("in", 0): 0}))
     assert values(world.log.read("out", 0)) == []
     assert list(world.log.scan_state("s", 0)) == []

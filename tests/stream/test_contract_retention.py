@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream.log.contract import At, Commit, Kept, Topic
+from stream.log.contract import At, CleanupPolicy, Commit, Topic
 from stream.log.errors import StreamError, TooMuchExpired
 from tests.stream.worlds import NOON, World, drain, record, settle, values
 
@@ -66,7 +66,7 @@ def test_without_limits_all_is_kept(expiring: World) -> None:
     world.topics("a")
     world.log.append([record("a", 0, "k", "v")])
     assert world.log.expire(NOON + 10_000 * DAY_MS) == 0
-    world.log.create([Topic("a", 2, Kept.DELETE, retention_ms=DAY_MS)])
+    world.log.create([Topic("a", 2, CleanupPolicy.DELETE, retention_ms=DAY_MS)])
     world.log.expire(NOON + 10_000 * DAY_MS)
     assert values(world.log.read("a", 0)) == []
 
@@ -93,7 +93,7 @@ def test_a_group_behind_the_beginning_reads_on_there(expiring: World) -> None:
 def test_compaction_keeps_the_newest_of_each_key(expiring: World) -> None:
     """Of each key the newest record stays, at its offset; reading over the gaps works."""
     world = expiring
-    world.topics("a", kept=Kept.COMPACT)
+    world.topics("a", kept=CleanupPolicy.COMPACT)
     large = "L" * 10_000
     world.log.append([record("a", 0, key, value) for key, value in [("x", "1"), ("y", large), ("x", "2"), ("z", "3")]])
     world.log.expire(world.clock.now_ms)
@@ -150,7 +150,7 @@ def test_young_records_do_not_care_what_is_needed(expiring: World) -> None:
 def test_compaction_goes_on_below_and_above_what_is_needed(expiring: World) -> None:
     """Only the newest record of each key stays, though the topic is named."""
     world = expiring
-    world.topics("a", kept=Kept.COMPACT)
+    world.topics("a", kept=CleanupPolicy.COMPACT)
     world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
     world.log.expire(world.clock.now_ms, {"a": [1, 0]})
     assert values(world.log.read("a", 0)) == ["3"]
@@ -213,7 +213,7 @@ def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(expiring: World)
 def test_tombstones_are_removed_later(expiring: World) -> None:
     """A tombstone removes its key at once, and goes itself after readers had a day to see it."""
     world = expiring
-    world.topics("a", kept=Kept.COMPACT)
+    world.topics("a", kept=CleanupPolicy.COMPACT)
     world.log.append([record("a", 0, "k", "v"), record("a", 0, "k", None), record("a", 0, "other", "v")])
     world.log.expire(world.clock.now_ms)
     assert values(world.log.read("a", 0)) == ["-", "v"]

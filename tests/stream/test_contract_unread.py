@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from stream.log.contract import At, Commit, Kept, Member, Message
+from stream.log.contract import At, CleanupPolicy, Commit, Member, Message
 from tests.stream.worlds import World, drain, patiently, record, settle, values
 
 FIRST = At("a", 0)
@@ -136,7 +136,7 @@ def test_a_held_partition_tells_nothing(world: World) -> None:
 
 def test_of_a_compacted_topic_nothing_is_unread(world: World) -> None:
     """Compaction takes what newer records stand for: a reader gets those, and no word of the others."""
-    world.topics("c", partitions=1, kept=Kept.COMPACT)
+    world.topics("c", partitions=1, kept=CleanupPolicy.COMPACT)
     for n in range(4):
         world.log.append([record("c", 0, "k", str(n))])
     if world.expires:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from stream.log.contract import Kept, Log, Topic
+from stream.log.contract import CleanupPolicy, Log, Topic
 from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.schema.control import Control, Scorers, exclusive, tell_scorers
-from stream.schema.runs import Alias, Cutover, Run, State
+from stream.schema.runs import Alias, Cutover, Run, RunStatus
 from stream.schema.topics import CONTROL
 from tests.stream.worlds import PATIENCE_S, World, patiently, record
 
@@ -41,7 +41,7 @@ CUTOVER = Cutover(number=1, at=7, by="a@b", from_run="live", to_run="tight", why
 @pytest.fixture
 def controlled(world: World) -> World:
     """A log with `control`."""
-    world.log.create([Topic(CONTROL, 1, Kept.COMPACT)])
+    world.log.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     return world
 
 
@@ -58,7 +58,7 @@ def test_a_log_without_control_has_no_runs(world: World) -> None:
     assert control.alias == Alias()
     with pytest.raises(UnknownTopic, match="control"), exclusive(world.log):
         pass
-    world.again().create([Topic(CONTROL, 1, Kept.COMPACT)])
+    world.again().create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     put(world.log, RUN)
     assert control.refresh()
     assert control.runs == {"tight": RUN}
@@ -82,7 +82,7 @@ def test_refresh_takes_in_what_another_process_wrote(controlled: World) -> None:
     put(other, RUN)
     assert control.refresh()
     assert not control.refresh()
-    done = Run(name="tight", ruleset="strict", digest="d1", detector="chars-1", epoch="e1", state=State.DONE)
+    done = Run(name="tight", ruleset="strict", digest="d1", detector="chars-1", epoch="e1", state=RunStatus.DONE)
     back = Cutover(number=2, at=9, by="c", from_run="tight", to_run="live", back=True)
     with exclusive(other) as writer:
         writer.put(done, CUTOVER)
@@ -229,7 +229,7 @@ def test_after_a_killed_writer_the_next_gets_in(kind: str, tmp_path: Path) -> No
 
         place, prefix = broker(), f"{tmp_path.name}."
     log = open_at(kind, place, prefix)
-    log.create([Topic(CONTROL, 1, Kept.COMPACT)])
+    log.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     with subprocess.Popen(
         [sys.executable, "-c", _KILLED, kind, place, prefix], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:

@@ -21,7 +21,7 @@ import pytest
 import xxhash
 
 from stream.embedded.log import EmbeddedLog
-from stream.embedded.reader import RecordReader, Row
+from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
 from stream.log.clock import wall_ms
 from stream.log.contract import At, Message, Topic
@@ -332,7 +332,7 @@ def test_rows_that_retention_takes_meanwhile_are_no_damage(folder: Path, monkeyp
     log, other = EmbeddedLog(folder), EmbeddedLog(folder)
     rows = RecordReader.rows
 
-    def then_expired(self: RecordReader, *args: Any) -> list[Row]:
+    def then_expired(self: RecordReader, *args: Any) -> list[StoredRow]:
         found = rows(self, *args)
         other.expire(9000)
         return found

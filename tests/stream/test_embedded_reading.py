@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import At, Change, Commit, Topic
+from stream.log.contract import At, Commit, StateChange, Topic
 from stream.log.errors import LogUnavailable, StreamError
 from tests.stream.worlds import drain, record, values
 
@@ -33,7 +33,7 @@ def folder() -> Iterator[Path]:
     log.append([record("in", 0, "k", "small"), record("in", 0, "k", "L" * 5000)])
     member = log.join("g", ["in"], member="m", store="s")
     drain(member, 2)
-    member.commit(Commit(offsets={At("in", 0): 1}, state={0: [Change(b"k", b"v")]}))
+    member.commit(Commit(offsets={At("in", 0): 1}, state={0: [StateChange(b"k", b"v")]}))
     member.close()
     log.close()
     yield place / "log"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import At, Change, Commit, Kept, Topic
+from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
 from tests.stream.worlds import record, settle, values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,13 +31,13 @@ def folder(tmp_path: Path) -> Path:
 def log(folder: Path) -> Iterator[EmbeddedLog]:
     """A log with a topic, a group and a store that are to be removed, and others that stay."""
     opened = EmbeddedLog(folder)
-    opened.create([Topic("stays", 1), Topic("pairs", 2), Topic("state.s", 1, Kept.COMPACT)])
+    opened.create([Topic("stays", 1), Topic("pairs", 2), Topic("state.s", 1, CleanupPolicy.COMPACT)])
     opened.append([record("stays", 0, "k", "v")])
     opened.append([record("pairs", n % 2, "k", b"v" * 20) for n in range(RECORDS)])
     opened.append([record("pairs", n, "k", b"L" * 9000) for n in range(2)])
     member = opened.join("g", ["stays"], member="m", store="s")
     settle([member], 1)
-    changes = [Change(b"%d" % n, b"v", n) for n in range(KEYS)]
+    changes = [StateChange(b"%d" % n, b"v", n) for n in range(KEYS)]
     member.commit(Commit(offsets={At("stays", 0): 1}, state={0: changes}))
     member.close()
     yield opened
@@ -92,7 +92,7 @@ def test_a_removal_that_is_killed_is_finished_later(log: EmbeddedLog, folder: Pa
         else:
             assert list(log.scan_state("s", 0)) == []
             assert log.committed("g", "stays") == [None]
-            log.create([Topic("pairs", 2), Topic("state.s", 1, Kept.COMPACT)])
+            log.create([Topic("pairs", 2), Topic("state.s", 1, CleanupPolicy.COMPACT)])
             assert values(log.read("pairs", 0)) == []
             log.append([record("pairs", 0, "k", str(attempt))])
             assert values(log.read("pairs", 0)) == [str(attempt)]
@@ -161,11 +161,11 @@ def test_another_prefix_is_not_touched(folder: Path) -> None:
     """Topics, groups and stores of the same names under another prefix stay."""
     logs = [EmbeddedLog(folder, prefix=prefix) for prefix in ("", "b.")]
     for log in logs:
-        log.create([Topic("a", 1), Topic("state.s", 1, Kept.COMPACT)])
+        log.create([Topic("a", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
         log.append([record("a", 0, "k", "v")])
         member = log.join("g", ["a"], member="m", store="s")
         settle([member], 1)
-        member.commit(Commit(offsets={At("a", 0): 1}, state={0: [Change(b"k", b"v")]}))
+        member.commit(Commit(offsets={At("a", 0): 1}, state={0: [StateChange(b"k", b"v")]}))
         member.close()
     logs[0].remove(["a"], ["g"], ["s"])
     assert logs[1].topics() == {"a": 1, "state.s": 1}

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import Kind
+from crawler.fetch.jobs import RequestKind
 from crawler.settings import CrawlSettings
 from crawler.sources.known_imports import KnownImports
 from crawler.warc.pages import pages_of
@@ -31,7 +31,7 @@ def test_an_import_appends_what_is_not_there_yet(world: World, tmp_path: Path) -
     """A part of an archive, then the whole, then the whole again, each by another process: each page is there once."""
     captures = [
         Capture(
-            kind=Kind.PAGE,
+            kind=RequestKind.PAGE,
             url=f"http://site{number}.test/",
             started_ms=1_700_000_000_000,
             status=200,
@@ -56,7 +56,7 @@ def test_imports_side_by_side_append_a_record_once(world: World, tmp_path: Path)
     """Two that began together, batch by batch in turns: what one has appended the other one knows at its next batch."""
     captures = [
         Capture(
-            kind=Kind.PAGE,
+            kind=RequestKind.PAGE,
             url=f"http://site{number}.test/",
             started_ms=1_700_000_000_000,
             status=200,

@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaProducer
 
 from stream.kafka.log import KafkaLog
-from stream.log.contract import At, Change, Commit, Kept, Log, Message, Output, Topic
+from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, StateChange, Topic
 from stream.log.errors import StreamError
 from tests.stream.kafka_broker import Broker
 from tests.stream.worlds import PATIENCE_S, drain, settle
@@ -34,7 +34,7 @@ def one_broker() -> Iterator[Broker]:
 def log(one_broker: Broker, tmp_path: Path) -> Iterator[KafkaLog]:
     """A log of its own on the broker, with the topics `in` and `out`."""
     opened = KafkaLog(one_broker.address, prefix=f"t{uuid.uuid4().hex[:12]}.", state_folder=tmp_path / "state")
-    opened.create([Topic("in", 1), Topic("out", 1), Topic("state.s", 1, Kept.COMPACT)])
+    opened.create([Topic("in", 1), Topic("out", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
     yield opened
     opened.close()
 
@@ -142,7 +142,7 @@ def test_a_damaged_changelog_is_refused(log: KafkaLog, one_broker: Broker, tmp_p
     """State that cannot be read back is told with its place: to go on without it would count wrongly in silence."""
     member = log.join("g", ["in"], member="m", store="s")
     settle([member], 1)
-    member.commit(Commit(state={0: [Change(b"key", b"value")]}))
+    member.commit(Commit(state={0: [StateChange(b"key", b"value")]}))
     member.close()
     file = segment(one_broker, log, "state.s")
     flip(file, batches(file)[0][1] + HEADER_BYTES + 5)

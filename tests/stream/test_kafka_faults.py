@@ -20,7 +20,7 @@ from kafka.structs import OffsetAndMetadata
 from stream.kafka.log import KafkaLog
 from stream.kafka.producer import build_producer
 from stream.kafka.settings import KafkaSettings, producer_options
-from stream.log.contract import At, Change, Commit, Kept, Member, Message, Output, Topic
+from stream.log.contract import At, CleanupPolicy, Commit, Member, Message, Output, StateChange, Topic
 from stream.log.errors import LogUnavailable, StreamError
 from tests.stream.kafka_broker import Broker
 
@@ -103,9 +103,9 @@ class Worker:
             known = self._member.state(message.partition).get(message.key)
             counts[at] = counts.get(at, int(known or b"0")) + 1
             outputs.append(Output("out", message.partition, message.key, b"%d" % counts[at]))
-        state: dict[int, list[Change]] = {}
+        state: dict[int, list[StateChange]] = {}
         for (partition, key), count in counts.items():
-            state.setdefault(partition, []).append(Change(key, b"%d" % count))
+            state.setdefault(partition, []).append(StateChange(key, b"%d" % count))
         self._member.commit(Commit(outputs, _after(messages), state))
         self.commits += 1
 
@@ -120,7 +120,7 @@ def _open(broker: Broker, folder: Path, settings: KafkaSettings = SETTINGS) -> K
 
 
 def _prepare(log: KafkaLog, count: int) -> None:
-    log.create([Topic("in", PARTITIONS), Topic("out", PARTITIONS), Topic("state.s", PARTITIONS, Kept.COMPACT)])
+    log.create([Topic("in", PARTITIONS), Topic("out", PARTITIONS), Topic("state.s", PARTITIONS, CleanupPolicy.COMPACT)])
     log.append([Output("in", n % PARTITIONS, b"k%06d" % n, b"v" * 100) for n in range(count)])
 
 

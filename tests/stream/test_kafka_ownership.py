@@ -14,7 +14,7 @@ from kafka.structs import OffsetAndMetadata
 from stream.kafka.log import KafkaLog
 from stream.kafka.producer import build_producer
 from stream.kafka.settings import KafkaSettings, producer_options
-from stream.log.contract import At, Change, Commit, Kept, Member, Output, Topic
+from stream.log.contract import At, CleanupPolicy, Commit, Member, Output, StateChange, Topic
 from stream.log.errors import Fenced
 from tests.stream.kafka_broker import broker
 
@@ -98,17 +98,17 @@ def test_a_third_member_takes_its_share_and_the_rest_stays(open_log: Callable[..
 def test_a_member_that_slept_through_a_move_is_fenced(open_log: Callable[..., KafkaLog], with_offsets: bool) -> None:
     """A member that lost a partition while it was asleep cannot commit to it, not even state alone."""
     log, other = open_log(), open_log()
-    log.create([Topic("a", 1), Topic("state.s", 1, Kept.COMPACT)])
+    log.create([Topic("a", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
     log.append([Output("a", 0, b"k", b"v")])
     sleeper = log.join("g", ["a"], member="sleeper", store="s")
     until(lambda: bool(sleeper.poll(0.1, 10, 1000)))
     awake = other.join("g", ["a"], member="awake", store="s")
     until(lambda: owns(awake, 1))  # the sleeper does not poll, and loses its partition after max_poll_interval_s
     assert list(sleeper.assignment()) == [0], "it has not noticed yet"
-    late = Commit(offsets={At("a", 0): 1} if with_offsets else {}, state={0: [Change(b"k", b"late")]})
+    late = Commit(offsets={At("a", 0): 1} if with_offsets else {}, state={0: [StateChange(b"k", b"late")]})
     with pytest.raises(Fenced):
         sleeper.commit(late)
-    awake.commit(Commit(offsets={At("a", 0): 1}, state={0: [Change(b"k", b"right")]}))
+    awake.commit(Commit(offsets={At("a", 0): 1}, state={0: [StateChange(b"k", b"right")]}))
     assert list(log.scan_state("s", 0)) == [(b"k", b"right")]
     sleeper.rewind()
     awake.close()

@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from stream.kafka.log import KafkaLog
-from stream.log.contract import Change, Commit, Kept, Topic
+from stream.log.contract import CleanupPolicy, Commit, StateChange, Topic
 from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL
@@ -30,12 +30,12 @@ def log(tmp_path: Path) -> Iterator[KafkaLog]:
 
 def test_local_state_of_a_removed_store_is_deleted(log: KafkaLog, tmp_path: Path) -> None:
     """The files of the store are gone, whichever member had them; those of other groups and stores stay."""
-    log.create([Topic("in", 1), *(Topic(f"state.{store}", 1, Kept.COMPACT) for store in ("tally", "tally.a"))])
+    log.create([Topic("in", 1), *(Topic(f"state.{store}", 1, CleanupPolicy.COMPACT) for store in ("tally", "tally.a"))])
     for group, store in (("tally", "tally"), ("tally.a", "tally.a")):
         for name in ("tally.1@host", "tally.2@host"):
             member = log.join(group, ["in"], member=name, store=store)
             settle([member], 1)
-            member.commit(Commit(state={0: [Change(b"k", name.encode())]}))
+            member.commit(Commit(state={0: [StateChange(b"k", name.encode())]}))
             member.close()
     assert len(list(tmp_path.rglob("*.sqlite"))) == 4
     log.remove(groups=["tally.a"], stores=["tally.a"])
@@ -48,7 +48,7 @@ def test_local_state_of_a_removed_store_is_deleted(log: KafkaLog, tmp_path: Path
 
 def test_bytes_freed_are_those_on_disk(log: KafkaLog) -> None:
     """remove() tells what sizes() told: bytes of one replica, of the changelog too."""
-    log.create([Topic("in", 2), Topic("state.s", 2, Kept.COMPACT)])
+    log.create([Topic("in", 2), Topic("state.s", 2, CleanupPolicy.COMPACT)])
     log.append([record("in", 0, "k", bytes(range(256)) * 100)])
     sizes = log.sizes(["in", "state.s"])
     assert sizes["in"].bytes > 0
@@ -57,7 +57,7 @@ def test_bytes_freed_are_those_on_disk(log: KafkaLog) -> None:
 
 def test_control_is_read_though_its_beginning_moved(log: KafkaLog) -> None:
     """Who had read nothing, and who had read what is gone by now, take in all that is there."""
-    log.create([Topic(CONTROL, 1, Kept.COMPACT)])
+    log.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     early = Control(log)
     for number in range(4):
         with exclusive(log) as writer:

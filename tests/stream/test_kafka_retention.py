@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream.kafka.log import KafkaLog
-from stream.log.contract import Kept, Topic
+from stream.log.contract import CleanupPolicy, Topic
 from tests.stream.kafka_broker import broker
 
 pytestmark = pytest.mark.kafka
@@ -37,7 +37,7 @@ def make(tmp_path: Path) -> Iterator[Callable[[], KafkaLog]]:
 def log(make: Callable[[], KafkaLog]) -> KafkaLog:
     """A log with topics of all kinds."""
     log = make()
-    log.create([PAGES, Topic("for-ever", 2), Topic("newest", 2, Kept.COMPACT)])
+    log.create([PAGES, Topic("for-ever", 2), Topic("newest", 2, CleanupPolicy.COMPACT)])
     return log
 
 

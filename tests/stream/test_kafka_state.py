@@ -13,7 +13,7 @@ import pytest
 from stream.kafka.log import KafkaLog
 from stream.kafka.producer import build_producer
 from stream.kafka.settings import KafkaSettings, producer_options
-from stream.log.contract import At, Change, Commit, Kept, Member, Message, Output, Topic
+from stream.log.contract import At, CleanupPolicy, Commit, Member, Message, Output, StateChange, Topic
 from tests.stream.kafka_broker import broker
 
 pytestmark = pytest.mark.kafka
@@ -34,7 +34,7 @@ class Home:
             settings=KafkaSettings(session_timeout_s=6, transaction_timeout_s=5),
             clock=lambda: self.now_ms,
         )
-        self.log.create([Topic("in", 2), Topic("state.s", 2, Kept.COMPACT)])
+        self.log.create([Topic("in", 2), Topic("state.s", 2, CleanupPolicy.COMPACT)])
 
     def join(self, name: str = "m", store: str = "s") -> Member:
         """Join, and poll until both partitions are owned."""
@@ -56,7 +56,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 def put(member: Member, **pairs: str) -> None:
     """Commit these keys to partition 0, due at the length of their value."""
-    member.commit(Commit(state={0: [Change(k.encode(), v.encode(), len(v)) for k, v in pairs.items()]}))
+    member.commit(Commit(state={0: [StateChange(k.encode(), v.encode(), len(v)) for k, v in pairs.items()]}))
 
 
 def lose(home: Home) -> None:
@@ -84,7 +84,11 @@ def test_state_is_whole_after_a_restart(home: Home, happening: Callable[[Home], 
     """Values, deletions and due times are there again, whatever became of the local files."""
     member = home.join()
     put(member, a="1", b="22", c="333")
-    member.commit(Commit(state={0: [Change(b"b", None), Change(b"d", b"x" * 5, None)], 1: [Change(b"e", b"other")]}))
+    member.commit(
+        Commit(
+            state={0: [StateChange(b"b", None), StateChange(b"d", b"x" * 5, None)], 1: [StateChange(b"e", b"other")]}
+        )
+    )
     member.close()
     happening(home)
     again = home.join()
@@ -104,7 +108,7 @@ def test_files_from_before_the_last_commits_are_caught_up(home: Home, tmp_path: 
     shutil.copytree(home.states, tmp_path / "old")
     member = home.join()
     put(member, a="new", c="3")
-    member.commit(Commit(state={0: [Change(b"b", None)]}))
+    member.commit(Commit(state={0: [StateChange(b"b", None)]}))
     member.close()
     shutil.rmtree(home.states)
     shutil.copytree(tmp_path / "old", home.states)
@@ -136,8 +140,8 @@ def test_a_large_state_is_restored_in_order(home: Home) -> None:
     member = home.join()
     wanted: dict[bytes, bytes] = {}
     for batch in range(10):
-        changes = [Change(b"%04d" % n, b"%d.%d" % (batch, n)) for n in range(batch, 3000, 7 + batch)]
-        changes += [Change(b"%04d" % n, None) for n in range(batch, 3000, 50)]
+        changes = [StateChange(b"%04d" % n, b"%d.%d" % (batch, n)) for n in range(batch, 3000, 7 + batch)]
+        changes += [StateChange(b"%04d" % n, None) for n in range(batch, 3000, 50)]
         for change in changes:
             if change.value is None:
                 wanted.pop(change.key, None)
@@ -186,15 +190,17 @@ def test_a_changelog_that_the_broker_compacted(home: Home) -> None:
     large = b"much of the same " * 100_000  # a batch above what a decoder may take to be the end
     wanted: dict[bytes, bytes] = {b"large": large}
     for number in range(20):
-        member.commit(Commit(state={0: [Change(b"k%d" % n, b"%d" % number) for n in range(50)]}))
-    member.commit(Commit(state={0: [Change(b"large", large), *(Change(b"k%d" % n, None) for n in range(25))]}))
+        member.commit(Commit(state={0: [StateChange(b"k%d" % n, b"%d" % number) for n in range(50)]}))
+    member.commit(
+        Commit(state={0: [StateChange(b"large", large), *(StateChange(b"k%d" % n, None) for n in range(25))]})
+    )
     wanted |= {b"k%d" % n: b"19" for n in range(25, 50)}
     deadline = time.monotonic() + PATIENCE_S
-    member.commit(Commit(state={0: [Change(b"last", b"1")]}))
+    member.commit(Commit(state={0: [StateChange(b"last", b"1")]}))
     while len(list(home.log.read("state.packed", 0))) > 300:
         assert time.monotonic() < deadline, "the broker does not compact"
         time.sleep(0.5)
-        member.commit(Commit(state={0: [Change(b"last", b"1")]}))  # rolls the segment
+        member.commit(Commit(state={0: [StateChange(b"last", b"1")]}))  # rolls the segment
     wanted[b"last"] = b"1"
     assert member.state(0).scan(b"", 100) == sorted(wanted.items())
     member.close()

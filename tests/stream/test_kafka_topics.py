@@ -12,7 +12,7 @@ from kafka.record import util
 
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import KafkaSettings
-from stream.log.contract import RECORD_CAP_BYTES, Kept, Output, Topic
+from stream.log.contract import RECORD_CAP_BYTES, CleanupPolicy, Output, Topic
 from stream.log.errors import StreamError
 from stream.schema.topics import all_topics
 from tests.stream.kafka_broker import broker
@@ -30,7 +30,9 @@ def log(tmp_path: Path) -> Iterator[KafkaLog]:
 
 def test_retention_and_compaction_are_set_on_the_topic(log: KafkaLog) -> None:
     """cleanup.policy, retention and the cap on a batch are on the broker as the topic says."""
-    log.create([Topic("kept", 1, retention_ms=86_400_000, retention_bytes=1 << 30), Topic("newest", 1, Kept.COMPACT)])
+    log.create(
+        [Topic("kept", 1, retention_ms=86_400_000, retention_bytes=1 << 30), Topic("newest", 1, CleanupPolicy.COMPACT)]
+    )
     prefix = log._site.prefix
     found = log._site.admin.topic_settings([f"{prefix}kept", f"{prefix}newest"])
     kept, newest = found[f"{prefix}kept"], found[f"{prefix}newest"]

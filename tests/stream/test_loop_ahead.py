@@ -13,7 +13,7 @@ import pytest
 from stream.log.contract import Commit, Log, Message, Output, Topic
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
-from stream.processing.in_flight import Flight
+from stream.processing.in_flight import InFlightBatch
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
@@ -332,7 +332,7 @@ def test_records_of_a_partition_that_came_back_are_left_out() -> None:
     work: Future[dict[int, Any]] = Future()
     work.set_result({0: "of 0", 1: "of 1", 2: "of 0 again", 3: "of 1 again"})
     messages = [Message("in", n % 2, n // 2, b"k", b"v", {}, 0) for n in range(4)]
-    flight = Flight(messages, [7, 7, 7, 7], work, 0.0)
+    flight = InFlightBatch(messages, [7, 7, 7, 7], work, 0.0)
     assert flight.still_owned({0: 8, 1: 7}) == ([messages[1], messages[3]], {0: "of 1", 1: "of 1 again"})
     assert flight.still_owned({1: 7}) == ([messages[1], messages[3]], {0: "of 1", 1: "of 1 again"})
     assert flight.still_owned({0: 7, 1: 7})[0] == messages

@@ -6,7 +6,7 @@ from crawler.sources.brave import Brave
 from crawler.sources.ledger import Ledger
 from crawler.sources.settings import BraveSettings
 from crawler.sources.source import Query
-from stream.log.contract import Kept, Topic
+from stream.log.contract import CleanupPolicy, Topic
 from stream.schema.topics import CONTROL, HITS
 from tests.search_desk import PARTITIONS, Desk, answer
 from tests.stream.worlds import World
@@ -17,7 +17,7 @@ SAID = {"web": {"results": [{"url": "https://a.example/"}, {"url": "https://b.ex
 
 def test_a_round_and_its_quota_survive_the_process(world: World) -> None:
     """Broken off after two of four queries: the next process counts on, and asks the other two; each hit once."""
-    world.log.create([Topic(HITS, PARTITIONS), Topic(CONTROL, 1, Kept.COMPACT)])
+    world.log.create([Topic(HITS, PARTITIONS), Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     settings = BraveSettings(rate=100.0, quota_month=10)
     desk = Desk(world.log, Brave(settings, "key"), settings, lambda _: answer(SAID))
     desk.stop_after = 2
@@ -36,7 +36,7 @@ def test_a_round_and_its_quota_survive_the_process(world: World) -> None:
 
 def test_two_processes_see_each_others_requests(world: World) -> None:
     """Each takes in what the other counted before it asks."""
-    world.log.create([Topic(HITS, PARTITIONS), Topic(CONTROL, 1, Kept.COMPACT)])
+    world.log.create([Topic(HITS, PARTITIONS), Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     settings = BraveSettings(rate=100.0, quota_day=3)
     one = Desk(world.log, Brave(settings, "key"), settings, lambda _: answer(SAID))
     other = Desk(world.again(), Brave(settings, "key"), settings, lambda _: answer(SAID))

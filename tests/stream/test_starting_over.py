@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from farmwatch.daemon.deleted_groups import StartOver, starting_over
+from farmwatch.daemon.deleted_groups import StartOver, groups_starting_over
 from stream.log.contract import At, Commit
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, SCORES, VERDICTS
@@ -32,37 +32,37 @@ def records(live: LiveWorld, topic: str) -> int:
 
 def test_nothing_is_said_where_all_is_as_it_was_left(live: LiveWorld) -> None:
     """Groups with offsets go on; CRAWL and MEASURE have made nothing here, so they begin."""
-    assert list(starting_over(live.log)) == []
+    assert list(groups_starting_over(live.log)) == []
 
 
 def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
     """Records wait, and nothing was made of them: that is a first start."""
     made = LiveWorld(world.log, config_of("sqlite:unused"))
     made.feed(features_of_pages(SITES, PAGES, made.epoch))
-    assert list(starting_over(made.log)) == []
+    assert list(groups_starting_over(made.log)) == []
 
 
 def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
     """It is told with its topic and the records; then each verdict stands there twice, and the rows are the same."""
     verdicts, rows = live.outcome()
     live.log.remove(groups=["judge"])
-    (found,) = starting_over(live.log)
+    (found,) = groups_starting_over(live.log)
     assert (found.group, found.records) == ("judge", {FEATURES: records(live, FEATURES)})
     assert "has no offsets, though verdicts holds what it made" in found.said
-    assert list(starting_over(live.log, [Role.TALLY])) == []
+    assert list(groups_starting_over(live.log, [Role.TALLY])) == []
     live.carry_on()
     again, rows_again = live.outcome()
     assert rows_again == rows
     assert set(Counter(verdict.id for verdict in again).values()) == {2}
     assert len(again) == 2 * len(verdicts)
-    assert list(starting_over(live.log)) == []
+    assert list(groups_starting_over(live.log)) == []
 
 
 def test_tally_without_offsets_counts_nothing_twice(live: LiveWorld) -> None:
     """It reads three topics again, and its rows stay as they were."""
     _, rows = live.outcome()
     live.log.remove(groups=["tally"])
-    (found,) = starting_over(live.log)
+    (found,) = groups_starting_over(live.log)
     assert found.group == "tally"
     assert found.records == {topic: records(live, topic) for topic in (HITS, VERDICTS, SCORES)}
     live.carry_on()
@@ -75,7 +75,7 @@ def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
     settle([member], PARTITIONS)
     member.commit(Commit(offsets={At(FEATURES, 0): 10_000}))
     member.close()
-    (found,) = starting_over(live.log)
+    (found,) = groups_starting_over(live.log)
     assert (found.group, found.records) == ("judge", {FEATURES: records(live, FEATURES)})
     assert "beyond the end of features, which was made anew or cut off" in found.said
 
@@ -85,7 +85,7 @@ def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live
     live.log.remove(topics=[FEATURES])
     again = LiveWorld(world.again(), config_of("sqlite:unused"))
     assert again.log.committed("judge", FEATURES) == [None] * PARTITIONS
-    assert list(starting_over(again.log)) == []
+    assert list(groups_starting_over(again.log)) == []
     before = len(again.outcome()[0])
     again.feed(features_of_pages(SITES, 1, again.epoch, seed=3))
     again.carry_on()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import Kept, Log, Member, Message, Output, Topic
+from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 
@@ -59,12 +59,17 @@ class World:
         return opened
 
     def topics(
-        self, *names: str, partitions: int = 2, kept: Kept = Kept.DELETE, store: str | None = None, **keeping: int
+        self,
+        *names: str,
+        partitions: int = 2,
+        kept: CleanupPolicy = CleanupPolicy.DELETE,
+        store: str | None = None,
+        **keeping: int,
     ) -> None:
         """Create topics, and the changelog of a store."""
         made = [Topic(name, partitions, kept, **keeping) for name in names]
         if store is not None:
-            made.append(Topic(f"state.{store}", partitions, Kept.COMPACT))
+            made.append(Topic(f"state.{store}", partitions, CleanupPolicy.COMPACT))
         self.log.create(made)
 
     def join(

@@ -44,7 +44,7 @@ def label(
     rulesets evaluate` and `farmwatch calibrate` read that file. Where stdin is no terminal, keys are read from it;
     white space between them is passed over.
     """
-    from farmwatch.labels.judgements import Sample
+    from farmwatch.labels.judgements import LabelSample
     from farmwatch.labels.labels_file import LabelsFile
     from farmwatch.labels.session import Session
     from farmwatch.terminal.jsonl import STDIN
@@ -55,7 +55,7 @@ def label(
     if sample.exists() and out.exists() and sample.samefile(out):
         raise UsageError(f"--out {out}: that is the sample; name another file")
     by = _name(by)
-    pages = Sample(sample)
+    pages = LabelSample(sample)
     with LabelsFile(out) as labels:
         session = Session(pages.pages, labels, by, wall_ms)
         leftover, signalled = _ask(session, answers, f"{sample.name} > {out}", show_verdicts=show_verdicts)
@@ -76,7 +76,7 @@ def _ask(session: Session, answers: Path | None, title: str, *, show_verdicts: b
 
     if answers is not None or not sys.stdin.isatty():
         return _from_keys(session, answers), 0
-    from farmwatch.labels.terminal import Ended, asking
+    from farmwatch.labels.terminal import SignalReceived, asking
 
     screen = next((stream for stream in (sys.stdout, sys.stderr) if stream.isatty()), None)
     if screen is None:
@@ -84,7 +84,7 @@ def _ask(session: Session, answers: Path | None, title: str, *, show_verdicts: b
     try:
         with asking(sys.stdin.fileno(), screen.fileno(), screen.encoding or "utf-8") as terminal:
             _at(terminal, session, title, show_verdicts=show_verdicts)
-    except Ended as ended:
+    except SignalReceived as ended:
         return "", ended.number
     return "", 0
 

@@ -76,9 +76,9 @@ def search(
         raise UsageError("give --queries FILE: one query a line, or CSV or JSONL with a column query")
     if pages is not None and not 1 <= pages <= 100:
         raise UsageError("--pages: from 1 to 100")
-    from farmwatch.crawl.search_rounds import Wanted, run_search
+    from farmwatch.crawl.search_rounds import SearchRequest, run_search
 
-    wanted = Wanted(names, queries, _seconds(every), pages)
+    wanted = SearchRequest(names, queries, _seconds(every), pages)
     return run_search(common.load().config, wanted, as_json=json)
 
 

@@ -12,7 +12,7 @@ from farmwatch.terminal.messages import put
 from stream.text.user_errors import FarmwatchError, UsageError
 
 if TYPE_CHECKING:
-    from scoring.sites.deciles import Errors
+    from scoring.sites.deciles import HeldOutErrors
     from scoring.sites.training import Trained
 
 _ARTICLE_WORDS = 150
@@ -92,7 +92,7 @@ def _print(found: Trained, out: Path) -> None:
         put(f"{name} = {getattr(found.gaussian, name)}")
 
 
-def _wrong(errors: Errors) -> str:
+def _wrong(errors: HeldOutErrors) -> str:
     return (
         f"{errors.human_wrong} of {errors.human_sites} human sites and {errors.llm_wrong} of {errors.llm_sites}"
         " llm sites wrong"

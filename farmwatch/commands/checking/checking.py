@@ -14,7 +14,7 @@ from stream.text.user_errors import Exit
 from stream.text.wording import one_line
 
 if TYPE_CHECKING:
-    from farmwatch.audit.report import RateCheck, Step
+    from farmwatch.audit.report import AuditStep, RateCheck
     from scoring.rates.split_rates import RateLine
 
 _SHOWN = 50
@@ -23,13 +23,13 @@ _RATE_FIELDS = ("rate", "low", "high", "llm", "human", "undecided", "unclassifia
 
 def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """Look at the installation: one line each, OK, WARN or FAIL, and how to mend it. Exit code 1 on any FAIL."""
-    from farmwatch.doctor.check_result import State
+    from farmwatch.doctor.check_result import CheckState
     from farmwatch.doctor.checks import examine
 
     failed = False
     findings = []
     for finding in examine(common.load().config):
-        failed = failed or finding.state is State.FAIL
+        failed = failed or finding.state is CheckState.FAIL
         findings.append(asdict(finding))
         if not json:
             mend = f" -> {finding.mend}" if finding.mend else ""
@@ -133,7 +133,7 @@ def _rate(check: RateCheck) -> dict[str, object]:
     }
 
 
-def _counts(step: Step) -> dict[str, object]:
+def _counts(step: AuditStep) -> dict[str, object]:
     # field by field: `asdict` would rebuild the Counter of reasons from its items and count those
     found = {field.name: getattr(step, field.name) for field in fields(step)}
     return {**found, "reasons": dict(step.reasons)}

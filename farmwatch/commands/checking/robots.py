@@ -16,8 +16,8 @@ from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageErro
 from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from crawler.fetch.jobs import Answer
-    from crawler.robots.explanation import Explanation
+    from crawler.fetch.jobs import FetchResult
+    from crawler.robots.explanation import RobotsExplanation
     from crawler.robots.tdmrep import TdmRule
     from crawler.settings import CrawlSettings
     from farmwatch.config.config import Config
@@ -124,7 +124,7 @@ def _from_frontier(config: Config, url: str) -> _Source:
 
 def _from_site(settings: CrawlSettings, url: str) -> _Source:
     from crawler.errors import NoContact
-    from crawler.fetch.jobs import Outcome
+    from crawler.fetch.jobs import FetchOutcome
     from crawler.fetch.robots_request import ask_site
     from crawler.robots.rules import RobotsAnswer
     from farmwatch.commands.daemon.running import WHERE_THE_CONTACT_STANDS
@@ -139,12 +139,12 @@ def _from_site(settings: CrawlSettings, url: str) -> _Source:
         _in_words(answers.robots, answers.meaning.value),
         status=answers.robots.status,
         redirects=max(0, len(answers.robots.requests) - 1),
-        tdm=None if tdm is None else tdm.body if tdm.outcome is Outcome.FETCHED else b"",
+        tdm=None if tdm is None else tdm.body if tdm.outcome is FetchOutcome.FETCHED else b"",
         unreachable=answers.meaning is RobotsAnswer.UNREACHABLE,
     )
 
 
-def _in_words(answer: Answer, meaning: str) -> str:
+def _in_words(answer: FetchResult, meaning: str) -> str:
     from crawler import reasons
 
     means = {
@@ -161,7 +161,7 @@ def _in_words(answer: Answer, meaning: str) -> str:
 
 
 def _tell(
-    url: str, settings: CrawlSettings, source: _Source, found: Explanation, rule: TdmRule | None, *, fetched: bool
+    url: str, settings: CrawlSettings, source: _Source, found: RobotsExplanation, rule: TdmRule | None, *, fetched: bool
 ) -> None:
     put(f"{'may be fetched' if fetched else 'may not be fetched'}: {one_line(url)}")
     _line("robots.txt", source.told)
@@ -176,7 +176,7 @@ def _tell(
     _line("tdmrep.json", _tdm(source, rule, settings))
 
 
-def _because(found: Explanation) -> str:
+def _because(found: RobotsExplanation) -> str:
     from crawler.robots.rules import WILDCARDS_CAP
 
     if found.rule is not None:
@@ -190,12 +190,12 @@ def _because(found: Explanation) -> str:
     }[found.why]
 
 
-def _text(found: Explanation) -> str:
+def _text(found: RobotsExplanation) -> str:
     assert found.rule is not None
     return f"{'Allow' if found.rule.allow else 'Disallow'}: {_short(found.rule.pattern)}"
 
 
-def _group(found: Explanation, name: str) -> str:
+def _group(found: RobotsExplanation, name: str) -> str:
     if not found.agents:
         return "none"
     first = "; ".join(f"line {line.number}: User-agent: {_short(line.value)}" for line in found.agents[:5])
@@ -205,7 +205,7 @@ def _group(found: Explanation, name: str) -> str:
     return f"{first}{more} ({whom}; {counted(found.rules, 'rule')})"
 
 
-def _delay(found: Explanation, settings: CrawlSettings) -> str:
+def _delay(found: RobotsExplanation, settings: CrawlSettings) -> str:
     if not found.crawl_delay_line:
         return f"{settings.delay_s:g} s between starts (crawl.delay_s); no Crawl-delay asked of us"
     asked = f"line {found.crawl_delay_line}: Crawl-delay: {found.crawl_delay_s:g}"
@@ -228,7 +228,7 @@ def _tdm(source: _Source, rule: TdmRule | None, settings: CrawlSettings) -> str:
 
 
 def _document(
-    url: str, settings: CrawlSettings, source: _Source, found: Explanation, rule: TdmRule | None, *, fetched: bool
+    url: str, settings: CrawlSettings, source: _Source, found: RobotsExplanation, rule: TdmRule | None, *, fetched: bool
 ) -> dict[str, Any]:
     return {
         "url": url,

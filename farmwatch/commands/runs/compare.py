@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Named = Annotated[str, Parameter(help="A run; `live` is the one that is live now, `before` the one before it.")]
 
 
-class By(enum.StrEnum):
+class ChangeSplit(enum.StrEnum):
     """What the changes may be split by in the terminal."""
 
     SOURCE = "source"
@@ -32,7 +32,7 @@ def compare(
     b: Named,
     /,
     *,
-    by: Annotated[By | None, Parameter(help="Also by source, or by rank of the hits.")] = None,
+    by: Annotated[ChangeSplit | None, Parameter(help="Also by source, or by rank of the hits.")] = None,
     sample: Annotated[int, Parameter(help="Flips to look at: at most 1000; 0 = none.")] = 20,
     seed: Annotated[int, Parameter(help="Of the sample and of the intervals: the same seed gives the same.")] = 0,
     resamples: Annotated[int, Parameter(help="Resamples of the bootstrap: 100 to 100000.")] = 2000,
@@ -55,7 +55,7 @@ def compare(
     import time
 
     from farmwatch.config.caveats import caveats, tell
-    from replay.compare.comparer import Asked
+    from replay.compare.comparer import ComparisonRequest
     from replay.compare.comparer import compare as compared
     from replay.compare.flips import LARGEST
 
@@ -65,7 +65,7 @@ def compare(
     _two_files(save, html)
     config = common.load().config
     with opened(config) as log:
-        found = compared(log, a, b, Asked(sample, seed, resamples), config.rate, int(time.time() * 1000))
+        found = compared(log, a, b, ComparisonRequest(sample, seed, resamples), config.rate, int(time.time() * 1000))
     warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
     if save is not None:
         _write(save, "--save", _lines(found, config.log.url))

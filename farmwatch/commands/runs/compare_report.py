@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from replay.compare.comparer import NO_THRESHOLD, condition, value_text
-from replay.compare.comparison import OTHER_WINDOWS, SITE_KINDS, Change, Comparison, FailedRule, Flip, points
+from replay.compare.comparison import OTHER_WINDOWS, SITE_KINDS, Comparison, FailedRule, Flip, ShareChange, points
 from stream.schema.records import RuleOutcome
 from stream.text.wording import counted, one_line
 
@@ -64,7 +64,7 @@ def _changes(found: Comparison) -> None:
         put_wrapped(f"{name} as `rate` has it: {one_line(text)}", "  ")
 
 
-def _remarks(changes: Sequence[Change]) -> dict[str, list[str]]:
+def _remarks(changes: Sequence[ShareChange]) -> dict[str, list[str]]:
     """What must be known of shares -> their titles: each is said once."""
     found: dict[str, list[str]] = {}
     for change in changes:
@@ -83,7 +83,7 @@ def _put_mark(found: Comparison) -> None:
         put_wrapped(f"* {OTHER_WINDOWS}: not by the rules alone, see the note on fetches above", "  ")
 
 
-def _cells(change: Change, mark: str = "") -> tuple[str, str, str, str]:
+def _cells(change: ShareChange, mark: str = "") -> tuple[str, str, str, str]:
     if change.difference is None or change.low is None or change.high is None:
         return _percent(change.a), _percent(change.b), "-", "-"
     interval = f"{points(change.low)} to {points(change.high)}"

@@ -61,13 +61,13 @@ def cutover(
     with opened(config, write=bool(run or back)) as log:
         if not (run or back):
             return _show(log, json)
-        from replay.live.cutover import Wanted, cut_over
+        from replay.live.cutover import CutoverRequest, cut_over
         from replay.live.fitness import require_site_method
         from replay.runs.lag import MAX_LAG
         from replay.runs.operator_name import operator
         from replay.runs.run_state import members_of
 
-        wanted = Wanted(
+        wanted = CutoverRequest(
             run, one_line(by) or operator(), one_line(why), MAX_LAG if max_lag is None else max_lag, partial
         )
         moved = cut_over(log, wanted, fit=lambda row: require_site_method(config, row))

@@ -20,7 +20,7 @@ from stream.text.wording import counted, one_line
 if TYPE_CHECKING:
     from farmwatch.config.config import Config
     from farmwatch.terminal.outlet import Outlet
-    from replay.engine.plan import Asked, Plan
+    from replay.engine.plan import Plan, ReplayRequest
     from replay.engine.runner import Ending, Replay
     from stream.log.contract import Log
     from stream.processing.health import Health
@@ -79,7 +79,7 @@ def replay(
     from farmwatch.terminal.messages import start_logging
     from farmwatch.terminal.outlet import outlet
     from replay.engine.lifecycle import complete
-    from replay.engine.plan import Asked
+    from replay.engine.plan import ReplayRequest
 
     config = common.load().config
     stop = threading.Event()
@@ -90,7 +90,7 @@ def replay(
         if not full_speed:
             os.nice(max(0, _NICE - os.nice(0)))
         complete(log)
-        asked = Asked(ruleset, detector, begin, end, name, why)
+        asked = ReplayRequest(ruleset, detector, begin, end, name, why)
         process, planned, run = _begin(log, config, asked, metrics_port, held)
         _announce(log, planned, run, config)
         message(f"metrics: {process.url}")
@@ -107,7 +107,7 @@ def replay(
     return code
 
 
-def _begin(log: Log, config: Config, asked: Asked, port: int, held: ExitStack) -> tuple[_Process, Plan, Run]:
+def _begin(log: Log, config: Config, asked: ReplayRequest, port: int, held: ExitStack) -> tuple[_Process, Plan, Run]:
     """Plan and begin; of processes that begin the same run at the same time all but the first one share it."""
     from replay.engine.fitness import refuse_unfit
     from replay.engine.lifecycle import BegunMeanwhile, begin
@@ -227,13 +227,13 @@ def _carry_out(
     stop: threading.Event,
     out: Outlet | None,
 ) -> tuple[Ending, list[int]]:
-    from replay.engine.progress_line import Teller
+    from replay.engine.progress_line import ProgressLine
     from replay.engine.runner import Replay
 
     process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
     with ExitStack() as held:
         signals = held.enter_context(_stopping_on_signals(stop, out))
-        teller = Teller(run.name)
+        teller = ProgressLine(run.name)
         held.callback(teller.end_line)
 
         def said(text: str) -> None:

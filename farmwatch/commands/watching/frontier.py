@@ -16,7 +16,7 @@ from stream.text.wording import counted, one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from crawler.frontier.report import FrontierReport, SiteLine
+    from crawler.frontier.report import FrontierReport, FrontierSiteLine
     from crawler.frontier.site_report import SiteReport, UrlLine
     from farmwatch.config.config import Config
     from stream.log.contract import Log
@@ -160,7 +160,7 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "none"
 
 
-def _show_list(lines: Sequence[SiteLine], now_ms: int, *, as_json: bool) -> None:
+def _show_list(lines: Sequence[FrontierSiteLine], now_ms: int, *, as_json: bool) -> None:
     from crawler.reasons import meaning_of_reason
     from stream.text.spans import when
 
@@ -199,7 +199,7 @@ def _say_cut(shown: int, found: int, noun: str) -> None:
         message(f"{shown} of {counted(found, noun)}; --limit shows more, --limit 0 all")
 
 
-def _put_parked(lines: Sequence[SiteLine], now_ms: int, title: str) -> None:
+def _put_parked(lines: Sequence[FrontierSiteLine], now_ms: int, title: str) -> None:
     from crawler.reasons import meaning_of_reason
     from stream.text.spans import when
 

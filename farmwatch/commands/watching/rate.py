@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NAMES_SHOWN = 20
 
 
-class By(enum.StrEnum):
+class RateSplit(enum.StrEnum):
     """What a rate may be split by."""
 
     SOURCE = "source"
@@ -40,7 +40,7 @@ class By(enum.StrEnum):
 def rate(
     *,
     by: Annotated[
-        By | None,
+        RateSplit | None,
         Parameter(help="Split by source, query, group of queries or rank of the hits, or by day, week or month."),
     ] = None,
     source: Annotated[str, Parameter(help="Only sites that this source has returned.")] = "",

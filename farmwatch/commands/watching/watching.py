@@ -14,7 +14,7 @@ from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 
-class SiteVerdict(enum.StrEnum):
+class VerdictFilter(enum.StrEnum):
     """Site verdicts."""
 
     LLM = "llm"
@@ -25,7 +25,7 @@ class SiteVerdict(enum.StrEnum):
 
 def sites(
     *,
-    verdict: Annotated[SiteVerdict | None, Parameter(help="Only sites with this verdict.")] = None,
+    verdict: Annotated[VerdictFilter | None, Parameter(help="Only sites with this verdict.")] = None,
     limit: Annotated[int, Parameter(help="Rows at most; 0 = all.")] = 100,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",

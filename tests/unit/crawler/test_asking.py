@@ -10,22 +10,22 @@ import time
 import pytest
 
 from crawler.sources.http_client import Asker
-from crawler.sources.source import Answer, BadAnswer, Request, SourceBusy, SourceError, SourceRefused
+from crawler.sources.source import BadAnswer, SourceAnswer, SourceBusy, SourceError, SourceRefused, SourceRequest
 from tests.search_engines import Asked, Engine, Reply, says
 
 KEY = "s3cr3t-0f-the-test"
 
 
-def _ask(request: Request, timeout_s: float = 5.0, cap: int = 1_000_000) -> Answer:
-    async def go() -> Answer:
+def _ask(request: SourceRequest, timeout_s: float = 5.0, cap: int = 1_000_000) -> SourceAnswer:
+    async def go() -> SourceAnswer:
         async with Asker("farmwatch-test/1 (+https://contact.example/)") as asker:
             return await asker.ask(request, timeout_s, cap)
 
     return asyncio.run(go())
 
 
-def _secret(url: str) -> Request:
-    return Request(url, {"Accept": "application/json"}, {"X-Key": KEY}, {"api_key": KEY})
+def _secret(url: str) -> SourceRequest:
+    return SourceRequest(url, {"Accept": "application/json"}, {"X-Key": KEY}, {"api_key": KEY})
 
 
 def test_a_request_carries_its_secrets_and_who_asks() -> None:
@@ -64,7 +64,7 @@ def test_redirects_without_end_are_refused() -> None:
     """A loop is left after three hops."""
     again = Reply(status=302, headers={"Location": "/again"})
     with Engine(lambda _: again) as engine, pytest.raises(SourceRefused, match="more than 3 times"):
-        _ask(Request(f"{engine.url}/again"))
+        _ask(SourceRequest(f"{engine.url}/again"))
     assert len(engine.seen) == 4
 
 
@@ -74,12 +74,12 @@ def test_an_answer_beyond_the_cap_is_bad() -> None:
     for body, headers in (b"x" * 2_000_000, {}), (bomb, {"Content-Encoding": "gzip"}):
         big = Reply(body, headers=headers)
         with Engine(lambda _, r=big: r) as engine, pytest.raises(BadAnswer, match="more than 1000000 bytes"):  # type: ignore[misc]
-            _ask(Request(engine.url))
+            _ask(SourceRequest(engine.url))
     with Engine(lambda _: Reply(gzip.compress(b"[]"), headers={"Content-Encoding": "gzip"})) as engine:
-        assert _ask(Request(engine.url)).body == b"[]"
+        assert _ask(SourceRequest(engine.url)).body == b"[]"
     lie = Reply(b"no gzip", headers={"Content-Encoding": "gzip"})
     with Engine(lambda _: lie) as engine, pytest.raises(BadAnswer, match="not its encoding"):
-        _ask(Request(engine.url))
+        _ask(SourceRequest(engine.url))
 
 
 def test_a_server_that_does_not_answer_is_busy() -> None:
@@ -92,9 +92,9 @@ def test_a_server_that_does_not_answer_is_busy() -> None:
     with Engine(slow) as engine:
         url = engine.url
         with pytest.raises(SourceBusy, match="did not answer within"):
-            _ask(Request(url), timeout_s=0.1)
+            _ask(SourceRequest(url), timeout_s=0.1)
     with pytest.raises(SourceBusy, match="cannot be reached"):
-        _ask(Request(url))
+        _ask(SourceRequest(url))
 
 
 def test_no_failure_repeats_a_secret(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:

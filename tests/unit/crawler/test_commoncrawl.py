@@ -17,9 +17,9 @@ from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.http_client import Asker
 from crawler.sources.known_imports import KnownImports
 from crawler.sources.ledger import Ledger, Round
-from crawler.sources.searcher import Searcher, Summary
+from crawler.sources.searcher import RoundSummary, Searcher
 from crawler.sources.settings import CommonCrawlSettings
-from crawler.sources.source import Answer, BadAnswer, Place, Query, QueryRefused
+from crawler.sources.source import ArchivePlace, BadAnswer, Query, QueryRefused, SourceAnswer
 from crawler.sources.turns import Turns
 from crawler.warc.pages import ArchivedPage, pages_of
 from stream.memory.log import MemoryLog
@@ -86,13 +86,13 @@ def _search(
     tries: int = 5,
     pages: int = 3,
     imports: KnownImports | None = None,
-) -> Summary:
+) -> RoundSummary:
     mine = CommonCrawlSettings(
         url=engine.url, data_url=engine.url, crawl="CC-MAIN-2026-43", rate=100.0, pages=pages, count=count, tries=tries
     )
     queries = [Query(host, host) for host in hosts]
 
-    async def go() -> Summary:
+    async def go() -> RoundSummary:
         async with Asker("test") as asker:
             source, metrics = CommonCrawl(mine, CrawlSettings()), Metrics()
             turns = Turns(
@@ -225,10 +225,10 @@ def test_a_server_that_ignores_ranges_is_not_read() -> None:
     """It would send the whole file, a gigabyte."""
     source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
     with pytest.raises(BadAnswer, match="whole file"):
-        source.record(_status(200), Place(FILE, 0, 10))
-    assert source.record(_status(404), Place(FILE, 0, 10)) == "http_404"
+        source.record(_status(200), ArchivePlace(FILE, 0, 10))
+    assert source.record(_status(404), ArchivePlace(FILE, 0, 10)) == "http_404"
 
 
-def _status(status: int) -> Answer:
+def _status(status: int) -> SourceAnswer:
     """An answer of that status."""
     return answer({}, NOON, status)

@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.fetch.connections import Connections
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.fetch.thread import Done, FetchThread
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
@@ -61,13 +61,13 @@ class Told(AbstractResolver):
 
 def job_for(url: str) -> Job:
     """A page."""
-    return Job(Kind.PAGE, host_of(url), url, 0.01, OPEN)
+    return Job(RequestKind.PAGE, host_of(url), url, 0.01, OPEN)
 
 
-def fetch(settings: CrawlSettings, *urls: str, resolver: AbstractResolver | None = None) -> list[Answer]:
+def fetch(settings: CrawlSettings, *urls: str, resolver: AbstractResolver | None = None) -> list[FetchResult]:
     """Fetch URLs in turn."""
 
-    async def main() -> list[Answer]:
+    async def main() -> list[FetchResult]:
         async with Fetcher(settings, resolver=resolver) as fetcher:
             return [await fetcher.fetch(job_for(url)) for url in urls]
 
@@ -85,7 +85,7 @@ def test_names_are_found_by_the_nameserver(loopback: Web, dns: LoopbackDns) -> N
     loopback.routes["a.test/x"] = page("here")
     url = f"http://a.test:{loopback.port}/x"
     answers = fetch(open_settings(nameservers=[dns.nameserver]), url, url)
-    assert [(answer.outcome, answer.address) for answer in answers] == [(Outcome.FETCHED, "127.0.0.1")] * 2
+    assert [(answer.outcome, answer.address) for answer in answers] == [(FetchOutcome.FETCHED, "127.0.0.1")] * 2
     assert dns.count("a.test") == 2
 
 
@@ -125,13 +125,13 @@ def test_a_dead_address_of_one_family_costs_little(loopback: Web) -> None:
     url = f"http://a.test:{loopback.port}/x"
     for addresses in (("::1", "127.0.0.1"), ("127.0.0.1", "::1")):
         (answer,) = fetch(open_settings(), url, resolver=Told(*addresses))
-        assert (answer.outcome, answer.address) == (Outcome.FETCHED, "127.0.0.1")
+        assert (answer.outcome, answer.address) == (FetchOutcome.FETCHED, "127.0.0.1")
 
 
 def test_a_silent_address_is_overtaken() -> None:
     """An address that takes connections after a long time, or never, is overtaken by that of the other family."""
 
-    async def main() -> Answer:
+    async def main() -> FetchResult:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
@@ -156,7 +156,7 @@ def test_a_silent_address_is_overtaken() -> None:
         answer = asyncio.run(main())
     except OSError as error:
         pytest.skip(f"no IPv6 on loopback: {error}")
-    assert (answer.outcome, answer.address) == (Outcome.FETCHED, "127.0.0.1") and answer.duration_ms < 2000
+    assert (answer.outcome, answer.address) == (FetchOutcome.FETCHED, "127.0.0.1") and answer.duration_ms < 2000
 
 
 def test_one_address_of_each_family_is_asked_for() -> None:
@@ -201,8 +201,8 @@ def test_hosts_that_share_are_sent_away_once(loopback: Web, delays: dict[str, fl
                 at = 0
                 while True:
                     answer = await fetcher.fetch(job_for(f"http://{host}/"), wait=False)
-                    if answer.outcome is not Outcome.DEFERRED:
-                        assert answer.outcome is Outcome.FETCHED
+                    if answer.outcome is not FetchOutcome.DEFERRED:
+                        assert answer.outcome is FetchOutcome.FETCHED
                         return
                     assert answer.requests == [] and answer.status == 0 and answer.not_before_ms > at
                     at, told[host] = answer.not_before_ms, told.get(host, 0) + 1
@@ -221,13 +221,13 @@ def test_nothing_starts_right_after_birth(loopback: Web) -> None:
     loopback.routes["a.test/"] = page("x")
     settings = by_address(loopback, "a.test", address_delay_s=0.4)
 
-    async def main() -> list[Answer]:
+    async def main() -> list[FetchResult]:
         async with Fetcher(settings) as fetcher:
             job = job_for("http://a.test/")
             return [await fetcher.fetch(job, wait=False), await fetcher.fetch(job)]
 
     deferred, fetched = asyncio.run(main())
-    assert (deferred.outcome, fetched.outcome) == (Outcome.DEFERRED, Outcome.FETCHED)
+    assert (deferred.outcome, fetched.outcome) == (FetchOutcome.DEFERRED, FetchOutcome.FETCHED)
     assert len(loopback.seen) == 1 and fetched.started_ms - deferred.started_ms > 370
 
 
@@ -235,7 +235,7 @@ def test_the_hop_of_a_redirect_is_spaced_too(loopback: Web) -> None:
     """A redirect to the same site waits for the delay of its address, in place, whoever was promised one."""
     loopback.routes |= {"a.test/": redirect("/end"), "a.test/end": page("x")}
     (answer,) = fetch(by_address(loopback, "a.test", address_delay_s=0.3), "http://a.test/")
-    assert answer.outcome is Outcome.FETCHED and loopback.gaps("a.test")[0] > 0.27
+    assert answer.outcome is FetchOutcome.FETCHED and loopback.gaps("a.test")[0] > 0.27
 
 
 def test_the_thread_hands_on_its_share(loopback: Web) -> None:
@@ -251,4 +251,4 @@ def test_the_thread_hands_on_its_share(loopback: Web) -> None:
         answer = done[0].answer
     finally:
         thread.close()
-    assert answer.outcome is Outcome.DEFERRED and answer.not_before_ms - answer.started_ms > 39_000
+    assert answer.outcome is FetchOutcome.DEFERRED and answer.not_before_ms - answer.started_ms > 39_000

@@ -8,7 +8,7 @@ import pytest
 
 from crawler.crawl_stage import CrawlStage
 from crawler.errors import OldFrontier
-from crawler.fetch.jobs import Answer, Job, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job
 from crawler.fetch.thread import Done
 from crawler.frontier.queued import queued_pages
 from crawler.frontier.rows import TOTALS_KEY
@@ -49,7 +49,9 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
             driver.round(hits_of(*(f"http://{site}/" for site in urls)))
             time.sleep(0.005)
         far_ms = time.time_ns() // 1_000_000 + 60_000
-        answers.append(Done(1, Answer(job=asked[0], outcome=Outcome.DEFERRED, started_ms=0, not_before_ms=far_ms)))
+        answers.append(
+            Done(1, FetchResult(job=asked[0], outcome=FetchOutcome.DEFERRED, started_ms=0, not_before_ms=far_ms))
+        )
         driver.round()
     finally:
         driver.close()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from crawler.dry_run import DryRun, SitePlan
-from crawler.fetch.jobs import Job, Kind
+from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.rows import site_key
 from stream.memory.state import MemoryState
 from stream.schema.records import Decision, Hit
@@ -184,10 +184,10 @@ def test_the_plan_is_what_a_crawl_then_does(seed: int) -> None:
         ]
         for job in jobs:
             compared += 1
-            if job.kind is Kind.PAGE and dice.random() < 0.3:
+            if job.kind is RequestKind.PAGE and dice.random() < 0.3:
                 site.answer(job, **fail(unreachable=False, status=503))
             else:
-                site.answer(job, body=b"User-agent: *\nDisallow: /3\n" if job.kind is Kind.ROBOTS else b"")
+                site.answer(job, body=b"User-agent: *\nDisallow: /3\n" if job.kind is RequestKind.ROBOTS else b"")
     assert compared > 5
 
 

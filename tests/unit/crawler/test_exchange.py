@@ -16,7 +16,7 @@ import pytest
 from crawler.fetch.capture import Capture
 from crawler.fetch.exchange import ERROR_CAP_BYTES, TDMREP_CAP_BYTES, _tls_reason
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.robots.rules import RobotsRules
 from tests.crawl_driver import settings_for
 from tests.loopback import Reply, Web, raw, redirect
@@ -37,16 +37,16 @@ def loopback() -> Iterator[Web]:
 def fetch(
     target: str,
     url: str,
-    kind: Kind = Kind.PAGE,
+    kind: RequestKind = RequestKind.PAGE,
     *,
     etag: str = "",
     last_modified: str = "",
     tap: Callable[[Capture], None] | None = None,
     **changes: Any,
-) -> Answer:
+) -> FetchResult:
     """Fetch one URL."""
 
-    async def main() -> Answer:
+    async def main() -> FetchResult:
         settings = settings_for(target, **changes)
         async with Fetcher(settings, tap=tap) as fetcher:
             job = Job(kind, "a.test", url, settings.delay_s, OPEN, etag=etag, last_modified=last_modified)
@@ -55,14 +55,14 @@ def fetch(
     return asyncio.run(main())
 
 
-def fetch_from(handler: Handler, *, times: int = 1, **changes: Any) -> list[Answer]:
+def fetch_from(handler: Handler, *, times: int = 1, **changes: Any) -> list[FetchResult]:
     """Fetch from a server that does as it likes, `times` in turn with one fetcher."""
 
-    async def main() -> list[Answer]:
+    async def main() -> list[FetchResult]:
         server = await asyncio.start_server(handler, "127.0.0.1", 0)
         settings = settings_for(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", **changes)
         async with server, Fetcher(settings) as fetcher:
-            job = Job(Kind.PAGE, "a.test", "http://a.test/x", settings.delay_s, OPEN)
+            job = Job(RequestKind.PAGE, "a.test", "http://a.test/x", settings.delay_s, OPEN)
             return [await fetcher.fetch(job) for _ in range(times)]
 
     return asyncio.run(main())
@@ -72,7 +72,7 @@ def test_a_page_that_did_not_change(loopback: Web) -> None:
     """With an ETag and a date of the last visit the request is conditional, and a 304 is an outcome of its own."""
     loopback.routes["a.test/x"] = Reply(status=304, headers={"ETag": '"1"', "X-Robots-Tag": "noai"})
     answer = fetch(loopback.target, "http://a.test/x", etag='"1"', last_modified="Tue, 01 Sep 2026 10:00:00 GMT")
-    assert (answer.outcome, answer.status, answer.body, answer.packed) == (Outcome.UNCHANGED, 304, b"", b"")
+    assert (answer.outcome, answer.status, answer.body, answer.packed) == (FetchOutcome.UNCHANGED, 304, b"", b"")
     assert answer.opt_out == ["header:noai"] and answer.requests[-1].outcome == "unchanged"
     sent = loopback.seen[0].headers
     assert sent["If-None-Match"] == '"1"' and sent["If-Modified-Since"] == "Tue, 01 Sep 2026 10:00:00 GMT"
@@ -82,7 +82,7 @@ def test_a_304_that_nobody_asked_for(loopback: Web) -> None:
     """Without a condition a 304 is a failure: there is no page that did not change."""
     loopback.routes["a.test/x"] = Reply(status=304)
     answer = fetch(loopback.target, "http://a.test/x")
-    assert (answer.outcome, answer.reason) == (Outcome.FAILED, "http_304")
+    assert (answer.outcome, answer.reason) == (FetchOutcome.FAILED, "http_304")
     assert "If-None-Match" not in loopback.seen[0].headers and "If-Modified-Since" not in loopback.seen[0].headers
 
 
@@ -90,17 +90,17 @@ def test_conditions_are_for_the_url_itself(loopback: Web) -> None:
     """Where the URL leads elsewhere the condition is not repeated there, and a 304 from there does not count."""
     loopback.routes |= {"a.test/x": redirect("/y"), "a.test/y": Reply(status=304)}
     answer = fetch(loopback.target, "http://a.test/x", etag='"1"')
-    assert (answer.outcome, answer.reason) == (Outcome.FAILED, "http_304")
+    assert (answer.outcome, answer.reason) == (FetchOutcome.FAILED, "http_304")
     assert ["If-None-Match" in seen.headers for seen in loopback.seen] == [True, False]
 
 
 def test_tdmrep_is_read_up_to_its_cap(loopback: Web) -> None:
     """/.well-known/tdmrep.json is fetched as it is, whatever its type, up to 64 KiB."""
     loopback.routes["a.test/ok"] = Reply(b'[{"location": "/", "tdm-reservation": 1}]', headers={"Content-Type": "x/y"})
-    answer = fetch(loopback.target, "http://a.test/ok", Kind.TDMREP)
-    assert answer.outcome is Outcome.FETCHED and answer.body.startswith(b'[{"location"') and not answer.truncated
+    answer = fetch(loopback.target, "http://a.test/ok", RequestKind.TDMREP)
+    assert answer.outcome is FetchOutcome.FETCHED and answer.body.startswith(b'[{"location"') and not answer.truncated
     loopback.routes["a.test/big"] = Reply(b" " * (TDMREP_CAP_BYTES + 1))
-    answer = fetch(loopback.target, "http://a.test/big", Kind.TDMREP)
+    answer = fetch(loopback.target, "http://a.test/big", RequestKind.TDMREP)
     assert (len(answer.body), answer.truncated) == (TDMREP_CAP_BYTES, True)
 
 
@@ -109,7 +109,7 @@ def test_the_address_is_told(loopback: Web) -> None:
     loopback.routes["a.test/x"] = redirect("/y")
     loopback.routes["a.test/y"] = Reply(b"<html>")
     answer = fetch(loopback.target, "http://a.test/x")
-    assert (answer.outcome, answer.address) == (Outcome.FETCHED, "127.0.0.1")
+    assert (answer.outcome, answer.address) == (FetchOutcome.FETCHED, "127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_headers_beyond_all_bounds(loopback: Web, head: bytes) -> None:
     """A flood of headers, giant ones and nonsense end the request as a bad response, which is not tried again."""
     loopback.routes["a.test/x"] = raw(head)
     answer = fetch(loopback.target, "http://a.test/x")
-    assert (answer.outcome, answer.reason, answer.transient) == (Outcome.FAILED, "bad_response", False)
+    assert (answer.outcome, answer.reason, answer.transient) == (FetchOutcome.FAILED, "bad_response", False)
 
 
 async def drip_head(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -216,7 +216,7 @@ def test_a_kept_connection_that_was_closed() -> None:
         writer.close()
 
     first, second = fetch_from(once, times=2, delay_s=0.2)
-    assert first.outcome is second.outcome is Outcome.FETCHED
+    assert first.outcome is second.outcome is FetchOutcome.FETCHED
     assert [request.outcome for request in second.requests] == ["failed", "fetched"]
     assert len(starts) == 3 and starts[2] - starts[1] > 0.15
 
@@ -268,7 +268,7 @@ def test_a_tap_is_told_why_a_body_ends(loopback: Web) -> None:
         settings = settings_for(target, idle_timeout_s=0.2)
         async with server, Fetcher(settings, tap=taped.append) as fetcher:
             for path in ("slow", "cut"):
-                await fetcher.fetch(Job(Kind.PAGE, "a.test", f"http://a.test/{path}", 0.01, OPEN))
+                await fetcher.fetch(Job(RequestKind.PAGE, "a.test", f"http://a.test/{path}", 0.01, OPEN))
 
     taped: list[Capture] = []
     asyncio.run(main())
@@ -288,7 +288,7 @@ def test_a_tap_is_told_why_a_body_ends(loopback: Web) -> None:
     def broken(_: Capture) -> None:
         raise OSError("no space")
 
-    assert fetch(loopback.target, "http://a.test/big", tap=broken).outcome is Outcome.FETCHED
+    assert fetch(loopback.target, "http://a.test/big", tap=broken).outcome is FetchOutcome.FETCHED
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_inflating_many_members_is_bounded(loopback: Web) -> None:
         gzip.compress(b"<html>") + member * 50_000, headers=HTML | {"Content-Encoding": "gzip"}
     )
     answer = fetch(loopback.target, "http://a.test/x", total_timeout_s=20.0)
-    assert (answer.outcome, answer.body, answer.truncated) == (Outcome.FETCHED, b"<html>", True)
+    assert (answer.outcome, answer.body, answer.truncated) == (FetchOutcome.FETCHED, b"<html>", True)
 
 
 @pytest.fixture(scope="module")
@@ -333,18 +333,18 @@ def test_tls_errors_are_a_status(certificate: Path, secure: bool, reason: str) -
         await reader.read(100)
         writer.close()
 
-    async def main() -> Answer:
+    async def main() -> FetchResult:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(certificate)
         server = await asyncio.start_server(plain, "127.0.0.1", 0, ssl=context if secure else None)
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         settings = settings_for("127.0.0.1:1", resolve_to={})
         async with server, Fetcher(settings) as fetcher:
-            return await fetcher.fetch(Job(Kind.PAGE, "127.0.0.1", url, 0.01, OPEN))
+            return await fetcher.fetch(Job(RequestKind.PAGE, "127.0.0.1", url, 0.01, OPEN))
 
     answer = asyncio.run(main())
     assert (answer.outcome, answer.reason, answer.unreachable, answer.transient) == (
-        Outcome.FAILED,
+        FetchOutcome.FAILED,
         reason,
         True,
         False,

@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from crawler.fetch.capture import Capture
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.gate import HostGate
-from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.fetch.thread import FetchThread
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
@@ -31,27 +31,27 @@ def loopback() -> Iterator[Web]:
         yield served
 
 
-def fetch(target: str, *jobs: Job, tap: Any = None, **changes: Any) -> list[Answer]:
+def fetch(target: str, *jobs: Job, tap: Any = None, **changes: Any) -> list[FetchResult]:
     """Do jobs one after the other."""
 
-    async def main() -> list[Answer]:
+    async def main() -> list[FetchResult]:
         async with Fetcher(settings_for(target, **changes), tap=tap) as fetcher:
             return [await fetcher.fetch(job) for job in jobs]
 
     return asyncio.run(main())
 
 
-def job_for(url: str, site: str = "a.test", kind: Kind = Kind.PAGE, delay_s: float = 0.01) -> Job:
+def job_for(url: str, site: str = "a.test", kind: RequestKind = RequestKind.PAGE, delay_s: float = 0.01) -> Job:
     """A job of a site."""
     return Job(kind, site, url, delay_s, OPEN)
 
 
-@pytest.mark.parametrize("kind", [Kind.PAGE, Kind.SITEMAP, Kind.TDMREP])
-def test_a_site_has_jobs_at_its_own_host_only(loopback: Web, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [RequestKind.PAGE, RequestKind.SITEMAP, RequestKind.TDMREP])
+def test_a_site_has_jobs_at_its_own_host_only(loopback: Web, kind: RequestKind) -> None:
     """A URL of another host, of the www twin too, is not requested under the rules of this one."""
     for host in ("www.a.test", "b.test"):
         (answer,) = fetch(loopback.target, job_for(f"http://{host}/x", kind=kind))
-        assert (answer.outcome, answer.reason, answer.requests) == (Outcome.REFUSED, "other_host", [])
+        assert (answer.outcome, answer.reason, answer.requests) == (FetchOutcome.REFUSED, "other_host", [])
     assert loopback.seen == []
 
 
@@ -65,8 +65,8 @@ def test_a_sitemap_at_the_twin_lists_pages_of_its_own_site(loopback: Web) -> Non
             headers={"Content-Type": "text/xml"},
         ),
     }
-    (answer,) = fetch(loopback.target, job_for("http://a.test/s.xml", kind=Kind.SITEMAP))
-    assert answer.outcome is Outcome.FETCHED and answer.sitemap.pages == ("http://a.test/p2",)
+    (answer,) = fetch(loopback.target, job_for("http://a.test/s.xml", kind=RequestKind.SITEMAP))
+    assert answer.outcome is FetchOutcome.FETCHED and answer.sitemap.pages == ("http://a.test/p2",)
 
 
 @pytest.mark.parametrize("location", ["http://a.test:8080/x", "https://a.test:8443/", "http://www.a.test:81/"])
@@ -74,8 +74,8 @@ def test_a_redirect_to_another_port_is_refused(loopback: Web, location: str) -> 
     """Another port is another server, whose robots.txt was not asked for; the schemes' own ports are one."""
     loopback.routes |= {"a.test/x": redirect(location), "a.test/y": redirect("https://a.test/z"), "a.test/z": page("")}
     refused, followed = fetch(loopback.target, job_for("http://a.test/x"), job_for("http://a.test/y"))
-    assert (refused.outcome, refused.reason) == (Outcome.REFUSED, "redirect_port")
-    assert followed.outcome is Outcome.FETCHED
+    assert (refused.outcome, refused.reason) == (FetchOutcome.REFUSED, "redirect_port")
+    assert followed.outcome is FetchOutcome.FETCHED
     assert [seen.path for seen in loopback.seen] == ["/x", "/y", "/z"]
 
 
@@ -87,7 +87,7 @@ def test_a_twin_whose_robots_txt_fails_is_asked_again(loopback: Web) -> None:
         "www.a.test/robots.txt": Reply(status=503),
     }
 
-    async def main() -> list[Answer]:
+    async def main() -> list[FetchResult]:
         async with Fetcher(settings_for(loopback.target, retry_s=0.4)) as fetcher:
             answers = [await fetcher.fetch(job_for("http://a.test/x")) for _ in range(2)]
             loopback.routes["www.a.test/robots.txt"] = Reply(status=404)
@@ -96,9 +96,9 @@ def test_a_twin_whose_robots_txt_fails_is_asked_again(loopback: Web) -> None:
 
     first, second, third = asyncio.run(main())
     assert [(each.outcome, each.reason, each.transient) for each in (first, second)] == [
-        (Outcome.FAILED, "robots_unavailable", True)
+        (FetchOutcome.FAILED, "robots_unavailable", True)
     ] * 2
-    assert third.outcome is Outcome.FETCHED
+    assert third.outcome is FetchOutcome.FETCHED
     assert [seen.path for seen in loopback.seen].count("/robots.txt") == 2
 
 
@@ -112,14 +112,16 @@ def test_jobs_that_wait_between_requests_are_not_under_way(loopback: Web) -> Non
         async with Fetcher(settings_for(loopback.target, max_in_flight=2)) as fetcher:
             tasks = [
                 asyncio.create_task(
-                    fetcher.fetch(Job(Kind.ROBOTS, f"h{n}.test", f"http://h{n}.test/robots.txt", 0.5), wait=False)
+                    fetcher.fetch(
+                        Job(RequestKind.ROBOTS, f"h{n}.test", f"http://h{n}.test/robots.txt", 0.5), wait=False
+                    )
                 )
                 for n in range(6)
             ]
             await asyncio.sleep(0.3)
             waiting, before = fetcher.waiting, time.monotonic()
             answer = await fetcher.fetch(job_for("http://decent.test/x", "decent.test"), wait=False)
-            assert answer.outcome is Outcome.FETCHED
+            assert answer.outcome is FetchOutcome.FETCHED
             took_s = time.monotonic() - before
             for task in tasks:
                 task.cancel()
@@ -152,7 +154,7 @@ def test_no_more_requests_than_allowed_are_under_way(loopback: Web) -> None:
         async with server, Fetcher(settings_for(target, max_in_flight=3)) as fetcher:
             jobs = [job_for(f"http://h{n}.test/", f"h{n}.test") for n in range(9)]
             answers = await asyncio.gather(*map(fetcher.fetch, jobs))
-            assert {answer.outcome for answer in answers} == {Outcome.FETCHED}
+            assert {answer.outcome for answer in answers} == {FetchOutcome.FETCHED}
 
     asyncio.run(main())
     assert max(at_once) == 3 and len(at_once) == 9
@@ -163,7 +165,7 @@ def test_a_job_does_not_wait_for_ever(loopback: Web) -> None:
     loopback.routes |= {f"a.test/{n}": redirect(f"/{n + 1}") for n in range(9)}
     jobs = job_for("http://a.test/0", delay_s=0.25)
     (answer,) = fetch(loopback.target, jobs, crawl_delay_cap_s=0.6)
-    assert (answer.outcome, answer.reason, answer.transient) == (Outcome.FAILED, "busy", True)
+    assert (answer.outcome, answer.reason, answer.transient) == (FetchOutcome.FAILED, "busy", True)
     assert not answer.unreachable and 2 <= len(loopback.seen) <= 4
 
 
@@ -220,7 +222,7 @@ def test_slow_connections_do_not_push_requests_together(loopback: Web, monkeypat
     delay_s = 0.2
     loopback.routes |= {f"{name}.test/": page("") for name in "ab"}
 
-    async def main() -> list[Answer]:
+    async def main() -> list[FetchResult]:
         settings = settings_for(loopback.target, address_delay_s=delay_s)
         async with Fetcher(settings) as fetcher:
             connector = fetcher._connections._connector
@@ -238,14 +240,14 @@ def test_slow_connections_do_not_push_requests_together(loopback: Web, monkeypat
             )
 
     slow, quick = asyncio.run(main())
-    assert slow.outcome is quick.outcome is Outcome.FETCHED
+    assert slow.outcome is quick.outcome is FetchOutcome.FETCHED
     assert abs(slow.started_ms - quick.started_ms) >= 1000 * delay_s - 20
 
 
 def test_no_socket_left_is_not_the_sites_fault(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a file descriptor the job comes again, as if nothing had been asked; nobody is blamed."""
 
-    async def main() -> Answer:
+    async def main() -> FetchResult:
         async with Fetcher(settings_for(loopback.target)) as fetcher:
             connector = fetcher._connections._connector
             assert connector is not None
@@ -257,7 +259,7 @@ def test_no_socket_left_is_not_the_sites_fault(loopback: Web, monkeypatch: pytes
             return await fetcher.fetch(job_for("http://a.test/"))
 
     answer = asyncio.run(main())
-    assert answer.outcome is Outcome.DEFERRED and answer.requests == [] and not answer.unreachable
+    assert answer.outcome is FetchOutcome.DEFERRED and answer.requests == [] and not answer.unreachable
     assert answer.not_before_ms > time.time() * 1000
 
 
@@ -271,12 +273,12 @@ def test_no_socket_left_for_dns_is_not_the_sites_fault() -> None:
         async def close(self) -> None:
             return
 
-    async def main() -> Answer:
+    async def main() -> FetchResult:
         async with Fetcher(CrawlSettings(contact="https://example.org"), resolver=NoneLeft()) as fetcher:
             return await fetcher.fetch(job_for("http://a.test/"))
 
     answer = asyncio.run(main())
-    assert answer.outcome is Outcome.DEFERRED and answer.requests == [] and not answer.unreachable
+    assert answer.outcome is FetchOutcome.DEFERRED and answer.requests == [] and not answer.unreachable
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "302 Found"])
@@ -294,7 +296,7 @@ def test_a_tap_does_not_change_an_outcome(status: str, monkeypatch: pytest.Monke
             await reader.read()
             writer.close()
 
-    async def main() -> list[Answer]:
+    async def main() -> list[FetchResult]:
         server = await asyncio.start_server(hang, "127.0.0.1", 0)
         target = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with server, Fetcher(settings_for(target), tap=taped.append) as fetcher:
@@ -330,7 +332,7 @@ def test_bytes_that_are_no_body_are_bounded(piece: bytes) -> None:
         except ConnectionError:
             writer.close()
 
-    async def main() -> Answer:
+    async def main() -> FetchResult:
         server = await asyncio.start_server(endless, "127.0.0.1", 0)
         target = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         settings = settings_for(target, body_bytes=100_000, total_timeout_s=20.0)
@@ -338,7 +340,7 @@ def test_bytes_that_are_no_body_are_bounded(piece: bytes) -> None:
             return await fetcher.fetch(job_for("http://a.test/"))
 
     answer = asyncio.run(main())
-    assert (answer.outcome, answer.reason, answer.transient) == (Outcome.FAILED, "bad_response", False)
+    assert (answer.outcome, answer.reason, answer.transient) == (FetchOutcome.FAILED, "bad_response", False)
     assert sent < 10_000_000 and answer.duration_ms < 15_000
 
 
@@ -363,6 +365,6 @@ def test_the_thread_tells_how_many_wait(loopback: Web) -> None:
         while not (done := thread.collect()) and time.monotonic() < ends:
             seen.add(thread.waiting)
             time.sleep(0.01)
-        assert done[0].answer.outcome is Outcome.FETCHED and seen == {0, 1}
+        assert done[0].answer.outcome is FetchOutcome.FETCHED and seen == {0, 1}
     finally:
         thread.close()

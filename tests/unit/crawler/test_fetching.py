@@ -16,7 +16,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.errors import NoContact
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import Answer, Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
 from crawler.web.urls import host_of
@@ -34,17 +34,17 @@ def loopback() -> Iterator[Web]:
         yield served
 
 
-def fetch(loopback: Web, url: str, kind: Kind = Kind.PAGE, **changes: Any) -> Answer:
+def fetch(loopback: Web, url: str, kind: RequestKind = RequestKind.PAGE, **changes: Any) -> FetchResult:
     """Fetch one URL."""
     return fetch_with(settings_for(loopback.target, **changes), url, kind)
 
 
 def fetch_with(
-    settings: CrawlSettings, url: str, kind: Kind = Kind.PAGE, resolver: AbstractResolver | None = None
-) -> Answer:
+    settings: CrawlSettings, url: str, kind: RequestKind = RequestKind.PAGE, resolver: AbstractResolver | None = None
+) -> FetchResult:
     """Fetch one URL with these settings."""
 
-    async def main() -> Answer:
+    async def main() -> FetchResult:
         async with Fetcher(settings, resolver=resolver) as fetcher:
             return await fetcher.fetch(Job(kind, host_of(url), url, settings.delay_s, OPEN))
 
@@ -59,7 +59,7 @@ def test_a_page_as_sent(loopback: Web) -> None:
         headers={"Content-Type": "Text/HTML", "Content-Encoding": "gzip", "ETag": '"1"', "Set-Cookie": "a=b"},
     )
     answer = fetch(loopback, "https://a.test/x")
-    assert (answer.outcome, answer.status, answer.content_type) == (Outcome.FETCHED, 200, "text/html")
+    assert (answer.outcome, answer.status, answer.content_type) == (FetchOutcome.FETCHED, 200, "text/html")
     assert zstandard.ZstdDecompressor().decompress(answer.packed) == body == answer.body
     assert (answer.encoding, answer.truncated, answer.final_url) == ("utf-8", False, "https://a.test/x")
     assert answer.headers["etag"] == '"1"' and "set-cookie" not in answer.headers
@@ -75,7 +75,7 @@ def test_a_gzip_bomb_is_cut_at_the_cap(loopback: Web) -> None:
     assert len(bomb) < 2_000_000
     loopback.routes["a.test/bomb"] = Reply(bomb, headers=HTML | {"Content-Encoding": "gzip"})
     answer = fetch(loopback, "http://a.test/bomb", total_timeout_s=30.0)
-    assert (answer.outcome, answer.truncated, len(answer.body)) == (Outcome.FETCHED, True, 2 * 1024 * 1024)
+    assert (answer.outcome, answer.truncated, len(answer.body)) == (FetchOutcome.FETCHED, True, 2 * 1024 * 1024)
 
 
 def test_an_endless_body_is_cut_at_the_cap(loopback: Web) -> None:
@@ -89,7 +89,7 @@ def test_an_endless_body_is_cut_at_the_cap(loopback: Web) -> None:
 
     loopback.routes["a.test/endless"] = endless
     answer = fetch(loopback, "http://a.test/endless")
-    assert (answer.outcome, answer.truncated, len(answer.body)) == (Outcome.FETCHED, True, 2 * 1024 * 1024)
+    assert (answer.outcome, answer.truncated, len(answer.body)) == (FetchOutcome.FETCHED, True, 2 * 1024 * 1024)
 
 
 @pytest.mark.parametrize(("pause_s", "limits"), [(5.0, {"idle_timeout_s": 0.1}), (0.02, {"total_timeout_s": 0.3})])
@@ -105,7 +105,7 @@ def test_slow_bodies_time_out(loopback: Web, pause_s: float, limits: dict[str, A
 
     loopback.routes["a.test/slow"] = slow
     answer = fetch(loopback, "http://a.test/slow", **limits)
-    assert (answer.outcome, answer.reason, answer.transient, answer.body) == (Outcome.FAILED, "timeout", True, b"")
+    assert (answer.outcome, answer.reason, answer.transient, answer.body) == (FetchOutcome.FAILED, "timeout", True, b"")
 
 
 def test_a_silent_server_times_out_as_unreachable(loopback: Web) -> None:
@@ -128,7 +128,7 @@ def test_redirects_of_the_site_are_followed(loopback: Web) -> None:
         "a.test/3": page("end"),
     }
     answer = fetch(loopback, "http://a.test/1", delay_s=0.1)
-    assert (answer.outcome, answer.final_url) == (Outcome.FETCHED, "https://a.test/3")
+    assert (answer.outcome, answer.final_url) == (FetchOutcome.FETCHED, "https://a.test/3")
     assert loopback.paths("a.test") == ["/1", "/2", "/3"] and not loopback.overlaps("a.test")
     assert all(gap > 0.05 for gap in loopback.gaps("a.test"))
 
@@ -137,20 +137,20 @@ def test_redirect_loops_end(loopback: Web) -> None:
     """A loop ends after the limit of hops."""
     loopback.routes["a.test/loop"] = redirect("/loop")
     answer = fetch(loopback, "http://a.test/loop", delay_s=0.001)
-    assert (answer.outcome, answer.reason) == (Outcome.FAILED, "too_many_redirects")
+    assert (answer.outcome, answer.reason) == (FetchOutcome.FAILED, "too_many_redirects")
     assert len(loopback.seen) == 11
 
 
 @pytest.mark.parametrize(
     ("location", "outcome", "reason"),
     [
-        ("http://other.test/", Outcome.REFUSED, "redirect_offsite"),
-        ("/private/x", Outcome.REFUSED, "robots"),
-        ("ftp://a.test/", Outcome.FAILED, "bad_redirect"),
-        ("http://[bad", Outcome.FAILED, "bad_redirect"),
+        ("http://other.test/", FetchOutcome.REFUSED, "redirect_offsite"),
+        ("/private/x", FetchOutcome.REFUSED, "robots"),
+        ("ftp://a.test/", FetchOutcome.FAILED, "bad_redirect"),
+        ("http://[bad", FetchOutcome.FAILED, "bad_redirect"),
     ],
 )
-def test_redirects_that_are_not_followed(loopback: Web, location: str, outcome: Outcome, reason: str) -> None:
+def test_redirects_that_are_not_followed(loopback: Web, location: str, outcome: FetchOutcome, reason: str) -> None:
     """Another site's page, a disallowed one, and what is no web URL are not requested."""
     loopback.routes |= {"a.test/go": redirect(location), "other.test/": page("x"), "a.test/private/x": page("x")}
     answer = fetch(loopback, "http://a.test/go")
@@ -168,15 +168,17 @@ def test_the_www_twin_is_followed_under_its_own_robots(loopback: Web) -> None:
         "www.a.test/robots.txt": Reply(b"User-agent: *\nDisallow: /no"),
     }
 
-    async def main() -> list[Answer]:
+    async def main() -> list[FetchResult]:
         settings = settings_for(loopback.target)
         async with Fetcher(settings) as fetcher:
-            jobs = [Job(Kind.PAGE, "a.test", f"https://a.test/{path}", 0.01, OPEN) for path in ("yes", "no", "yes")]
+            jobs = [
+                Job(RequestKind.PAGE, "a.test", f"https://a.test/{path}", 0.01, OPEN) for path in ("yes", "no", "yes")
+            ]
             return [await fetcher.fetch(job) for job in jobs]
 
     yes, no, _ = asyncio.run(main())
-    assert (yes.outcome, yes.final_url) == (Outcome.FETCHED, "https://www.a.test/yes")
-    assert (no.outcome, no.reason) == (Outcome.REFUSED, "robots")
+    assert (yes.outcome, yes.final_url) == (FetchOutcome.FETCHED, "https://www.a.test/yes")
+    assert (no.outcome, no.reason) == (FetchOutcome.REFUSED, "robots")
     assert loopback.paths("www.a.test") == ["/robots.txt", "/yes", "/yes"]
 
 
@@ -189,10 +191,10 @@ def test_the_twins_crawl_delay_is_kept(loopback: Web) -> None:
         "b.test/x": redirect("https://www.b.test/x"),
         "www.b.test/robots.txt": Reply(b"User-agent: *\nCrawl-delay: 121"),
     }
-    assert fetch(loopback, "https://a.test/x").outcome is Outcome.FETCHED
+    assert fetch(loopback, "https://a.test/x").outcome is FetchOutcome.FETCHED
     assert loopback.paths("www.a.test") == ["/robots.txt", "/x"] and loopback.gaps("www.a.test")[0] > 0.2
     answer = fetch(loopback, "https://b.test/x")
-    assert (answer.outcome, answer.reason) == (Outcome.REFUSED, "crawl_delay")
+    assert (answer.outcome, answer.reason) == (FetchOutcome.REFUSED, "crawl_delay")
     assert loopback.paths("www.b.test") == ["/robots.txt"]
 
 
@@ -206,7 +208,7 @@ def test_every_request_is_told(loopback: Web) -> None:
         "a.test/loop": redirect("/loop"),
     }
 
-    def told(answer: Answer) -> list[tuple[str, str]]:
+    def told(answer: FetchResult) -> list[tuple[str, str]]:
         return [(request.kind.value, request.outcome) for request in answer.requests]
 
     answer = fetch(loopback, "https://a.test/1")
@@ -264,8 +266,8 @@ def test_robots_txt_redirects_anywhere_five_times(loopback: Web) -> None:
         "b.test/r": Reply(b"User-agent: *\nDisallow: /", headers={"Content-Type": "text/plain"}),
         "c.test/robots.txt": redirect("/robots.txt"),
     }
-    assert fetch(loopback, "http://a.test/robots.txt", Kind.ROBOTS).body.endswith(b"Disallow: /")
-    answer = fetch(loopback, "http://c.test/robots.txt", Kind.ROBOTS)
+    assert fetch(loopback, "http://a.test/robots.txt", RequestKind.ROBOTS).body.endswith(b"Disallow: /")
+    answer = fetch(loopback, "http://c.test/robots.txt", RequestKind.ROBOTS)
     assert (answer.reason, answer.status) == ("too_many_redirects", 302)
     assert len(loopback.paths("c.test")) == 6
 
@@ -297,32 +299,32 @@ def test_private_addresses_are_refused_by_literal_and_by_dns(loopback: Web) -> N
         "http://host.test/",
     ):
         answer = fetch_with(settings, url, resolver=Poisoned(loopback.port))
-        assert (answer.outcome, answer.reason) == (Outcome.REFUSED, "private_address"), url
+        assert (answer.outcome, answer.reason) == (FetchOutcome.REFUSED, "private_address"), url
     assert loopback.seen == []
 
 
 def test_private_addresses_are_refused_on_a_redirect(loopback: Web) -> None:
     """A public page (here, the one allowed address) that leads to a private one gets nothing there."""
     loopback.routes["a.test/robots.txt"] = redirect("http://169.254.169.254/latest/meta-data/")
-    answer = fetch(loopback, "http://a.test/robots.txt", Kind.ROBOTS)
-    assert (answer.outcome, answer.reason) == (Outcome.REFUSED, "private_address")
+    answer = fetch(loopback, "http://a.test/robots.txt", RequestKind.ROBOTS)
+    assert (answer.outcome, answer.reason) == (FetchOutcome.REFUSED, "private_address")
 
 
 @pytest.mark.parametrize(
     ("reply", "outcome", "reason", "transient"),
     [
-        (Reply(b"x", 404), Outcome.FAILED, "http_404", False),
-        (Reply(b"x", 500), Outcome.FAILED, "http_500", True),
-        (Reply(b"x", 429, {"Retry-After": "7"}), Outcome.FAILED, "http_429", True),
-        (Reply(b"x", 304), Outcome.FAILED, "http_304", False),
-        (Reply(b"%PDF-1.4", headers={"Content-Type": "application/pdf"}), Outcome.REFUSED, "content_type", False),
-        (Reply(b"\0\1\2\3" * 300, headers={"Content-Type": "text/html"}), Outcome.REFUSED, "content_type", False),
-        (Reply(b"x" * 50, headers=HTML | {"Content-Encoding": "gzip"}), Outcome.FAILED, "bad_encoding", False),
-        (Reply(b"x", headers=HTML | {"Content-Encoding": "zstd"}), Outcome.FAILED, "bad_encoding", False),
-        (Reply(b""), Outcome.FETCHED, "", False),
+        (Reply(b"x", 404), FetchOutcome.FAILED, "http_404", False),
+        (Reply(b"x", 500), FetchOutcome.FAILED, "http_500", True),
+        (Reply(b"x", 429, {"Retry-After": "7"}), FetchOutcome.FAILED, "http_429", True),
+        (Reply(b"x", 304), FetchOutcome.FAILED, "http_304", False),
+        (Reply(b"%PDF-1.4", headers={"Content-Type": "application/pdf"}), FetchOutcome.REFUSED, "content_type", False),
+        (Reply(b"\0\1\2\3" * 300, headers={"Content-Type": "text/html"}), FetchOutcome.REFUSED, "content_type", False),
+        (Reply(b"x" * 50, headers=HTML | {"Content-Encoding": "gzip"}), FetchOutcome.FAILED, "bad_encoding", False),
+        (Reply(b"x", headers=HTML | {"Content-Encoding": "zstd"}), FetchOutcome.FAILED, "bad_encoding", False),
+        (Reply(b""), FetchOutcome.FETCHED, "", False),
     ],
 )  # fmt: skip
-def test_statuses_and_types(loopback: Web, reply: Reply, outcome: Outcome, reason: str, transient: bool) -> None:
+def test_statuses_and_types(loopback: Web, reply: Reply, outcome: FetchOutcome, reason: str, transient: bool) -> None:
     """Each kind of response has its outcome and reason; only overload and server errors are tried again."""
     loopback.routes["a.test/x"] = reply
     answer = fetch(loopback, "http://a.test/x")
@@ -350,8 +352,8 @@ def test_broken_http(loopback: Web) -> None:
 
     loopback.routes |= {"a.test/cut": cut, "a.test/nonsense": nonsense}
     answer = fetch(loopback, "http://a.test/cut")
-    assert (answer.outcome, answer.reason, answer.transient) == (Outcome.FAILED, "connection", True)
-    assert fetch(loopback, "http://a.test/nonsense").outcome is Outcome.FAILED
+    assert (answer.outcome, answer.reason, answer.transient) == (FetchOutcome.FAILED, "connection", True)
+    assert fetch(loopback, "http://a.test/nonsense").outcome is FetchOutcome.FAILED
     settings = settings_for(loopback.target, resolve_to={"a.test": loopback.target})
     assert (fetch_with(settings, "http://unknown.test/").reason) == "dns"
     settings = settings_for(loopback.target, resolve_to={"*": "127.0.0.1:1"})
@@ -364,9 +366,9 @@ def test_opt_outs_are_recorded_and_obeyed_on_request(loopback: Web) -> None:
     headers = {"Content-Type": "text/html", "X-Robots-Tag": "noai"}
     loopback.routes["a.test/x"] = Reply(b"<html><meta name=robots content=nofollow>", headers=headers)
     answer = fetch(loopback, "http://a.test/x")
-    assert (answer.outcome, answer.opt_out) == (Outcome.FETCHED, ["header:noai", "meta:nofollow"])
+    assert (answer.outcome, answer.opt_out) == (FetchOutcome.FETCHED, ["header:noai", "meta:nofollow"])
     answer = fetch(loopback, "http://a.test/x", obey_opt_out=True)
-    assert (answer.outcome, answer.reason, answer.packed, answer.body) == (Outcome.REFUSED, "opt_out", b"", b"")
+    assert (answer.outcome, answer.reason, answer.packed, answer.body) == (FetchOutcome.REFUSED, "opt_out", b"", b"")
     assert answer.opt_out == ["header:noai", "meta:nofollow"]
 
 
@@ -375,7 +377,7 @@ def test_a_body_that_ends_early_is_flagged(loopback: Web) -> None:
     sent = gzip.compress(b"<html>" + bytes(range(32, 127)) * 20)[:-20]
     loopback.routes["a.test/x"] = Reply(sent, headers=HTML | {"Content-Encoding": "gzip"})
     answer = fetch(loopback, "http://a.test/x")
-    assert (answer.outcome, answer.truncated) == (Outcome.FETCHED, True)
+    assert (answer.outcome, answer.truncated) == (FetchOutcome.FETCHED, True)
     assert answer.body.startswith(b"<html>")
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
-from crawler.fetch.jobs import Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, RequestKind
 from crawler.frontier.queued import queued_pages
 from crawler.frontier.rows import is_queue_key, robots_key
 from crawler.robots.rules import RobotsRules
@@ -72,7 +72,7 @@ def test_unavailable_robots_disallow_and_are_asked_again(status: int) -> None:
     site = Site()
     site.hits(*hits_of("http://a.test/1"))
     for _ in range(3):
-        assert site.step(**fail(f"http_{status}", status=status, unreachable=False)).kind is Kind.ROBOTS
+        assert site.step(**fail(f"http_{status}", status=status, unreachable=False)).kind is RequestKind.ROBOTS
         assert site.row.stopped or site.committed.next_due() == site.now + 3_600_000
     assert site.walk() == [] and [page.reason for page in site.pages] == ["robots_unavailable"]
 
@@ -378,8 +378,8 @@ ANSWERS = st.sampled_from(
         fail(),
         fail("http_404", status=404, transient=False, unreachable=False),
         fail("http_503", status=503, unreachable=False, retry_after_s=1.0),
-        {"outcome": Outcome.REFUSED, "reason": "content_type"},
-        {"outcome": Outcome.REFUSED, "reason": "private_address", "status": 0},
+        {"outcome": FetchOutcome.REFUSED, "reason": "content_type"},
+        {"outcome": FetchOutcome.REFUSED, "reason": "private_address", "status": 0},
     ]
 )
 EVENTS = st.one_of(

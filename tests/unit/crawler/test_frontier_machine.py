@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.fetch.jobs import Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, Job, RequestKind
 from crawler.frontier.rows import (
     FORMAT,
     MAY_PASS,
@@ -73,11 +73,11 @@ class Machine(Site):
         fields = among[dice % 7 % len(among)]
         if "sitemap" in fields:
             fields = {"sitemap": SitemapFile(pages=(f"http://{site}/{fields['sitemap']}", f"http://{site}/1"))}
-        if job.etag == "" and fields.get("outcome") is Outcome.UNCHANGED:
+        if job.etag == "" and fields.get("outcome") is FetchOutcome.UNCHANGED:
             fields = {}
         rows, pages = dict(self.committed.rows), len(self.pages)
         before = self.earliest[site]
-        if fields.get("outcome") is Outcome.DEFERRED:
+        if fields.get("outcome") is FetchOutcome.DEFERRED:
             fields = fields | {"not_before_ms": self.now + 3000}
             self.earliest[site] = self.now + 3000
         elif (asked_s := fields.get("retry_after_s")) is not None:
@@ -86,7 +86,7 @@ class Machine(Site):
         if crash:
             self.committed.rows = rows
             del self.pages[pages:]
-            self.earliest[site] = before if fields.get("outcome") is not Outcome.DEFERRED else self.now
+            self.earliest[site] = before if fields.get("outcome") is not FetchOutcome.DEFERRED else self.now
             self.under_way.clear()
             self.now += 1  # a new process takes longer than that to come up
             self.since = self.now
@@ -152,15 +152,15 @@ class Machine(Site):
 
 
 LINKS: dict[str, object] = {"body": b"<a href=/l1>x</a><a href=/l2>x</a>", "headers": {"etag": '"x"'}}
-USUAL: dict[Kind, list[dict[str, object]]] = {
-    Kind.ROBOTS: [{}, {"body": b"User-agent: *\nDisallow: /2"}],
-    Kind.TDMREP: [{}, {"body": b'[{"location": "/1", "tdm-reservation": 1}]'}],
-    Kind.SITEMAP: [{"sitemap": "m1"}, {"sitemap": "m2"}, {}],
-    Kind.PAGE: [
+USUAL: dict[RequestKind, list[dict[str, object]]] = {
+    RequestKind.ROBOTS: [{}, {"body": b"User-agent: *\nDisallow: /2"}],
+    RequestKind.TDMREP: [{}, {"body": b'[{"location": "/1", "tdm-reservation": 1}]'}],
+    RequestKind.SITEMAP: [{"sitemap": "m1"}, {"sitemap": "m2"}, {}],
+    RequestKind.PAGE: [
         LINKS,
-        {"outcome": Outcome.UNCHANGED, "status": 304},
+        {"outcome": FetchOutcome.UNCHANGED, "status": 304},
         {"final_url": "http://a.test/2"},
-        {"outcome": Outcome.REFUSED, "reason": "opt_out"},
+        {"outcome": FetchOutcome.REFUSED, "reason": "opt_out"},
     ],
 }
 FAULTS = [
@@ -168,8 +168,8 @@ FAULTS = [
     fail("http_404", status=404, transient=False, unreachable=False),
     fail("http_503", status=503, unreachable=False, retry_after_s=60.0),
     fail("http_429", status=429, unreachable=False, retry_after_s=0.0),
-    {"outcome": Outcome.REFUSED, "reason": "private_address", "status": 0},
-    {"outcome": Outcome.DEFERRED, "status": 0},
+    {"outcome": FetchOutcome.REFUSED, "reason": "private_address", "status": 0},
+    {"outcome": FetchOutcome.DEFERRED, "status": 0},
 ]
 DICE = st.integers(0, 999)
 EVENTS = st.one_of(

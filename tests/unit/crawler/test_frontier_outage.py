@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.fetch.jobs import Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, RequestKind
 from crawler.web.urls import fetch_id
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
@@ -38,7 +38,7 @@ def test_a_later_hit_asks_again_where_robots_txt_was_unavailable() -> None:
     hits = hits_of("http://a.test/1")
     for visit in (1, 2):
         site.hits(*hits)
-        site.walk(outcome=Outcome.FAILED, status=503)
+        site.walk(outcome=FetchOutcome.FAILED, status=503)
         assert [(page.reason, page.visit) for page in site.pages][visit - 1 :] == [("robots_unavailable", visit)]
         site.now += DAY_MS
     site.hits(*hits)
@@ -118,7 +118,7 @@ def test_an_excused_failure_is_no_attempt() -> None:
     """A failure that is not the site's fault counts nowhere, however often: the same job comes again after a wait."""
     site = Site()
     site.hits(*hits_of("http://a.test/1"))
-    for kind in (Kind.ROBOTS, Kind.PAGE, Kind.SITEMAP):
+    for kind in (RequestKind.ROBOTS, RequestKind.PAGE, RequestKind.SITEMAP):
         for _ in range(5):
             assert site.step(**fail(), excused=True).kind is kind
             assert site.committed.next_due() == site.now + 30_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from crawler.fetch.jobs import Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, RequestKind
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
 
@@ -42,7 +42,7 @@ def test_a_park_says_that_robots_txt_failed(failed: dict[str, object], why: str)
     """Where the server answered, but not with robots.txt, no page failed; where nobody answers, the host did."""
     site = Site(use_sitemaps=False)
     site.hits(*hits_of("http://a.test/1"))
-    assert site.step(**failed).kind is Kind.ROBOTS
+    assert site.step(**failed).kind is RequestKind.ROBOTS
     assert site.row.parked_why == why
 
 
@@ -51,7 +51,7 @@ def test_a_park_says_which_other_file_failed() -> None:
     site = Site(ask_tdmrep=True)
     site.hits(*hits_of("http://a.test/1"))
     site.robots()
-    assert site.step(**BUSY).kind is Kind.TDMREP
+    assert site.step(**BUSY).kind is RequestKind.TDMREP
     assert site.row.parked_why == "tdmrep.json:http_429"
 
 
@@ -118,7 +118,7 @@ def test_a_deferred_job_is_no_attempt() -> None:
     before = site.row
     for _ in range(5):
         place = site.now + 7_000
-        site.answer(job, outcome=Outcome.DEFERRED, status=0, not_before_ms=place)
+        site.answer(job, outcome=FetchOutcome.DEFERRED, status=0, not_before_ms=place)
         assert site.row == msgspec.structs.replace(before, next_start=place) and site.pages == []
         site.now = place
         assert site.jobs() == [job]
@@ -129,7 +129,7 @@ def test_a_deferred_robots_txt_comes_again() -> None:
     site = Site()
     site.hits(*hits_of("http://a.test/1"))
     for _ in range(5):
-        assert site.step(outcome=Outcome.DEFERRED, status=0, not_before_ms=site.now + 1).kind is Kind.ROBOTS
+        assert site.step(outcome=FetchOutcome.DEFERRED, status=0, not_before_ms=site.now + 1).kind is RequestKind.ROBOTS
     assert site.row.robots_tries == 0 and not site.row.stopped
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from crawler.dry_run import DryRun
 from crawler.errors import OldFrontier
-from crawler.fetch.jobs import Outcome
+from crawler.fetch.jobs import FetchOutcome
 from crawler.frontier.report import FrontierReader, FrontierReport
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from crawler.frontier.site_report import site_report
@@ -207,7 +207,7 @@ def test_large_domains_are_found_among_many_names() -> None:
         fail("tls_expired", transient=False),
         fail("http_503", status=503, unreachable=False),
         fail("http_404", status=404, unreachable=False, transient=False),
-        {"outcome": Outcome.REFUSED, "reason": "content_type"},
+        {"outcome": FetchOutcome.REFUSED, "reason": "content_type"},
     ],
 )
 @pytest.mark.parametrize("tries", [1, 3])

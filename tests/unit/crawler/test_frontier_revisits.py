@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crawler.fetch.jobs import Job, Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, Job, RequestKind
 from crawler.frontier.rows import UrlRow, revisit_prefix, unpack, url_key
 from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
@@ -40,7 +40,7 @@ def later(site: Site) -> Job:
     assert due is not None
     site.now = max(site.now, due)
     (job,) = site.jobs()
-    if job.kind is Kind.ROBOTS:
+    if job.kind is RequestKind.ROBOTS:
         site.answer(job)
         return later(site)
     return job
@@ -72,7 +72,7 @@ def test_a_page_is_asked_for_again_with_its_validators() -> None:
 def test_an_unchanged_page_is_recorded_without_a_body() -> None:
     """A 304 gives a record `unchanged`; the validators it does not name stay, and the next visit comes."""
     site = fetched("1", headers=VALIDATORS)
-    site.answer(later(site), outcome=Outcome.UNCHANGED, status=304, headers={"etag": '"v1b"'})
+    site.answer(later(site), outcome=FetchOutcome.UNCHANGED, status=304, headers={"etag": '"v1b"'})
     page = site.pages[-1]
     assert (page.visit, page.outcome, page.reason, page.body) == (2, "unchanged", "", b"")
     job = later(site)
@@ -138,7 +138,7 @@ def test_a_new_hit_goes_before_what_is_visited_again() -> None:
     ("setting", "fields", "status"),
     [
         ("refetch_error_s", fail("http_404", status=404, transient=False, unreachable=False), Status.ERROR),
-        ("refetch_refused_s", {"outcome": Outcome.REFUSED, "reason": "opt_out"}, Status.REFUSED),
+        ("refetch_refused_s", {"outcome": FetchOutcome.REFUSED, "reason": "opt_out"}, Status.REFUSED),
     ],
 )
 def test_each_status_has_its_interval(setting: str, fields: dict[str, Any], status: Status) -> None:
@@ -201,7 +201,7 @@ def test_other_refusals_are_not_looked_at_again() -> None:
     site = site_with(refetch_refused_s=DAY_S)
     site.hits(*hits_of("http://a.test/1", "http://a.test:81/2"))
     site.robots()
-    site.step(outcome=Outcome.REFUSED, reason="content_type")
+    site.step(outcome=FetchOutcome.REFUSED, reason="content_type")
     assert site.committed.next_due() is None
 
 
@@ -223,14 +223,14 @@ def test_sitemaps_are_read_again_for_new_pages() -> None:
     site.robots()
     site.step()
     listed = SitemapFile(pages=("http://a.test/m1",))
-    assert site.step(sitemap=listed).kind is Kind.SITEMAP and site.step().url == "http://a.test/m1"
+    assert site.step(sitemap=listed).kind is RequestKind.SITEMAP and site.step().url == "http://a.test/m1"
     assert site.totals.resting == 1
     seen: list[str] = []
     while "http://a.test/new" not in seen:
         job = later(site)
         seen.append(job.url)
         listed = SitemapFile(pages=("http://a.test/m1", "http://a.test/1", "http://a.test/new"))
-        site.answer(job, sitemap=listed if job.kind is Kind.SITEMAP else SitemapFile())
+        site.answer(job, sitemap=listed if job.kind is RequestKind.SITEMAP else SitemapFile())
     assert "http://a.test/sitemap.xml" in seen
     assert site.pages[-1].url == "http://a.test/new" and site.pages[-1].found_by == "sitemap"
 

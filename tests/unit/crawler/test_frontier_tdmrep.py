@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.fetch.jobs import Kind, Outcome
+from crawler.fetch.jobs import FetchOutcome, RequestKind
 from tests.crawl_driver import hits_of
 from tests.frontier_site import Site, fail
 
@@ -24,7 +24,7 @@ def test_reserved_pages_carry_the_signal() -> None:
     """It is asked for once after robots.txt; pages it reserves have the signal, others have not."""
     site = begun()
     job = site.step(body=RESERVING)
-    assert (job.kind, job.url) == (Kind.TDMREP, "http://a.test/.well-known/tdmrep.json")
+    assert (job.kind, job.url) == (RequestKind.TDMREP, "http://a.test/.well-known/tdmrep.json")
     assert site.walk(opt_out=["meta:noai"]) == ["/mine/1", "/free"]
     assert [page.opt_out for page in site.pages] == [["meta:noai", SIGNAL], ["meta:noai"]]
 
@@ -56,13 +56,13 @@ def test_a_redirect_into_a_reserved_place_carries_the_signal() -> None:
         fail("timeout"),
         {"body": b"<html>not found"},
         {"body": b"\xff\xfe["},
-        {"outcome": Outcome.REFUSED, "reason": "content_type", "body": RESERVING},
+        {"outcome": FetchOutcome.REFUSED, "reason": "content_type", "body": RESERVING},
     ],
 )
 def test_what_cannot_be_read_reserves_nothing(fields: dict[str, object]) -> None:
     """No file, a failure and nonsense cost one request and no more: the pages come, without a signal."""
     site = begun()
-    assert site.step(**fields).kind is Kind.TDMREP
+    assert site.step(**fields).kind is RequestKind.TDMREP
     assert site.walk() == ["/mine/1", "/free"] and [page.opt_out for page in site.pages] == [[], []]
 
 
@@ -79,7 +79,7 @@ def test_it_is_believed_for_a_day() -> None:
     site.now += 25 * 3_600_000
     site.hits(*hits_of("http://a.test/mine/9"))
     site.robots()
-    assert site.step(body=b"[]").kind is Kind.TDMREP
+    assert site.step(body=b"[]").kind is RequestKind.TDMREP
     site.walk()
     assert site.pages[-1].url.endswith("/9") and site.pages[-1].opt_out == []
 
@@ -101,8 +101,8 @@ def test_a_failure_that_may_pass_takes_back_no_reservation() -> None:
     site.now += 25 * 3_600_000
     site.hits(*hits_of("http://a.test/mine/8", "http://a.test/mine/9"))
     site.robots()
-    assert site.step(**fail("http_503", status=503, unreachable=False)).kind is Kind.TDMREP
-    assert site.step().kind is Kind.PAGE and site.pages[-1].opt_out == [SIGNAL]
+    assert site.step(**fail("http_503", status=503, unreachable=False)).kind is RequestKind.TDMREP
+    assert site.step().kind is RequestKind.PAGE and site.pages[-1].opt_out == [SIGNAL]
     site.now += 2 * 3_600_000
-    assert site.step(**fail("http_404", status=404, transient=False, unreachable=False)).kind is Kind.TDMREP
-    assert site.step().kind is Kind.PAGE and site.pages[-1].opt_out == []
+    assert site.step(**fail("http_404", status=404, transient=False, unreachable=False)).kind is RequestKind.TDMREP
+    assert site.step().kind is RequestKind.PAGE and site.pages[-1].opt_out == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from crawler.fetch.jobs import REDIRECTED, Answer, Job, Kind, Outcome, Request
+from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
 from crawler.fetch.network_health import NetworkWatch
 from crawler.settings import CrawlSettings
 
@@ -12,11 +12,11 @@ SETTINGS = CrawlSettings(contact="a@example.org")
 LATER_MS = 100_000
 
 
-def answer(site: str, reason: str = "dns", **fields: object) -> Answer:
+def answer(site: str, reason: str = "dns", **fields: object) -> FetchResult:
     """An answer to a page of a site: by default none at all."""
-    known = {"outcome": Outcome.FAILED if reason else Outcome.FETCHED, "unreachable": bool(reason)}
-    job = Job(Kind.PAGE, site, f"http://{site}/secret", 5.0)
-    return Answer(job=job, started_ms=0, reason=reason, **(known | fields))  # type: ignore[arg-type]
+    known = {"outcome": FetchOutcome.FAILED if reason else FetchOutcome.FETCHED, "unreachable": bool(reason)}
+    job = Job(RequestKind.PAGE, site, f"http://{site}/secret", 5.0)
+    return FetchResult(job=job, started_ms=0, reason=reason, **(known | fields))  # type: ignore[arg-type]
 
 
 def fail(watch: NetworkWatch, sites: int, *, times: int = 2, known: bool = False, now_ms: int = LATER_MS) -> None:
@@ -58,7 +58,7 @@ def test_dead_sites_of_a_live_web_are_none() -> None:
 
 def test_a_job_that_was_put_off_says_nothing_of_the_network() -> None:
     """Without a request nothing is known: it neither counts as a failure nor ends a row of them."""
-    put_off = answer("x.test", "", outcome=Outcome.DEFERRED)
+    put_off = answer("x.test", "", outcome=FetchOutcome.DEFERRED)
     watch = NetworkWatch(SETTINGS)
     fail(watch, 5)
     watch.note(put_off, LATER_MS, has_answered=True)
@@ -146,7 +146,7 @@ def test_a_site_that_sent_us_elsewhere_has_answered() -> None:
     """A redirect to a host that is gone is an answer of the site: the streak ends."""
     watch = NetworkWatch(SETTINGS)
     fail(watch, 6, known=True)
-    hop = Request(Kind.PAGE, REDIRECTED, 0.1, 0)
+    hop = FetchRequest(RequestKind.PAGE, REDIRECTED, 0.1, 0)
     watch.note(answer("9.test", requests=[hop]), LATER_MS, has_answered=True)
     assert not watch.is_down(LATER_MS + 10_000)
 
@@ -155,9 +155,9 @@ def test_a_site_without_robots_txt_has_not_failed() -> None:
     """The summary names what failed; a robots.txt that is not there is none of that, a page that is gone is."""
     watch = NetworkWatch(SETTINGS)
     with capture_logs() as logged:
-        for kind in (Kind.ROBOTS, Kind.PAGE):
+        for kind in (RequestKind.ROBOTS, RequestKind.PAGE):
             job = Job(kind, "a.test", "http://a.test/x", 5.0)
-            gone = Answer(job=job, outcome=Outcome.FAILED, started_ms=0, reason="http_404", status=404)
+            gone = FetchResult(job=job, outcome=FetchOutcome.FAILED, started_ms=0, reason="http_404", status=404)
             watch.note(gone, LATER_MS, has_answered=True)
         watch.summarise(LATER_MS, last=True)
     assert [(event["event"], event["total"]) for event in logged] == [("fetches_failed", 1)]

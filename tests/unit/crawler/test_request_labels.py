@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from crawler.fetch.jobs import ABSENT, REDIRECTED, Kind, Outcome
+from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
 from crawler.fetch.request_labels import STATUSES, WORDS, expected, reason_label, status_label
 from tests.crawl_driver import Driver, Store, hits_of, settings_for
 from tests.loopback import Reply, Web, page, raw, redirect
@@ -119,8 +119,8 @@ def test_reasons_are_of_a_fixed_set() -> None:
 
 def test_series_are_bounded() -> None:
     """However hostile the web: four kinds, seven outcomes, eleven statuses, forty reasons; expected ones begin at 0."""
-    outcomes = {*(outcome.value for outcome in Outcome), REDIRECTED, ABSENT} - {Outcome.DEFERRED.value}
-    for kind in Kind:
+    outcomes = {*(outcome.value for outcome in FetchOutcome), REDIRECTED, ABSENT} - {FetchOutcome.DEFERRED.value}
+    for kind in RequestKind:
         assert {outcome for outcome, _, _ in expected(kind)} <= outcomes
         assert {status for _, status, _ in expected(kind)} <= set(STATUSES)
         assert {reason for _, _, reason in expected(kind)} <= set(WORDS)

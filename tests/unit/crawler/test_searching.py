@@ -16,7 +16,7 @@ from crawler.sources.ledger import Ledger
 from crawler.sources.queries import read_queries
 from crawler.sources.searxng import Searxng
 from crawler.sources.settings import BraveSettings, SearchSettings, SearxngSettings
-from crawler.sources.source import Answer, Query, QuotaSpent, Request, SourceBusy, SourceRefused
+from crawler.sources.source import Query, QuotaSpent, SourceAnswer, SourceBusy, SourceRefused, SourceRequest
 from crawler.sources.usage import PARK_FIRST_S
 from stream.log.contract import Log, Message, Output
 from stream.log.errors import LogUnavailable
@@ -42,7 +42,7 @@ def _brave(urls: int = 2, more: bool = True) -> dict[str, object]:
     return {"query": {"more_results_available": more}, "web": {"results": results}}
 
 
-def _desk(log: Log, answering: Callable[[Request], Answer | Exception], **settings: object) -> Desk:
+def _desk(log: Log, answering: Callable[[SourceRequest], SourceAnswer | Exception], **settings: object) -> Desk:
     mine = BraveSettings(rate=100.0, **settings)  # type: ignore[arg-type]
     return Desk(log, Brave(mine, "key"), mine, answering)
 
@@ -73,7 +73,7 @@ def test_a_result_that_is_no_url_of_the_web_is_skipped(log: Log) -> None:
 
 def test_a_busy_source_is_left_alone_and_asked_again(log: Log) -> None:
     """429 twice: our own wait, then what Retry-After says, then the answer; nothing is lost."""
-    script: list[Answer | Exception] = [SourceBusy("429"), SourceBusy("429", 600.0), answer(_brave())]
+    script: list[SourceAnswer | Exception] = [SourceBusy("429"), SourceBusy("429", 600.0), answer(_brave())]
     desk = _desk(log, lambda _: script.pop(0))
     summary = desk.run(QUERIES[:1])
     assert [round(later - NOON) for later in desk.asked] == [0, 30, 630]
@@ -164,7 +164,11 @@ def test_requests_of_a_process_before_count_too(log: Log) -> None:
 
 def test_a_quota_that_is_spent_is_no_failure_of_the_query(log: Log) -> None:
     """However often the source says so: it is waited for, and the query is asked until it is answered."""
-    script: list[Answer | Exception] = [QuotaSpent("limit", 3600.0), QuotaSpent("limit", 7200.0), answer(_brave())]
+    script: list[SourceAnswer | Exception] = [
+        QuotaSpent("limit", 3600.0),
+        QuotaSpent("limit", 7200.0),
+        answer(_brave()),
+    ]
     desk = _desk(log, lambda _: script.pop(0), tries=1)
     summary = desk.run(QUERIES[:1])
     assert (summary.outcomes["found"], summary.ended) == (1, "")
@@ -274,7 +278,7 @@ def test_sources_do_not_share_their_records(log: Log) -> None:
 
 def test_an_unexpected_redirect_or_refusal_leaves_hits_of_earlier_pages(log: Log) -> None:
     """The first page was answered, the second refused: what was found stays."""
-    script: list[Answer | Exception] = [answer(_brave()), SourceRefused("moved")]
+    script: list[SourceAnswer | Exception] = [answer(_brave()), SourceRefused("moved")]
     desk = _desk(log, lambda _: script.pop(0), pages=2)
     summary = desk.run(QUERIES[:1])
     assert (summary.ended, len(desk.hits())) == ("moved", 2)

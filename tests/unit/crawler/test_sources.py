@@ -28,13 +28,13 @@ from crawler.sources.settings import (
     refuse_url,
 )
 from crawler.sources.source import (
-    Answer,
     BadAnswer,
     MissingKey,
     Query,
     QueryRefused,
     QuotaSpent,
     Source,
+    SourceAnswer,
     SourceBusy,
     SourceError,
     SourceRefused,
@@ -70,9 +70,9 @@ def _open(name: str) -> Source:
     return open_source(_settings(), name, ENVIRONMENT, CrawlSettings())
 
 
-def _answer(value: Any, status: int = 200, **headers: Any) -> Answer:
+def _answer(value: Any, status: int = 200, **headers: Any) -> SourceAnswer:
     body = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return Answer(status, {name.replace("_", "-").lower(): text for name, text in headers.items()}, body, 1000.0)
+    return SourceAnswer(status, {name.replace("_", "-").lower(): text for name, text in headers.items()}, body, 1000.0)
 
 
 def _fields(url: str) -> dict[str, str]:
@@ -453,7 +453,7 @@ def test_what_was_set_up_is_told_by_its_table_or_its_key() -> None:
 def test_mojeek_says_which_limit_is_spent(said: str, renewed: float) -> None:
     """A month is waited out to its end (UTC), whatever else is called a limit to the end of the day."""
     at_s = 1_763_812_800.0  # 2025-11-22 12:00 UTC
-    reply = Answer(200, {}, json.dumps({"response": {"status": f"ERROR: {said}"}}).encode(), at_s)
+    reply = SourceAnswer(200, {}, json.dumps({"response": {"status": f"ERROR: {said}"}}).encode(), at_s)
     with pytest.raises(QuotaSpent) as told:
         Mojeek(MojeekSettings(), "key").results(reply, 1)
     assert told.value.wait_s == renewed - at_s

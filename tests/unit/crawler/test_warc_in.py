@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from crawler.settings import CrawlSettings
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
-from crawler.warc.reader import BLOCK_CAP_BYTES, BadRecord, WarcRecord, records_of
+from crawler.warc.reader import BLOCK_CAP_BYTES, WarcFault, WarcRecord, records_of
 from stream.schema.records import Page
 
 SETTINGS = CrawlSettings()
@@ -313,5 +313,5 @@ def test_no_damage_breaks_the_reader(damage: list[tuple[int, bytes]], packed: bo
         data[at : at + len(piece)] = piece
     found = list(records_of(io.BytesIO(bytes(data)), ("response",)))
     assert isinstance(found[0], WarcRecord) and found[0].url == "http://first.test/"
-    assert all(isinstance(one, WarcRecord | BadRecord) for one in found)
+    assert all(isinstance(one, WarcRecord | WarcFault) for one in found)
     assert isinstance(read(bytes(data))[0], ArchivedPage)

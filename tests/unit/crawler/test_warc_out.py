@@ -24,7 +24,7 @@ from prometheus_client import generate_latest
 
 from crawler.errors import ArchiveUnwritable
 from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import Kind
+from crawler.fetch.jobs import RequestKind
 from crawler.settings import CrawlSettings
 from crawler.warc import writer as warc_out
 from crawler.warc.file import close_leftovers
@@ -84,7 +84,7 @@ def test_an_exchange_is_a_request_and_a_response(tmp_path: Path) -> None:
 def test_metadata_stands_before_a_response_that_needs_it(tmp_path: Path) -> None:
     """Where redirects led there, and for what is no page; a page that was asked for by its own URL has none."""
     moved = capture(1, via="http://a.test/old")
-    records = written(tmp_path, capture(), moved, capture(2, kind=Kind.ROBOTS))
+    records = written(tmp_path, capture(), moved, capture(2, kind=RequestKind.ROBOTS))
     assert [one.kind for one in records[1:]] == ["request", "response", *["request", "metadata", "response"] * 2]
     assert records[4].body == b"via: http://a.test/old\r\nkind: page\r\n"
     assert records[7].body == b"kind: robots\r\n"
@@ -247,7 +247,7 @@ def test_records_and_bytes_are_counted(tmp_path: Path) -> None:
     """By type, and as they lie on the disk."""
     metrics = Metrics()
     with writing(tmp_path, metrics) as archive:
-        archive(capture(kind=Kind.ROBOTS))
+        archive(capture(kind=RequestKind.ROBOTS))
     page = generate_latest(metrics.registry).decode()
     for kind in ("warcinfo", "request", "metadata", "response"):
         assert f'farmwatch_warc_records_total{{type="{kind}"}} 1.0' in page
@@ -323,7 +323,7 @@ def test_a_tap_waits_while_very_much_waits(tmp_path: Path, monkeypatch: pytest.M
 _KILLED = """
 import random, sys
 from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import Kind
+from crawler.fetch.jobs import RequestKind
 from crawler.settings import CrawlSettings
 from crawler.warc.writer import WarcOut
 archive = WarcOut(CrawlSettings(contact="a@example.org", warc_folder=sys.argv[1], warc_bytes=300_000))
@@ -332,7 +332,7 @@ while True:
     for _ in range(3):
         body = noise.randbytes(noise.randrange(40_000))
         url = f"http://a.test/page?{number}"
-        archive(Capture(kind=Kind.PAGE, url=url, via="http://a.test/", started_ms=number, status=200, body=body))
+        archive(Capture(kind=RequestKind.PAGE, url=url, via="http://a.test/", started_ms=number, status=200, body=body))
         number += 1
     archive.settle()
     print(number, flush=True)

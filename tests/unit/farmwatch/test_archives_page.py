@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.fetch.jobs import Kind
+from crawler.fetch.jobs import RequestKind
 from crawler.warc import pages as warc_in
 from crawler.warc.exchange import RECORD_TYPES
 from farmwatch.commands.cli import app
@@ -37,7 +37,7 @@ def test_settings_and_records_are_named_as_they_are() -> None:
     assert named <= set(settings)
     assert {path for path in settings if path.startswith("crawl.warc_")} <= named
     assert all(f"| `{record}` |" in PAGE for record in RECORD_TYPES)
-    assert all(f"`{kind.value}`" in PAGE for kind in Kind)
+    assert all(f"`{kind.value}`" in PAGE for kind in RequestKind)
 
 
 def test_every_reason_of_the_reader_is_told() -> None:

@@ -12,7 +12,7 @@ from crawler.frontier.rows import Priority, queue_key
 from crawler.web.urls import page_bytes, page_id
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
-from stream.log.contract import At, Change, Commit, Message
+from stream.log.contract import At, Commit, Message, StateChange
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
 from stream.schema.records import Features, Hit, Page, RuleOutcome, Verdict
@@ -244,7 +244,7 @@ def test_a_hit_in_the_frontier_waits(world: World) -> None:
     member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
     for _ in range(5):
         member.poll(0.01, 10, 10**6)
-    change = Change(queue_key(SITE, Priority.HIT, 0), page_bytes(url))
+    change = StateChange(queue_key(SITE, Priority.HIT, 0), page_bytes(url))
     member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
     member.close()
     report = world.report()
@@ -377,10 +377,10 @@ def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> 
     member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
     for _ in range(5):
         member.poll(0.01, 10, 10**6)
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [Change(place, page)]}))
+    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [StateChange(place, page)]}))
     queued = audit(world.log).steps["hits -> pages"]
     assert (queued.waiting, queued.done, queued.reasons) == (1, 0, {})
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [Change(place, None)]}))
+    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [StateChange(place, None)]}))
     member.close()
     world.page("1", visit=2)
     report = audit(world.log)
@@ -410,7 +410,7 @@ def test_a_page_that_is_visited_again_waits_for_nothing() -> None:
     member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
     for _ in range(5):
         member.poll(0.01, 10, 10**6)
-    change = Change(queue_key(SITE, Priority.AGAIN, 0), page_bytes(f"http://{SITE}/1"))
+    change = StateChange(queue_key(SITE, Priority.AGAIN, 0), page_bytes(f"http://{SITE}/1"))
     member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
     member.close()
     step = audit(world.log).steps["hits -> pages"]

@@ -23,7 +23,7 @@ from stream.log.contract import Output, partition_of
 from stream.processing.stage import BY_REPLAY
 from stream.schema.control import exclusive
 from stream.schema.records import Hit, Record, Score, SiteState, Verdict, decode, encode
-from stream.schema.runs import State
+from stream.schema.runs import RunStatus
 from stream.schema.topics import FEATURES, HITS, SCORES, SITES, VERDICTS
 from stream.text.user_errors import Exit
 from tests.audit_world import World
@@ -305,7 +305,7 @@ def test_a_score_that_was_given_again_after_a_window_is_no_loss(world: CutoverWo
     world.work(names.tally_group, stage)
     log.reset(names.judge_group, FEATURES, log.end(FEATURES))
     with exclusive(log) as writer:
-        writer.put(msgspec.structs.replace(run, stop=stop, state=State.DONE))
+        writer.put(msgspec.structs.replace(run, stop=stop, state=RunStatus.DONE))
     assert audit(log, "r1", world.config).ok
     again = [(p, message) for p in range(PARTITIONS) for message in log.read(SCORES, p)]
     log.append([Output(SCORES, p, message.key, message.value) for p, message in again])

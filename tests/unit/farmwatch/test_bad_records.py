@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from farmwatch.config.config import load
-from farmwatch.doctor.check_result import Finding, State
+from farmwatch.doctor.check_result import CheckResult, CheckState
 from farmwatch.doctor.checks import examine
 from stream.log.contract import Message, Output
 from stream.log.errors import BadRecord
@@ -102,7 +102,7 @@ def test_a_bad_row_of_control_is_one_line(farmwatch: Runner, finished: str) -> N
         assert "Traceback" not in ran.err
 
 
-def findings(url: str, *checks: str) -> list[Finding]:
+def findings(url: str, *checks: str) -> list[CheckResult]:
     """What the doctor finds of these checks."""
     config = load(None, [f"log.url={url}", f"log.partitions={PARTITIONS}"], environment={}).config
     return [finding for finding in examine(config) if finding.check in checks]
@@ -110,7 +110,7 @@ def findings(url: str, *checks: str) -> list[Finding]:
 
 def test_the_doctor_tells_of_dead_letters(finished: str) -> None:
     """By stage and error, with origin and error of the newest; a dead letter that is itself damaged is told too."""
-    assert findings(finished, "dead letters") == [Finding("dead letters", State.OK, "none")]
+    assert findings(finished, "dead letters") == [CheckResult("dead letters", CheckState.OK, "none")]
     with closing(open_log(finished)) as log:
         for offset, stage, error in (
             (4, "measure", BadRecord("segment x is damaged at byte 7")),
@@ -120,7 +120,7 @@ def test_the_doctor_tells_of_dead_letters(finished: str) -> None:
             letter = dead_letter(Message(PAGES, 1, offset, b"k", b"", {}, 0), stage, error, 1)
             log.append([letter])
     (found,) = findings(finished, "dead letters")
-    assert found.state is State.WARN
+    assert found.state is CheckState.WARN
     assert found.found.startswith("measure BadRecord 2; tally ValueError 1; the newest, ")
     assert found.found.endswith("Z, is pages partition 1 offset 6: ValueError: it is none")
     assert "dmesg" in found.mend
@@ -131,7 +131,7 @@ def test_the_doctor_tells_of_dead_letters(finished: str) -> None:
 
 def test_the_doctor_tells_of_segments_that_are_gone(finished: str) -> None:
     """Their files and how many records need them: a FAIL, for a stage waits for them."""
-    assert [finding.state for finding in findings(finished, "segments")] == [State.OK]
+    assert [finding.state for finding in findings(finished, "segments")] == [CheckState.OK]
     with closing(open_log(finished)) as log:
         log.append([Output(PAGES, 0, b"k", b"x" * 5000), Output(PAGES, 0, b"k", b"y" * 5000)])
     (file,) = [
@@ -141,5 +141,5 @@ def test_the_doctor_tells_of_segments_that_are_gone(finished: str) -> None:
     ]
     file.unlink()
     (found,) = findings(finished, "segments")
-    assert found.state is State.FAIL
+    assert found.state is CheckState.FAIL
     assert found.found == f"2 records cannot be read, their files are gone: {file}"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from replay.engine.bounded_member import BoundedMember
 from replay.runs.offsets import between, done_by, first_record, lag_on, last_record, reached
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import At, Commit, Kept, Log, Message, Output, Topic
+from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER
 from stream.schema.runs import Gap
@@ -126,7 +126,7 @@ def test_empty_partitions_are_at_their_end(log: Log) -> None:
 def test_a_gap_before_the_stop_is_passed(tmp_path: Path) -> None:
     """Where compaction left nothing between the last record and the stop, the stop is committed all the same."""
     log = EmbeddedLog(tmp_path / "log", clock=lambda: 1)
-    log.create([Topic("a", 2, Kept.COMPACT), Topic("b", 2)])
+    log.create([Topic("a", 2, CleanupPolicy.COMPACT), Topic("b", 2)])
     log.append([Output("a", 0, b"same", b"%d" % n, timestamp_ms=1) for n in range(5)])
     log.append([Output("a", 0, b"gone", None, timestamp_ms=1), Output("a", 0, b"last", b"v", timestamp_ms=1)])
     log.expire(400 * 86_400_000)

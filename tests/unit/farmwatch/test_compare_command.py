@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from farmwatch.commands.runs.compare_report import show
-from farmwatch.labels.judgements import Sample
+from farmwatch.labels.judgements import LabelSample
 from filters.rules.ruleset import load_ruleset, parse_ruleset
 from stream.opening import open_log
 from tests.comparisons import made
@@ -175,7 +175,7 @@ def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, 
     assert all(line["sample"] == {"seed": 3, "size": 5} for line in lines)
     assert all(line["stratum"] == {"flips": 20, "sampled": 5} for line in lines)
     assert all((line["run_a"], line["run_b"], line["verdict_a"]) == (A, B, "article") for line in lines)
-    sample = Sample(saved)
+    sample = LabelSample(saved)
     assert sample.exit == 0
     (tmp_path / "keys").write_text("a" * 5)
     out = tmp_path / "labels.jsonl"

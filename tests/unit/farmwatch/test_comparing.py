@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
-from replay.compare.comparer import Asked, compare
-from replay.compare.comparison import SITE_KINDS, SITES_NAMED, Change, Comparison, RuleChange
+from replay.compare.comparer import ComparisonRequest, compare
+from replay.compare.comparison import SITE_KINDS, SITES_NAMED, Comparison, RuleChange, ShareChange
 from replay.runs.site_table import SiteTable
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
@@ -24,7 +24,7 @@ from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from stream.processing.heartbeat import HEADER, travelling
 from stream.schema.records import Features, SiteState, encode
-from stream.schema.runs import State
+from stream.schema.runs import RunStatus
 from stream.text.user_errors import NotFound
 from tests.two_runs import DETECTOR, EXTRACTED, PARTITIONS, RULESETS, A, B, begin, page, put_features, put_run, site
 
@@ -59,7 +59,7 @@ def two_runs(log: Log, pages: list[Features] = PAGES, sites: dict[str, str] = SI
 
 def compared(log: Log, a: str = A, b: str = B, *, sample: int = 20, seed: int = 0, **rate: Any) -> Comparison:
     """The comparison, with few resamples."""
-    return compare(log, a, b, Asked(sample, seed, 200), RateSettings(**rate), NOW)
+    return compare(log, a, b, ComparisonRequest(sample, seed, 200), RateSettings(**rate), NOW)
 
 
 def rule(found: Comparison, name: str) -> RuleChange:
@@ -67,7 +67,7 @@ def rule(found: Comparison, name: str) -> RuleChange:
     return next(change for change in found.rules if change.rule == name)
 
 
-def change(found: Comparison, name: str) -> Change:
+def change(found: Comparison, name: str) -> ShareChange:
     """What was found of a share."""
     return next(one for one in found.changes if one.name == name)
 
@@ -324,7 +324,7 @@ def test_a_run_that_is_not_done_says_how_far_it_is(log: Log) -> None:
     partition = partition_of("a.example", PARTITIONS)
     ends = [len(PAGES) if place == partition else 0 for place in range(PARTITIONS)]
     put_run(log, A, RULESETS[A], PAGES, SITES)
-    put_run(log, B, RULESETS[B], PAGES[:2], SITES, finished=False, state=State.RUNNING, stop={"features": ends})
+    put_run(log, B, RULESETS[B], PAGES[:2], SITES, finished=False, state=RunStatus.RUNNING, stop={"features": ends})
     log.reset(f"judge.{B}", "features", [2 if place == partition else 0 for place in range(PARTITIONS)])
     found = compared(log)
     assert found.a.progress == ""
@@ -335,7 +335,7 @@ def test_a_run_that_is_not_done_says_how_far_it_is(log: Log) -> None:
 def test_a_run_without_a_verdict_is_an_error_that_says_how_far_it_is(log: Log) -> None:
     """Nothing judged yet: nothing can be compared, and the message says what there is to wait for."""
     two_runs(log)
-    put_run(log, "young", RULESETS[B], [], finished=False, state=State.RUNNING)
+    put_run(log, "young", RULESETS[B], [], finished=False, state=RunStatus.RUNNING)
     with pytest.raises(NotFound, match=r"young has judged nothing yet \(6 records behind the live topics\)"):
         compared(log, A, "young")
     with pytest.raises(NotFound, match="before: there was no cutover yet, so no run was live before live"):
@@ -345,7 +345,7 @@ def test_a_run_without_a_verdict_is_an_error_that_says_how_far_it_is(log: Log) -
 def test_heartbeats_leave_no_follower_behind(log: Log) -> None:
     """A run that follows and was stopped before an idle night is as far as its records are: nothing is said."""
     two_runs(log)
-    put_run(log, "young", RULESETS[B], PAGES, SITES, finished=False, state=State.RUNNING)
+    put_run(log, "young", RULESETS[B], PAGES, SITES, finished=False, state=RunStatus.RUNNING)
     log.reset("judge.young", "features", log.end("features"))
     log.reset("tally.young", "verdicts.young", log.end("verdicts.young"))
     log.append([travelling("features", partition, {HEADER: "1"}) for partition in range(PARTITIONS)] * 300)
@@ -364,7 +364,7 @@ def test_a_quiet_live_topic_compares(log: Log) -> None:
 def test_an_unknown_run_is_named_with_those_that_are_there(log: Log) -> None:
     """The message has the nearest name, and all of them."""
     two_runs(log)
-    put_run(log, "gone", RULESETS[B], PAGES, state=State.REMOVED)
+    put_run(log, "gone", RULESETS[B], PAGES, state=RunStatus.REMOVED)
     with pytest.raises(NotFound, match=r"no run 'aftre'; did you mean after\? the runs of this log: after, older"):
         compared(log, A, "aftre")
     with pytest.raises(NotFound, match="no run 'gone'"):

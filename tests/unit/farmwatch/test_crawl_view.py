@@ -10,7 +10,7 @@ from rich.console import Console
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from farmwatch.crawl.view import CrawlView, drawn, status_line
 from farmwatch.crawl.watch import CrawlFigures, CrawlWatch
-from stream.log.contract import Change, Commit, Output, Topic
+from stream.log.contract import Commit, Output, StateChange, Topic
 from stream.log.errors import Fenced
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
@@ -112,14 +112,14 @@ def test_what_a_crawl_waits_for_is_named() -> None:
     member.poll(0, 1, 1)
     later = clock.ms() + 600_000
     row = SiteRow("a.test", "http://a.test", parked_until=later, parked_why="http_503")
-    changes = [Change(site_key("a.test"), pack(row), due_at=later)]
+    changes = [StateChange(site_key("a.test"), pack(row), due_at=later)]
     sums = pack(Totals(sites=1, active=1, parked=1))
-    member.commit(Commit(state={0: [*changes, Change(TOTALS_KEY, sums)]}))
+    member.commit(Commit(state={0: [*changes, StateChange(TOTALS_KEY, sums)]}))
     clock.now_s += 1
     member.poll(0, 1, 1)
     assert "only parked sites are left; the next in 9 min 59 s (a.test, http_503)" in status_line(watch.figures())
     busy = pack(Totals(sites=1, active=1))
-    member.commit(Commit(state={1: [Change(TOTALS_KEY, busy)]}))
+    member.commit(Commit(state={1: [StateChange(TOTALS_KEY, busy)]}))
     clock.now_s += 1
     member.poll(0, 1, 1)
     assert "only parked" not in status_line(watch.figures())
@@ -163,12 +163,12 @@ def test_only_what_was_committed_is_counted() -> None:
     member.commit(
         Commit(
             outputs=[page(1, "fetched"), page(2, "fetched"), page(3, "refused", "robots")],
-            state={0: [Change(TOTALS_KEY, pack(totals)), Change(site_key("a.test"), b"x", due_at=97_000)]},
+            state={0: [StateChange(TOTALS_KEY, pack(totals)), StateChange(site_key("a.test"), b"x", due_at=97_000)]},
         )
     )
     log.join("crawl", [HITS], member="m", store="frontier").poll(0, 1, 1)  # another one takes the name
     with pytest.raises(Fenced):
-        member.commit(Commit(outputs=[page(4, "fetched")], state={0: [Change(b"k", b"v")]}))
+        member.commit(Commit(outputs=[page(4, "fetched")], state={0: [StateChange(b"k", b"v")]}))
     metrics.set("fetch_inflight", 2)
     metrics.count("fetch_response_bytes", 500, kind="page")
     metrics.count("fetch_response_bytes", 20, kind="robots")
@@ -189,8 +189,8 @@ def test_the_sums_of_the_frontier_are_looked_at() -> None:
     member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
     member.poll(0, 1, 1)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
-    changes = [Change(TOTALS_KEY, pack(totals)), Change(site_key("a.test"), b"x", due_at=97_000)]
-    member.commit(Commit(state={0: changes, 1: [Change(TOTALS_KEY, pack(totals))]}))
+    changes = [StateChange(TOTALS_KEY, pack(totals)), StateChange(site_key("a.test"), b"x", due_at=97_000)]
+    member.commit(Commit(state={0: changes, 1: [StateChange(TOTALS_KEY, pack(totals))]}))
     clock.now_s += 1
     member.poll(0, 1, 1)
     figures = watch.figures()

@@ -16,7 +16,7 @@ import pytest
 from farmwatch.config.opening import open_configured
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
-from replay.live.cutover import CutoverRefused, OtherCutover, Wanted, cut_over
+from replay.live.cutover import CutoverRefused, CutoverRequest, OtherCutover, cut_over
 from replay.runs import control_update as rows
 from replay.runs.configured import site_method_to_keep
 from replay.runs.lookup import names_to_read
@@ -25,7 +25,7 @@ from stream.log.contract import Log, Output
 from stream.log.errors import Fenced
 from stream.schema.control import Control, ControlWriter, exclusive
 from stream.schema.records import SiteState, encode
-from stream.schema.runs import Alias, Run, State
+from stream.schema.runs import Alias, Run, RunStatus
 from stream.text.user_errors import Exit, NotFound
 from tests.cutover_world import CutoverWorld, config_of, cutover_world
 from tests.front_door import PARTITIONS, Runner
@@ -49,8 +49,8 @@ def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cutover
         yield made
 
 
-def _to(name: str, **more: object) -> Wanted:
-    return Wanted(name, "me@here", **more)  # type: ignore[arg-type]
+def _to(name: str, **more: object) -> CutoverRequest:
+    return CutoverRequest(name, "me@here", **more)  # type: ignore[arg-type]
 
 
 def _alias(log: Log) -> tuple[str, str, int]:
@@ -89,7 +89,7 @@ def test_a_run_that_is_live_already_stays_so(world: CutoverWorld) -> None:
 
 
 def _cancelled(world: CutoverWorld) -> None:
-    world.begin("r1", state=State.CANCELLED)
+    world.begin("r1", state=RunStatus.CANCELLED)
 
 
 def _unknown(world: CutoverWorld) -> None:
@@ -97,7 +97,7 @@ def _unknown(world: CutoverWorld) -> None:
 
 
 def _removed(world: CutoverWorld) -> None:
-    world.begin("r1", state=State.REMOVED)
+    world.begin("r1", state=RunStatus.REMOVED)
 
 
 def _without_topics(world: CutoverWorld) -> None:
@@ -169,7 +169,7 @@ def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(on_disk: 
     on_disk.replay(run)
     if kept:
         with exclusive(on_disk.log) as writer:
-            writer.put(msgspec.structs.replace(run, state=State.DONE, articles=20, unscored=20))
+            writer.put(msgspec.structs.replace(run, state=RunStatus.DONE, articles=20, unscored=20))
     _live_has(on_disk.log, articles=30, scored=14)
     cut_over(on_disk.log, _to("r1"))
     cut_over(on_disk.log, _to(""))
@@ -177,7 +177,7 @@ def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(on_disk: 
     on_disk.replay(other)
     if kept:
         with exclusive(on_disk.log) as writer:
-            writer.put(msgspec.structs.replace(other, state=State.DONE, articles=20, unscored=20))
+            writer.put(msgspec.structs.replace(other, state=RunStatus.DONE, articles=20, unscored=20))
     _live_has(on_disk.log, articles=30, scored=16)
     with pytest.raises(CutoverRefused, match=r"r2 has no score yet for 20 of 20 articles, .* live for 14 of 30: .*r2`"):
         cut_over(on_disk.log, _to("r2"))
@@ -217,7 +217,7 @@ def test_a_run_that_was_live_is_gone_back_to_though_cancelled(world: CutoverWorl
     world.replay(world.begin("r1"))
     cut_over(world.log, _to("r1"))
     with exclusive(world.log) as writer:
-        writer.put(msgspec.structs.replace(world.control().runs["live"], state=State.CANCELLED))
+        writer.put(msgspec.structs.replace(world.control().runs["live"], state=RunStatus.CANCELLED))
     assert cut_over(world.log, _to("")).run.name == "live"
 
 
@@ -225,7 +225,7 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monk
     """Another cutover comes between the look and the write: it is refused nothing, and this one says who won."""
     world.replay(world.begin("r1"))
     world.replay(world.begin("r2"))
-    put, others = ControlWriter.put, [lambda: cut_over(world.log, Wanted("r2", "you@there"))]
+    put, others = ControlWriter.put, [lambda: cut_over(world.log, CutoverRequest("r2", "you@there"))]
 
     def late(writer: ControlWriter, *rows: object, **more: object) -> None:
         if others:

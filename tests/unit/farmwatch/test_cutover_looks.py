@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from replay.engine.lifecycle import note_error, note_gap
-from replay.live.cutover import OtherCutover, Wanted, cut_over
+from replay.live.cutover import CutoverRequest, OtherCutover, cut_over
 from replay.runs.lag import lag_by_group
 from stream.schema.control import exclusive
-from stream.schema.runs import Gap, State
+from stream.schema.runs import Gap, RunStatus
 from stream.text.user_errors import FarmwatchError, NotFound
 from tests.cutover_world import CutoverWorld, cutover_world
 
@@ -51,7 +51,7 @@ def _forget(world: CutoverWorld) -> None:
     [
         lambda world: world.begin("r2"),
         lambda world: note_error(world.log, "r1", OSError("disk full")),
-        lambda world: _write(world, state=State.DONE, ended_at=5),
+        lambda world: _write(world, state=RunStatus.DONE, ended_at=5),
     ],
     ids=["another run begins", "a process of it fails", "its replay ends"],
 )
@@ -60,7 +60,7 @@ def test_others_change_runs_while_it_looks(
 ) -> None:
     """However long the look takes, it keeps nobody out, and nobody undoes it: the first attempt to write succeeds."""
     _while_looking(monkeypatch, lambda: happen(world))
-    moved = cut_over(world.log, Wanted("r1", "me"))
+    moved = cut_over(world.log, CutoverRequest("r1", "me"))
     assert moved.cutover is not None
     assert (world.control().alias.run, world.control().alias.number) == ("r1", 1)
 
@@ -69,8 +69,8 @@ def test_others_change_runs_while_it_looks(
     ("happen", "error", "said"),
     [
         (_forget, NotFound, "there is no run 'r1'"),
-        (lambda world: _write(world, state=State.REMOVED), NotFound, "there is no run 'r1'"),
-        (lambda world: _write(world, state=State.CANCELLED), OtherCutover, "has changed the run r1.*show run/r1"),
+        (lambda world: _write(world, state=RunStatus.REMOVED), NotFound, "there is no run 'r1'"),
+        (lambda world: _write(world, state=RunStatus.CANCELLED), OtherCutover, "has changed the run r1.*show run/r1"),
         (lambda world: _write(world, created_at=2), OtherCutover, "has changed the run r1 meanwhile: nothing was"),
         (lambda world: note_gap(world.log, "r1", Gap("features", 0, 0, 1)), OtherCutover, "try again"),
     ],
@@ -86,5 +86,5 @@ def test_what_was_done_to_the_run_meanwhile_is_not_passed_over(
     """A run that would be refused by now does not become live, though the look had found nothing against it."""
     _while_looking(monkeypatch, lambda: happen(world))
     with pytest.raises(error, match=said):
-        cut_over(world.log, Wanted("r1", "me"))
+        cut_over(world.log, CutoverRequest("r1", "me"))
     assert (world.control().alias.run, world.control().cutovers) == ("live", [])

@@ -12,10 +12,10 @@ import pytest
 
 from farmwatch.audit.audit import audit
 from replay.engine.lifecycle import begin
-from replay.engine.plan import Asked, plan
+from replay.engine.plan import ReplayRequest, plan
 from replay.engine.runner import Ending, Replay
 from replay.live import handover as following
-from replay.live.cutover import Wanted, cut_over
+from replay.live.cutover import CutoverRequest, cut_over
 from stream.processing.metrics import Metrics
 from stream.schema.records import Features, decode
 from stream.schema.roles import Role
@@ -54,7 +54,7 @@ def _configure_other_epoch(world: CutoverWorld) -> None:
 
 def _replayed(world: CutoverWorld) -> Run:
     """A run that measures all pages anew, as the configuration does now."""
-    planned = plan(world.log, world.control(), world.config, Asked(ruleset=OTHER, name="anew"))
+    planned = plan(world.log, world.control(), world.config, ReplayRequest(ruleset=OTHER, name="anew"))
     run = begin(world.log, planned)
     assert run.source == "pages"
     work = Replay(
@@ -90,7 +90,7 @@ def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorl
         patiently(lambda: _live_runs(metrics) == ["live"] * len(ROLES), "all go on as live")
         for to, run in (("anew", anew), ("", first), ("anew", anew), ("", first)):
             world.pages(_BATCH)
-            cut_over(world.log, Wanted(to, "me@here", max_lag=100_000))
+            cut_over(world.log, CutoverRequest(to, "me@here", max_lag=100_000))
             world.pages(_BATCH)
             _deals_with_all(world, run.names())
             assert _live_runs(metrics) == [run.name] * len(ROLES)
@@ -98,7 +98,9 @@ def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorl
     moved = [metrics[role].registry.get_sample_value("farmwatch_cutovers_total") for role in ROLES]
     assert moved == [4.0] * len(ROLES)
     late = len(world.put) - _BATCH
-    cut_over(world.log, Wanted("anew", "me@here"))  # which was live before the last pages came: they are caught up with
+    cut_over(
+        world.log, CutoverRequest("anew", "me@here")
+    )  # which was live before the last pages came: they are caught up with
     with world.live(*ROLES):
         _deals_with_all(world, anew.names())
     for run, epochs in ((first, {first.epoch: _BATCH, anew.epoch: late}), (anew, {anew.epoch: len(world.put)})):
@@ -115,7 +117,7 @@ def test_series_and_headers_name_the_run_that_is_live(world: CutoverWorld) -> No
     world.pages(_BATCH)
     _configure_other_epoch(world)
     anew = _replayed(world)
-    cut_over(world.log, Wanted("anew", "me@here", partial=True, max_lag=100_000))
+    cut_over(world.log, CutoverRequest("anew", "me@here", partial=True, max_lag=100_000))
     roles = (*ROLES, Role.SCORE)
     with world.live(*roles) as metrics:
         patiently(lambda: all(_runs_shown(metrics[role]) for role in roles), "all have begun")

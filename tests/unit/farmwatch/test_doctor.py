@@ -13,7 +13,7 @@ import pytest
 
 from farmwatch.config.config import Config, load
 from farmwatch.doctor import checks as doctor
-from farmwatch.doctor.check_result import Finding, State
+from farmwatch.doctor.check_result import CheckResult, CheckState
 from farmwatch.doctor.checks import examine
 from filters.extraction.extractor import EXTRACTORS
 from filters.measure.epoch import feature_epoch
@@ -37,7 +37,7 @@ def config(tmp_path: Path) -> Config:
     return load(None, flags, {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}).config
 
 
-def _found(config: Config, check: str) -> Finding:
+def _found(config: Config, check: str) -> CheckResult:
     return next(finding for finding in examine(config) if finding.check == check)
 
 
@@ -45,7 +45,7 @@ def test_a_fit_installation_has_no_fail(config: Config) -> None:
     """Python, imports, Trafilatura, log, clock, disk, ruleset and contact of this checkout are fit."""
     states = {finding.check: finding.state for finding in examine(config)}
     for check in ("python", "imports", "trafilatura", "log", "ruleset", "contact"):
-        assert states[check] is State.OK, check
+        assert states[check] is CheckState.OK, check
 
 
 def test_looking_makes_no_log(config: Config, tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_a_crawl_that_up_would_refuse_is_a_fail(config: Config, tmp_path: Path) 
         (setting,) = fields
         crawl = msgspec.structs.replace(config.crawl, **fields)
         finding = _found(msgspec.structs.replace(config, crawl=crawl), "crawl")
-        assert finding.state is State.FAIL and f"crawl.{setting}" in finding.found
-    assert _found(config, "crawl").state is State.OK
+        assert finding.state is CheckState.FAIL and f"crawl.{setting}" in finding.found
+    assert _found(config, "crawl").state is CheckState.OK
 
 
 def test_a_taken_port_is_told_with_its_remedy(config: Config) -> None:
@@ -70,16 +70,16 @@ def test_a_taken_port_is_told_with_its_remedy(config: Config) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         metrics = msgspec.structs.replace(config.metrics, host="127.0.0.1", port=holder.getsockname()[1])
         finding = _found(msgspec.structs.replace(config, metrics=metrics), "ports")
-    assert finding.state is State.WARN and "crawl" in finding.found and "metrics.port" in finding.mend
+    assert finding.state is CheckState.WARN and "crawl" in finding.found and "metrics.port" in finding.mend
     metrics = msgspec.structs.replace(config.metrics, port=0)
-    assert _found(msgspec.structs.replace(config, metrics=metrics), "ports").state is State.OK
+    assert _found(msgspec.structs.replace(config, metrics=metrics), "ports").state is CheckState.OK
 
 
 def test_no_contact_is_a_fail_with_the_setting_to_mend(config: Config) -> None:
     """The crawler would not start; the line says which setting is missing."""
     without = msgspec.structs.replace(config, crawl=msgspec.structs.replace(config.crawl, contact=""))
     finding = _found(without, "contact")
-    assert (finding.state, finding.mend != "") == (State.FAIL, True)
+    assert (finding.state, finding.mend != "") == (CheckState.FAIL, True)
 
 
 def test_a_stranger_among_the_packages_is_a_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_a_stranger_among_the_packages_is_a_fail(config: Config, monkeypatch: py
 
     monkeypatch.setattr(doctor, "_folder", elsewhere)
     finding = _found(config, "imports")
-    assert finding.state is State.FAIL
+    assert finding.state is CheckState.FAIL
     assert "/somewhere/else" in finding.found
 
 
@@ -100,7 +100,7 @@ def test_another_number_of_partitions_is_a_fail(config: Config) -> None:
     log = open_log(config.log.url)
     log.create([Topic(HITS, 3)])
     log.close()
-    assert _found(config, "log").state is State.FAIL
+    assert _found(config, "log").state is CheckState.FAIL
 
 
 def test_the_log_that_up_makes_is_ok(config: Config) -> None:
@@ -108,7 +108,7 @@ def test_the_log_that_up_makes_is_ok(config: Config) -> None:
     log = open_log(config.log.url)
     log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))
     log.close()
-    assert _found(config, "log").state is State.OK
+    assert _found(config, "log").state is CheckState.OK
 
 
 def test_topics_of_one_partition_must_have_one(config: Config) -> None:
@@ -123,25 +123,25 @@ def test_a_site_test_that_can_never_say_llm_is_a_warning(config: Config) -> None
     """With the numbers, and what to do: the test takes more pages than are read of a site."""
     tally = msgspec.structs.replace(config.tally, sprt=SprtParams(p0=0.8, p1=0.98))
     found = _found(msgspec.structs.replace(config, tally=tally), "sites")
-    assert found.state is State.WARN and "34 pages at least to say llm" in found.found
+    assert found.state is CheckState.WARN and "34 pages at least to say llm" in found.found
     assert "tally.enough_articles" in found.mend
 
 
 def test_whose_scores_judge_sites_is_a_line(config: Config) -> None:
     """With the method, and a FAIL where there are no numbers for it, since `up` would refuse."""
     found = _found(config, "sites")
-    assert found.state is State.OK
+    assert found.state is CheckState.OK
     assert found.found.startswith("judged by sprt from scores of lite-ngram/")
     tally = msgspec.structs.replace(config.tally, detector="gone/1/x", method="gaussian")
     found = _found(msgspec.structs.replace(config, tally=tally), "sites")
-    assert found.state is State.FAIL
+    assert found.state is CheckState.FAIL
     assert "gone/1/x" in found.found
 
 
 def test_the_canary_file_is_looked_at(config: Config, tmp_path: Path) -> None:
     """None is fine, a good one is counted, a broken one is a FAIL with its line."""
 
-    def found(content: str | None) -> Finding:
+    def found(content: str | None) -> CheckResult:
         file = tmp_path / "canaries.jsonl"
         if content is not None:
             file.write_text(content)
@@ -149,18 +149,18 @@ def test_the_canary_file_is_looked_at(config: Config, tmp_path: Path) -> None:
         return _found(msgspec.structs.replace(config, canary=canary), "canaries")
 
     page = {"truth": "llm", "site": "shop", "text": "A page."}
-    assert (found(None).state, "not set" in found(None).found) == (State.OK, True)
+    assert (found(None).state, "not set" in found(None).found) == (CheckState.OK, True)
     assert found(json.dumps(page)).found.endswith("0 human sites and 1 llm site a round")
     broken = found(json.dumps({**page, "truth": "bot"}))
-    assert (broken.state, "line 1" in broken.found) == (State.FAIL, True)
+    assert (broken.state, "line 1" in broken.found) == (CheckState.FAIL, True)
 
 
 def test_a_log_that_cannot_be_opened_is_a_fail(config: Config) -> None:
     """A URL of no known form is told, and the other checks still run."""
     broken = msgspec.structs.replace(config, log=msgspec.structs.replace(config.log, url="x:y"))
     findings = {finding.check: finding.state for finding in examine(broken)}
-    assert findings["log"] is State.FAIL
-    assert findings["contact"] is State.OK
+    assert findings["log"] is CheckState.FAIL
+    assert findings["contact"] is CheckState.OK
 
 
 class _Broker:
@@ -189,7 +189,7 @@ class _Broker:
         self.closed = True
 
 
-def _on_broker(config: Config, broker: _Broker, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
+def _on_broker(config: Config, broker: _Broker, monkeypatch: pytest.MonkeyPatch) -> list[CheckResult]:
     monkeypatch.setattr("farmwatch.config.opening.open_configured", lambda config, read_only: broker)
     monkeypatch.setattr("farmwatch.doctor.checks.require_broker", lambda config: None)
     log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
@@ -204,8 +204,8 @@ def test_what_is_wrong_with_a_broker_is_told(config: Config, monkeypatch: pytest
     topics = [*all_topics(2, feature_epoch(config.measure))]
     broker = _Broker({topic.name: topic.partitions for topic in topics}, [("kafka version", True, "3.9"), wrong])
     version, transaction = _on_broker(config, broker, monkeypatch)
-    assert (version.state, version.found) == (State.OK, "kafka version: 3.9")
-    assert transaction.state is State.FAIL
+    assert (version.state, version.found) == (CheckState.OK, "kafka version: 3.9")
+    assert transaction.state is CheckState.FAIL
     assert transaction.found == "transaction timeout: 60000 ms, the broker allows 1000 ms: see transaction_timeout_s"
     assert broker.asked == [f"{topic.name}/{topic.partitions}" for topic in topics]
 
@@ -213,7 +213,7 @@ def test_what_is_wrong_with_a_broker_is_told(config: Config, monkeypatch: pytest
 def test_topics_that_up_would_make_are_no_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first `up` only the broker is asked about, not the topics that are all still to be made."""
     broker = _Broker({}, [("kafka version", True, "3.9")])
-    assert [finding.state for finding in _on_broker(config, broker, monkeypatch)] == [State.OK]
+    assert [finding.state for finding in _on_broker(config, broker, monkeypatch)] == [CheckState.OK]
     assert broker.asked == []
 
 
@@ -234,7 +234,7 @@ def test_a_broker_that_is_away_says_how_to_mend_it(config: Config, monkeypatch: 
     monkeypatch.setattr("farmwatch.doctor.checks.require_broker", lambda config: None)
     log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
     findings = {finding.check: finding for finding in examine(msgspec.structs.replace(config, log=log))}
-    assert (findings["log"].state, "start the broker" in findings["log"].mend) == (State.FAIL, True)
+    assert (findings["log"].state, "start the broker" in findings["log"].mend) == (CheckState.FAIL, True)
     assert "clock" in findings
 
 
@@ -245,38 +245,38 @@ def test_one_fault_of_the_log_is_one_line_with_its_own_remedy(config: Config, tm
         port = unused.getsockname()[1]
         away = msgspec.structs.replace(config.log, url=f"kafka:127.0.0.1:{port}")
         findings = {finding.check: finding for finding in examine(msgspec.structs.replace(config, log=away))}
-    assert (findings["log"].state, "start the broker" in findings["log"].mend) == (State.FAIL, True)
-    assert findings["clock"].state is not State.FAIL
+    assert (findings["log"].state, "start the broker" in findings["log"].mend) == (CheckState.FAIL, True)
+    assert findings["clock"].state is not CheckState.FAIL
     assert "broker" not in findings
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "log.sqlite").write_bytes(b"no database at all" * 100)
     finding = _found(config, "log")
-    assert (finding.state, "broker" in finding.mend, "folder" in finding.mend) == (State.FAIL, False, True)
-    assert _found(config, "clock").state is not State.FAIL
+    assert (finding.state, "broker" in finding.mend, "folder" in finding.mend) == (CheckState.FAIL, False, True)
+    assert _found(config, "clock").state is not CheckState.FAIL
 
 
 def test_hits_from_the_future_are_a_fail(config: Config) -> None:
     """Records that are an hour ahead of this machine's clock mean that one of the two clocks is wrong."""
     log = open_log(config.log.url)
     log.create(all_topics(2, "e"))
-    assert _found(config, "clock").state is not State.FAIL
+    assert _found(config, "clock").state is not CheckState.FAIL
     ahead_ms = time.time_ns() // 1_000_000 + 3_600_000
     log.append([Output(HITS, 0, b"s", b"v", timestamp_ms=ahead_ms)])
     log.close()
-    assert _found(config, "clock").state is State.FAIL
+    assert _found(config, "clock").state is CheckState.FAIL
 
 
 def test_a_full_disk_is_a_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than a gibibyte free stops a run soon."""
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 10_000_000})())
-    assert _found(config, "disk").state is State.FAIL
+    assert _found(config, "disk").state is CheckState.FAIL
 
 
 def test_a_check_that_breaks_is_a_fail_of_its_own(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown detector does not end the examination."""
     broken = msgspec.structs.replace(config, score=msgspec.structs.replace(config.score, detectors=["nothing"]))
     findings = {finding.check: finding for finding in examine(broken)}
-    assert findings["detector"].state is State.FAIL
+    assert findings["detector"].state is CheckState.FAIL
     assert "nothing" in findings["detector"].found
     assert "contact" in findings
 
@@ -287,13 +287,13 @@ def _with_extractor(config: Config, name: str) -> Config:
 
 def test_the_configured_extractor_is_tried(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """A misspelt one is answered with the names, one whose package is absent with what installs it, a fit one is OK."""
-    assert _found(config, "extractor") == Finding("extractor", State.OK, "trafilatura")
+    assert _found(config, "extractor") == CheckResult("extractor", CheckState.OK, "trafilatura")
     finding = _found(_with_extractor(config, "resilliparse"), "extractor")
-    assert (finding.state, finding.mend) == (State.FAIL, "set measure.extractor to one of these")
+    assert (finding.state, finding.mend) == (CheckState.FAIL, "set measure.extractor to one of these")
     assert "known: trafilatura, resiliparse; did you mean 'resiliparse'?" in finding.found
     monkeypatch.setattr("filters.extraction.extractor._installed", lambda name: name != "resiliparse")
     finding = _found(_with_extractor(config, "resiliparse"), "extractor")
-    assert finding.state is State.FAIL
+    assert finding.state is CheckState.FAIL
     assert "pip install 'farmwatch[resiliparse]'" in finding.found
 
 
@@ -305,7 +305,7 @@ def test_an_extractor_that_finds_nothing_is_a_fail(config: Config, monkeypatch: 
 
     monkeypatch.setitem(EXTRACTORS, "trafilatura", broken)
     finding = _found(config, "extractor")
-    assert (finding.state, "reinstall trafilatura" in finding.mend) == (State.FAIL, True)
+    assert (finding.state, "reinstall trafilatura" in finding.mend) == (CheckState.FAIL, True)
 
 
 def test_a_mistake_in_a_ruleset_is_told_with_what_to_do(config: Config, tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_a_mistake_in_a_ruleset_is_told_with_what_to_do(config: Config, tmp_path
     file = tmp_path / "mine.toml"
     file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokenz]\nthreshold = 1\n', encoding="utf-8")
     finding = _found(msgspec.structs.replace(config, judge=JudgeSettings(ruleset=str(file))), "ruleset")
-    assert finding.state is State.FAIL
+    assert finding.state is CheckState.FAIL
     assert finding.found.startswith(f"{file}:3: ")
     assert "farmwatch rulesets check" in finding.mend and "judge.ruleset" in finding.mend
     assert "more mistake" not in finding.found
@@ -344,28 +344,28 @@ def test_a_pair_that_cannot_run_is_told_without_loading_it(config: Config, monke
     monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
     pair = PairSettings(observer="/nowhere/observer")
     chosen = _with_score(config, detectors=["lite-ngram", "binoculars"], pair=pair)
-    assert _found(chosen, "pair") == Finding(
+    assert _found(chosen, "pair") == CheckResult(
         "pair",
-        State.FAIL,
+        CheckState.FAIL,
         "torch sees 0 CUDA cards",
         "do what it says, or take another detector in score.detectors (`farmwatch detectors`)",
     )
     own, other = [finding for finding in examine(chosen) if finding.check == "detector"]
-    assert (own.state, other.state) == (State.OK, State.FAIL)
+    assert (own.state, other.state) == (CheckState.OK, CheckState.FAIL)
     assert "/nowhere/observer" in other.found
 
 
 def test_without_a_pair_nothing_is_asked_of_a_card(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """The built-in detector needs no GPU: its absence is no warning, and no line is about a pair."""
     monkeypatch.setattr("shutil.which", lambda _: None)
-    assert _found(config, "gpu").state is State.OK
+    assert _found(config, "gpu").state is CheckState.OK
     assert "pair" not in {finding.check for finding in examine(config)}
 
 
 def test_a_card_too_full_for_the_models_is_a_warning(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """SCORE itself may hold the memory, so it is no FAIL; enough of it is OK."""
     chosen = _with_score(config, detectors=["binoculars"])
-    for free, state in ((10, State.WARN), (1000, State.OK)):
+    for free, state in ((10, CheckState.WARN), (1000, CheckState.OK)):
         found = PairCheck("torch 2", "some card", free_bytes=free * 2**30, weight_bytes=28 * 2**30)
         monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", lambda _, found=found: found)
         finding = _found(chosen, "pair")

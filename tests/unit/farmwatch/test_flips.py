@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.compare.comparer import Asked, compare
+from replay.compare.comparer import ComparisonRequest, compare
 from replay.compare.comparison import IN, OUT, Comparison
 from replay.compare.flips import _records
 from replay.compare.verdict_join import fetch_key
@@ -47,7 +47,7 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
 
 def compared(log: Log, sample: int, seed: int = 0) -> Comparison:
     """The comparison with a sample of that size."""
-    return compare(log, A, B, Asked(sample, seed, 100), RateSettings(), 10_000)
+    return compare(log, A, B, ComparisonRequest(sample, seed, 100), RateSettings(), 10_000)
 
 
 def test_every_kind_of_flip_has_its_turn(log: Log) -> None:

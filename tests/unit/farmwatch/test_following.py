@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 from filters.rules.ruleset import load_ruleset
 from replay.engine import runner as engine
 from replay.engine.lifecycle import begin
-from replay.engine.plan import Asked, plan
+from replay.engine.plan import ReplayRequest, plan
 from replay.live import handover as following
-from replay.live.cutover import Wanted, cut_over
+from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.configured import configured_site_method
 from replay.runs.site_table import read_sites
 from scoring.method_choice import chosen_method
@@ -77,7 +77,7 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
             _goes_on_as(metrics, "live")
             patiently(lambda: sum(world.judged(first.names()).values()) > 80, "live judges")
             patiently(lambda: "verdicts" in _topics_with_lag(metrics[Role.TALLY]), "its lag is shown")
-            cut_over(world.log, Wanted("r1", "me@here", "stricter", max_lag=100_000))
+            cut_over(world.log, CutoverRequest("r1", "me@here", "stricter", max_lag=100_000))
             _goes_on_as(metrics, "r1")
             digest = load_ruleset(OTHER).digest
             shown = f'ruleset_info{{digest="{digest}",ruleset="{OTHER}"}} 1.0'
@@ -91,7 +91,7 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
             assert world.judged(first.names()).total() == at_switch
             patiently(lambda: "verdicts.r1" in _topics_with_lag(metrics[Role.TALLY]), "the new lag is shown")
             assert "verdicts" not in _topics_with_lag(metrics[Role.TALLY])
-            cut_over(world.log, Wanted("", "me@here"))
+            cut_over(world.log, CutoverRequest("", "me@here"))
             _goes_on_as(metrics, "live")
             ended.set()
             feeder.join()
@@ -122,7 +122,7 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
     monkeypatch.setattr(engine, "_CONTROL_S", 3600.0)  # the replay sees the cutover when both have worked
     first, ended, looked = world.begin_live(), threading.Event(), threading.Event()
     world.features(30)
-    planned = plan(world.log, world.control(), world.config, Asked(ruleset=OTHER, name="r1", end="follow"))
+    planned = plan(world.log, world.control(), world.config, ReplayRequest(ruleset=OTHER, name="r1", end="follow"))
     run = begin(world.log, planned)
     endings: list[engine.Ending] = []
 
@@ -155,7 +155,7 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
         with world.live(Role.MEASURE, Role.JUDGE, Role.TALLY) as metrics:
             assert looked.wait(30)
             judge_more(run.names())
-            cut_over(world.log, Wanted("r1", "me", max_lag=100_000))
+            cut_over(world.log, CutoverRequest("r1", "me", max_lag=100_000))
             members = {"replay-1", "judge-1"}
             patiently(lambda: set(world.log.members("judge.r1")) == members, "both are in the group")
             judge_more(run.names())
@@ -163,10 +163,10 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
             threads[0].join(30)
             assert endings == [engine.Ending.LIVE]
             judge_more(run.names())
-            cut_over(world.log, Wanted("", "me"))
+            cut_over(world.log, CutoverRequest("", "me"))
             _goes_on_as(metrics, "live")
             judge_more(first.names())
-            cut_over(world.log, Wanted("r1", "me", max_lag=100_000))
+            cut_over(world.log, CutoverRequest("r1", "me", max_lag=100_000))
             ended.set()
             threads[1].join()
             patiently(lambda: world.at_end("judge.r1", ["features"]), "r1 has judged all")
@@ -216,11 +216,11 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverW
     world.replay(world.begin("r1", site_method=other))
     world.replay(world.begin("odd", site_method=other.replace('"p0":0.2', '"p0":0.9')))
     with capture_logs() as said, world.live(Role.JUDGE, Role.TALLY) as metrics:
-        cut_over(world.log, Wanted("r1", "me"))
+        cut_over(world.log, CutoverRequest("r1", "me"))
         _goes_on_as(metrics, "r1")
         world.features(20)
         patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies")
-        cut_over(world.log, Wanted("odd", "me", max_lag=1000))
+        cut_over(world.log, CutoverRequest("odd", "me", max_lag=1000))
         patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         time.sleep(0.3)
         assert 'live_run_info{run="r1"} 1.0' in _page(metrics[Role.TALLY])

@@ -15,7 +15,7 @@ from crawler.frontier.statuses import Status
 from crawler.web.hits_file import make_hit
 from filters.measure.epoch import feature_epoch
 from filters.settings import MeasureSettings
-from stream.log.contract import Change, Commit, Output, partition_of
+from stream.log.contract import Commit, Output, StateChange, partition_of
 from stream.opening import open_log
 from stream.processing.heartbeat import beat
 from stream.schema.records import Decision, Hit, Record, encode
@@ -37,9 +37,9 @@ def hit(url: str, **fields: object) -> Hit:
 def log_with(folder: Path, *sites: SiteRow) -> str:
     """URL of a log whose frontier has these sites."""
     url = f"sqlite:{folder / 'log'}"
-    rows: dict[int, list[Change]] = {}
+    rows: dict[int, list[StateChange]] = {}
     for row in sites:
-        rows.setdefault(partition_of(row.site, PARTITIONS), []).append(Change(site_key(row.site), pack(row)))
+        rows.setdefault(partition_of(row.site, PARTITIONS), []).append(StateChange(site_key(row.site), pack(row)))
     with closing(open_log(url)) as log:
         log.create(all_topics(PARTITIONS, "epoch"))
         member = log.join("crawl", [HITS], member="0", store=FRONTIER_STORE)

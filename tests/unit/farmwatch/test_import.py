@@ -15,7 +15,7 @@ import pytest
 
 from crawler import hit_records as appending
 from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import Kind
+from crawler.fetch.jobs import RequestKind
 from crawler.settings import CrawlSettings
 from crawler.sources.known_imports import KnownImports
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
@@ -45,7 +45,7 @@ def _known(log: Log) -> KnownImports:
 def capture(number: int, **fields: object) -> Capture:
     """A page of one of three sites."""
     known: dict[str, object] = {
-        "kind": Kind.PAGE,
+        "kind": RequestKind.PAGE,
         "url": f"http://site{number % 3}.test/{number}",
         "started_ms": 1_700_000_000_000 + number,
         "status": 200,
@@ -75,7 +75,7 @@ def on(log: Log) -> tuple[list[Hit], list[Page]]:
 def archives(tmp_path: Path) -> list[Path]:
     """Two files with nine pages, a robots.txt and an error."""
     captures = [capture(number) for number in range(9)]
-    captures.insert(3, capture(20, kind=Kind.ROBOTS))
+    captures.insert(3, capture(20, kind=RequestKind.ROBOTS))
     captures.insert(5, capture(21, status=404))
     first = write(tmp_path / "first", captures[:6])
     return [*first, *write(tmp_path / "second", captures[6:])]

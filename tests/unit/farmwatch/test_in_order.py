@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.terminal.parallel import in_order
+from farmwatch.terminal.parallel import ordered_map
 from stream.text.user_errors import FarmwatchError
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -21,9 +21,9 @@ _PARENT = """
 import sys, time
 sys.path.insert(0, "tests/unit/farmwatch")
 from test_in_order import ident, prepare
-from farmwatch.terminal.parallel import in_order
+from farmwatch.terminal.parallel import ordered_map
 if __name__ == "__main__":
-    print(next(in_order(ident, iter(range(100)), 1, prepare, 0)), flush=True)
+    print(next(ordered_map(ident, iter(range(100)), 1, prepare, 0)), flush=True)
     time.sleep(600)
 """
 _added: list[int] = []
@@ -53,13 +53,13 @@ def die(_item: int) -> int:
 
 def test_results_come_in_the_order_of_the_work() -> None:
     """The first item ends last and is the first result; each process was prepared."""
-    assert list(in_order(late_first, range(20), 2, prepare, 100)) == list(range(100, 120))
+    assert list(ordered_map(late_first, range(20), 2, prepare, 100)) == list(range(100, 120))
 
 
 def test_little_is_read_ahead() -> None:
     """An endless input is taken as it is needed."""
     endless = itertools.count()
-    results = in_order(ident, endless, 1, prepare, 0)
+    results = ordered_map(ident, endless, 1, prepare, 0)
     next(results)
     assert next(endless) == 3
 
@@ -67,7 +67,7 @@ def test_little_is_read_ahead() -> None:
 def test_a_killed_process_is_told() -> None:
     """The want of memory that it often is comes as one line, not as a traceback or a hang."""
     with pytest.raises(FarmwatchError, match="--jobs"):
-        list(in_order(die, [1], 1, prepare, 0))
+        list(ordered_map(die, [1], 1, prepare, 0))
 
 
 def test_processes_end_with_a_killed_parent(tmp_path: Path) -> None:

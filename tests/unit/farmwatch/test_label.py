@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from farmwatch.labels.judgements import ANSWERS, FailedRule, SamplePage, standing
+from farmwatch.labels.judgements import ANSWERS, SampleFailedRule, SamplePage, standing
 from farmwatch.labels.label_lines import LabelFile
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.screen import laid_out
@@ -287,7 +287,9 @@ HOSTILE = st.text(st.characters(codec=None), max_size=300)
 @given(text=HOSTILE, url=HOSTILE, columns=st.integers(20, 100), rows=st.integers(8, 40), top=st.integers(0, 50))
 def test_nothing_of_a_page_steers_the_terminal(text: str, url: str, columns: int, rows: int, top: int) -> None:
     """Whatever a page holds, no line of the screen has a control character, none is too wide, and they fit."""
-    one = SamplePage(fetch_id="f", url=url, site="s", text=text, run_a=url, run_b="b", failed_a=[FailedRule(name=text)])
+    one = SamplePage(
+        fetch_id="f", url=url, site="s", text=text, run_a=url, run_b="b", failed_a=[SampleFailedRule(name=text)]
+    )
     shown = laid_out(one, text, columns=columns, rows=rows, top=top, note=text, verdicts=True)
     assert all(line.isprintable() and cell_len(line) <= columns for line in shown.lines)
     assert len(shown.lines) <= rows
@@ -304,7 +306,7 @@ def test_a_page_is_shown_blind() -> None:
         run_b="strict",
         verdict_a="article",
         verdict_b="dropped",
-        failed_b=[FailedRule(name="min_tokens")],
+        failed_b=[SampleFailedRule(name="min_tokens")],
     )
     blind = "\n".join(laid_out(one, "page 1", columns=80, rows=24).lines)
     assert "The text." in blind and "https://a.example/" in blind

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replay.live.cutover import CutoverRefused, Wanted, cut_over
+from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.runs.lag import MAX_LAG, lag_by_group, records_behind
 from scoring.score_stage import score_key
 from stream.embedded.log import EmbeddedLog
@@ -56,7 +56,7 @@ def test_an_idle_night_leaves_nothing_behind(world: LiveWorld) -> None:
     for topic in (HITS, FEATURES, SCORES):
         beats(world.log, topic, 600)
     assert lag(world) == {"judge.mine": 0, "tally.mine": 0}
-    moved = cut_over(world.log, Wanted("mine", "me", max_lag=0))
+    moved = cut_over(world.log, CutoverRequest("mine", "me", max_lag=0))
     assert moved.cutover is not None and moved.cutover.lag == 0
 
 
@@ -67,7 +67,7 @@ def test_records_between_heartbeats_are_counted(world: LiveWorld) -> None:
     beats(world.log, HITS, 30)
     assert lag(world) == {"judge.mine": 4, "tally.mine": 4}
     with pytest.raises(CutoverRefused, match=r"8 records behind \(judge.mine 4, tally.mine 4\)"):
-        cut_over(world.log, Wanted("mine", "me", max_lag=7))
+        cut_over(world.log, CutoverRequest("mine", "me", max_lag=7))
 
 
 def test_reading_ends_where_a_cutover_is_refused_anyway(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_scores_of_other_detectors_are_no_lag(world: LiveWorld, monkeypatch: pyt
     scores(world, 40, OTHER_DETECTOR)
     scores(world, 3, DETECTOR)
     assert lag(world, 5) == {"judge.mine": 0, "tally.mine": 3}
-    moved = cut_over(world.log, Wanted("mine", "me", max_lag=3))
+    moved = cut_over(world.log, CutoverRequest("mine", "me", max_lag=3))
     assert moved.cutover is not None and moved.cutover.lag == 3
     monkeypatch.setattr("replay.runs.lag.PASSED_OVER", 10)
     assert 3 <= lag(world, 5)["tally.mine"] <= 3 + 40 - 10

@@ -14,7 +14,7 @@ from farmwatch.config.config import load
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.daemon.canaries import canary_sender
 from filters.rules.ruleset import load_ruleset
-from replay.live.cutover import Wanted, cut_over
+from replay.live.cutover import CutoverRequest, cut_over
 from replay.live.live_run import canaries_sent_before, differences, in_force, live_or_begun
 from replay.runs.configured import configured_site_method, site_method_of, site_method_to_keep
 from replay.runs.lookup import names_to_read
@@ -25,7 +25,7 @@ from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, partition_of
 from stream.schema.control import exclusive
 from stream.schema.records import Page, SiteState, decode, encode
-from stream.schema.runs import LIVE, Alias, State, names_of
+from stream.schema.runs import LIVE, Alias, RunStatus, names_of
 from stream.schema.topics import PAGES
 from stream.text.user_errors import Exit
 from tests.cutover_world import DETECTOR, CutoverWorld, config_of, cutover_world
@@ -127,14 +127,14 @@ def test_a_run_that_is_what_is_configured_is_named(world: CutoverWorld) -> None:
         (said,) = differences(live, config, world.control())
         return said.partition("To change over: ")[2]
 
-    world.begin("odd", epoch=live.run.epoch, state=State.DONE, site_method=method.replace("0.6", "0.7"))
+    world.begin("odd", epoch=live.run.epoch, state=RunStatus.DONE, site_method=method.replace("0.6", "0.7"))
     world.begin("under-way", epoch=live.run.epoch, site_method=method)
     assert remedy().startswith(anew)
     older = method.replace('"min_pages":1,', "")  # as a version wrote it that did not have that number
     world.replay(world.begin("ready", epoch=live.run.epoch, site_method=older))
     assert remedy() == "the run ready has it so already: `farmwatch compare live ready`, `farmwatch cutover ready`"
-    cut_over(world.log, Wanted("ready", "me"))
-    cut_over(world.log, Wanted("", "me"))
+    cut_over(world.log, CutoverRequest("ready", "me"))
+    cut_over(world.log, CutoverRequest("", "me"))
     assert remedy() == "the run ready, which was live before, has it so: `farmwatch cutover --back`"
 
 
@@ -236,7 +236,7 @@ def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Ru
     rate = farmwatch("rate", "--run", "r1", *flags)
     assert "10 sites" in rate.out
     assert "20 of 20 articles have no score yet: in no verdict; `farmwatch runs show r1` says why" in rate.err
-    cut_over(world.log, Wanted("r1", "me"))
+    cut_over(world.log, CutoverRequest("r1", "me"))
     assert farmwatch("sites", *flags).out.count("\n") == 11
     assert farmwatch("sites", "--run", "run/live", *flags).out.count("\n") == 1
     assert farmwatch("sites", "--run", "before", *flags).out.count("\n") == 1
@@ -265,7 +265,7 @@ def test_a_round_of_canaries_is_not_sent_again_by_the_next_run(world: CutoverWor
     assert len(sent) == 8
     run = world.begin("r1")
     world.replay(run)
-    cut_over(world.log, Wanted("r1", "me", max_lag=1000))
+    cut_over(world.log, CutoverRequest("r1", "me", max_lag=1000))
     world.features(20)
     names = run.names(is_live=True)
     sender = canary_sender(config, names.sites, lambda partition: canaries_sent_before(world.log, "r1", partition))

@@ -11,7 +11,7 @@ import pytest
 from replay.engine.lifecycle import cancel, note_gap
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
-from replay.live.cutover import CutoverRefused, Wanted, cut_over
+from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.runs.missing import lacking, merged, records_in
 from replay.runs.run_topics import topics_of
 from stream.memory.log import MemoryLog
@@ -65,11 +65,11 @@ def test_a_run_that_goes_on_behind_retention_tells_it_for_ever(
     assert 0 < len(world.outcome("r1")[0]) < 160
     assert lacks(world, "r1") == {FEATURES: gone}
     with pytest.raises(CutoverRefused, match=rf"{gone} of features"):
-        cut_over(world.log, Wanted("r1", "me", max_lag=10**6))
+        cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6))
     summary = summary_of(world.log, Control(world.log), world.config, world.row("r1"), 1)
     assert summary.lost == {FEATURES: gone}
     assert f"{gone} records left the log before it had read them" in "\n".join(lines_of(summary))
-    assert cut_over(world.log, Wanted("r1", "me", max_lag=10**6, partial=True)).run.name == "r1"
+    assert cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6, partial=True)).run.name == "r1"
 
 
 def test_a_run_under_way_writes_it_down(world: LiveWorld, tmp_path: Path) -> None:

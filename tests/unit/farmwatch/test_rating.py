@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from farmwatch.commands.watching.rate import By
+from farmwatch.commands.watching.rate import RateSplit
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine
@@ -244,7 +244,7 @@ def test_mixed_sites_are_told() -> None:
 
 def test_every_split_of_the_command_is_known_here() -> None:
     """`rate --by` offers what rates can be split by, no more and no less."""
-    assert {by.value for by in By} == set(SPLITS)
+    assert {by.value for by in RateSplit} == set(SPLITS)
     assert all(sum(line.sites for line in rate_lines(ROWS, split)) >= len(ROWS) for split in SPLITS)
 
 

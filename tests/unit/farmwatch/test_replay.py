@@ -21,11 +21,11 @@ from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import Ruleset
 from replay.engine.lifecycle import begin, cancel
-from replay.engine.plan import Asked, OtherParameters, plan
+from replay.engine.plan import OtherParameters, ReplayRequest, plan
 from replay.engine.runner import Ending, Standing
 from replay.engine.stages import stage_of
 from replay.runs.counts import counts_of, rows_of
-from replay.runs.phases import JUDGE, Progress, is_done, phases_of, progress_of
+from replay.runs.phases import JUDGE, RunProgress, is_done, phases_of, progress_of
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Member
 from stream.log.errors import LogUnavailable
@@ -34,7 +34,7 @@ from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control, exclusive
 from stream.schema.records import Hit, Page, SiteState, Verdict
-from stream.schema.runs import Alias, Run, State
+from stream.schema.runs import Alias, Run, RunStatus
 from stream.schema.topics import HITS, PAGES, REPLAY_REQUESTS
 from stream.text.user_errors import RunRefused, UsageError
 from tests.extraction_here import extract_here
@@ -172,7 +172,7 @@ def test_a_stopped_replay_is_gone_on_with(world: LiveWorld, tmp_path: Path, monk
         endings.append(world.carry_out(run, ruleset, stop=stop))
         if endings[-1] is Ending.DONE:
             break
-        assert world.row("cut").state == State.RUNNING
+        assert world.row("cut").state == RunStatus.RUNNING
         run, ruleset = world.begin(name="cut")
     assert endings[0] is Ending.STOPPED
     assert endings[-1] is Ending.DONE
@@ -236,7 +236,7 @@ def test_a_cancelled_run_ends_by_itself(world: LiveWorld, tmp_path: Path) -> Non
     cancel(world.log, "follower")
     thread.join(20)
     assert endings == [Ending.CANCELLED]
-    assert world.row("follower").state == State.CANCELLED
+    assert world.row("follower").state == RunStatus.CANCELLED
     with pytest.raises(RunRefused, match="nothing to cancel"):
         cancel(world.log, "follower")
 
@@ -311,7 +311,7 @@ def test_a_last_look_that_fails_changes_no_ending(
 ) -> None:
     """A run that is done is done, also where its progress cannot be told any more."""
 
-    def away(*_: object, **__: object) -> Progress:
+    def away(*_: object, **__: object) -> RunProgress:
         raise LogUnavailable("away for a moment")
 
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="done")
@@ -443,7 +443,7 @@ def test_a_removed_run_is_told(world: LiveWorld, tmp_path: Path) -> None:
 
 def test_two_that_begin_one_name_are_told_apart(world: LiveWorld, tmp_path: Path) -> None:
     """Of two plans of one name the second is refused, and the first stands."""
-    asked = Asked(ruleset=write_rules(tmp_path, 5), name="once")
+    asked = ReplayRequest(ruleset=write_rules(tmp_path, 5), name="once")
     plans = [plan(world.log, Control(world.log), world.config, asked) for _ in range(2)]
     begin(world.log, plans[0])
     with pytest.raises(RunRefused, match="another process has begun a run once"):
@@ -500,7 +500,9 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld, tmp_p
         assert "this configuration measures" in row.why_source
         assert without_epoch(measured.outcome("pages")) == without_epoch(measured.outcome("features"))
         assert len(measured.outcome("pages")[0]) == 18
-        third = plan(measured.log, Control(measured.log), measured.config, Asked(ruleset=rules_file, begin="pages"))
+        third = plan(
+            measured.log, Control(measured.log), measured.config, ReplayRequest(ruleset=rules_file, begin="pages")
+        )
         assert (third.run.source, third.run.remeasures) == ("features.pages", False)
     assert measured.live_traces() == before
 
@@ -515,7 +517,7 @@ def test_features_that_others_add_are_not_taken_in(measured: LiveWorld, tmp_path
         measured.log.append([output("features.grown", page, feature_epoch=page.epoch) for page in more])
         assert measured.replay(name="grown") is Ending.DONE
         assert len(measured.outcome("grown")[0]) == 18
-        asked = Asked(ruleset=write_rules(tmp_path, 5), begin="grown")
+        asked = ReplayRequest(ruleset=write_rules(tmp_path, 5), begin="grown")
         other = plan(measured.log, Control(measured.log), measured.config, asked).run
         assert other.stop["features.grown"] == row.stop["features.grown"]
 

@@ -14,7 +14,7 @@ from crawler.web.urls import host_of, page_id
 from farmwatch.labels.labelled_pages import LabelledPage
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
-from replay.compare.comparer import Asked, compare
+from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.runner import Ending
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log
@@ -132,7 +132,9 @@ def test_a_replay_under_the_live_ruleset(
     assert world.replay(ruleset=LIVE, name="same") is Ending.DONE
     assert world.row("same").source == "features"
     assert world.outcome("same") == live
-    found = compare(world.log, "live", "same", Asked(sample=20, seed=0, resamples=100), world.config.rate, now_ms=0)
+    found = compare(
+        world.log, "live", "same", ComparisonRequest(sample=20, seed=0, resamples=100), world.config.rate, now_ms=0
+    )
     assert (found.identical, found.sample) == (True, [])
     assert found.pages.both_articles + found.pages.both_dropped == len(live[0])
     known = [one for one in found.changes if one.difference is not None]

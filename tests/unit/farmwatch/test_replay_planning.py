@@ -12,7 +12,7 @@ from farmwatch.config.config import Config
 from filters.errors import BadRuleset
 from replay.engine.fitness import refuse_other_epoch
 from replay.engine.lifecycle import begin
-from replay.engine.plan import Asked, OtherParameters, Plan, plan
+from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan
 from replay.engine.source import NothingToReplay
 from replay.runs.overview import run_state
 from replay.runs.window import OutsideRetention, before_the_first
@@ -65,7 +65,7 @@ class Desk:
 
     def plan(self, **asked: str) -> Plan:
         """A plan with these arguments."""
-        given = Asked(**{"ruleset": self.rules, **asked})
+        given = ReplayRequest(**{"ruleset": self.rules, **asked})
         return plan(self.log, Control(self.log), self.config, given, self.clock)
 
     def begin(self, **asked: str) -> Run:
@@ -245,7 +245,7 @@ def test_the_same_parameters_go_on_with_a_run(desk: Desk) -> None:
     for again in (desk.plan(name="mine", begin="2026-05-02"), desk.plan(name="mine")):
         assert not again.is_new
         assert again.run == first
-    alone = plan(desk.log, Control(desk.log), desk.config, Asked(name="mine"), desk.clock)
+    alone = plan(desk.log, Control(desk.log), desk.config, ReplayRequest(name="mine"), desk.clock)
     assert alone.run == first
 
 
@@ -280,7 +280,7 @@ def test_the_live_run_is_not_replayed_into(desk: Desk) -> None:
     control = Control(desk.log)
     control.alias = msgspec.structs.replace(control.alias, run="mine")
     with pytest.raises(RunRefused, match="is live"):
-        plan(desk.log, control, desk.config, Asked(name="mine"), desk.clock)
+        plan(desk.log, control, desk.config, ReplayRequest(name="mine"), desk.clock)
 
 
 def test_a_ruleset_that_does_not_load_is_told_with_its_line(desk: Desk, tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_default_names_tell_rulesets_apart(desk: Desk) -> None:
 def test_nothing_named_is_refused(desk: Desk) -> None:
     """A replay of nothing in particular is not begun by accident."""
     with pytest.raises(UsageError, match="--ruleset, --detector"):
-        plan(desk.log, Control(desk.log), desk.config, Asked(), desk.clock)
+        plan(desk.log, Control(desk.log), desk.config, ReplayRequest(), desk.clock)
 
 
 def test_a_name_alone_begins_nothing(desk: Desk) -> None:
@@ -311,7 +311,7 @@ def test_a_name_alone_begins_nothing(desk: Desk) -> None:
     desk.begin(name="strict")
     for more in ({}, {"end": "follow"}):
         with pytest.raises(NotFound, match="did you mean strict"):
-            plan(desk.log, Control(desk.log), desk.config, Asked(name="strcit", **more), desk.clock)
+            plan(desk.log, Control(desk.log), desk.config, ReplayRequest(name="strcit", **more), desk.clock)
 
 
 @pytest.mark.parametrize("end", ["follow", "now"])
@@ -334,7 +334,7 @@ def test_a_log_without_topics_has_nothing() -> None:
     config = config_of("sqlite:nowhere")
     log = MemoryLog()
     with pytest.raises(NotFound, match="no topics yet"):
-        plan(log, Control(log), config, Asked(ruleset="default"))
+        plan(log, Control(log), config, ReplayRequest(ruleset="default"))
 
 
 def test_old_features_without_a_header_are_read(desk: Desk, tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_old_features_without_a_header_are_read(desk: Desk, tmp_path: Path) -> N
     log = MemoryLog(clock=desk.clock)
     world = LiveWorld(log, desk.config)
     world.feed(features_of_pages(3, 4, world.epoch), header=False)
-    asked = Asked(ruleset=desk.rules)
+    asked = ReplayRequest(ruleset=desk.rules)
     assert plan(log, Control(log), desk.config, asked, desk.clock).run.source == FEATURES
 
 
@@ -352,7 +352,7 @@ def test_heartbeats_alone_are_nothing(desk: Desk) -> None:
     world = LiveWorld(log, desk.config)
     world.feed([])
     with pytest.raises(NothingToReplay):
-        plan(log, Control(log), desk.config, Asked(ruleset=desk.rules), desk.clock)
+        plan(log, Control(log), desk.config, ReplayRequest(ruleset=desk.rules), desk.clock)
 
 
 def test_features_that_were_measured_anew_are_not_cut_by_time(desk: Desk) -> None:
@@ -371,12 +371,12 @@ def test_features_that_were_measured_anew_are_not_cut_by_time(desk: Desk) -> Non
         control.runs["base"] = run
         control.alias = Alias(run="base")
         desk.clock.now_ms = MAY + 11 * DAY_MS
-        whole = plan(desk.log, control, desk.config, Asked(ruleset="default"), desk.clock).run
+        whole = plan(desk.log, control, desk.config, ReplayRequest(ruleset="default"), desk.clock).run
         assert (whole.source, sum(whole.stop[features])) == (features, len(pages))
-        cut = plan(desk.log, control, desk.config, Asked(ruleset="default", begin="2026-05-02"), desk.clock).run
+        cut = plan(desk.log, control, desk.config, ReplayRequest(ruleset="default", begin="2026-05-02"), desk.clock).run
         assert cut.source == PAGES
         assert "was measured anew" in cut.why_source
-    asked = Asked(ruleset="default", begin="base")
+    asked = ReplayRequest(ruleset="default", begin="base")
     assert plan(desk.log, control, desk.config, asked, desk.clock).run.start[features] == [0] * PARTITIONS
     desk.log.create([Topic(features, PARTITIONS, retention_ms=1)])
     desk.log.expire(desk.clock())

@@ -16,7 +16,7 @@ import pytest
 from replay.engine.lifecycle import cancel
 from stream.embedded.log import EmbeddedLog
 from stream.schema.control import Control
-from stream.schema.runs import State
+from stream.schema.runs import RunStatus
 from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
 
 _PATIENCE_S = 120.0
@@ -70,7 +70,7 @@ def test_a_follower_ends_when_its_reader_leaves(world: LiveWorld) -> None:
                     break
         assert process.wait(_PATIENCE_S) == 0
     assert world.log.members("judge.left") == world.log.members("tally.left") == []
-    assert world.row("left").state == State.RUNNING
+    assert world.row("left").state == RunStatus.RUNNING
     assert world.row("left").error == ""
     assert world.outcome("left")[0] != []
     assert sum(map(int, filter(None, world.log.committed("judge.left", "features")))) == sum(world.log.end("features"))
@@ -89,7 +89,7 @@ def test_a_cancelled_run_ends_though_nobody_reads(world: LiveWorld) -> None:
         cancel(world.log, "asleep")
         assert process.wait(_PATIENCE_S) == 1
     os.close(reader)
-    assert world.row("asleep").state == State.CANCELLED
+    assert world.row("asleep").state == RunStatus.CANCELLED
 
 
 def test_a_bounded_run_is_done_though_nobody_reads_its_result(world: LiveWorld, tmp_path: Path) -> None:
@@ -97,5 +97,5 @@ def test_a_bounded_run_is_done_though_nobody_reads_its_result(world: LiveWorld, 
     said = tmp_path / "said"
     with replay(world, "--name", "unread", out=nobody(), err=os.open(said, os.O_CREAT | os.O_WRONLY)) as process:
         assert process.wait(_PATIENCE_S) == 0
-    assert world.row("unread").state == State.DONE
+    assert world.row("unread").state == RunStatus.DONE
     assert "BrokenPipe" not in said.read_text()

@@ -15,17 +15,17 @@ import pytest
 from farmwatch.commands.runs.replay import _warnings
 from farmwatch.daemon.roles import build_stage
 from filters.judge_stage import JudgeStage
-from replay.compare.comparer import Asked, compare
+from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.bounded_member import BoundedMember
 from replay.engine.request_pass import PassBegin, begin_pass, is_held, texts_to_ask
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
-from replay.live.score_backlog import Backlog, known_meanwhile
+from replay.live.score_backlog import Backlog, scores_of_backlog
 from replay.runs.counts import counts_of, rows_of
 from replay.runs.offsets import done_by
 from replay.runs.phases import ask_phase
 from replay.runs.scored_texts import requests_wait
-from replay.runs.scorers import ScorersWatch, is_scored_now, tell_what_score_runs
+from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored_now
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Commit, Log, Output, partition_of
 from stream.memory.log import MemoryLog
@@ -33,7 +33,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.records import Score, ScoreRequest
 from stream.schema.roles import Role
-from stream.schema.runs import State, names_of
+from stream.schema.runs import RunStatus, names_of
 from stream.schema.topics import CONTROL, FEATURES, PAGES, SCORE_REQUESTS
 from tests import replay_world
 from tests.replay_world import (
@@ -122,7 +122,7 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     assert "no score yet" not in said(world, "b")
     rows = world.outcome("b")[1].values()
     assert all(row.detector == OTHER_DETECTOR and row.flagged == row.scored for row in rows)
-    found = compare(world.log, "live", "b", Asked(sample=1, seed=0, resamples=50), world.config.rate, 1)
+    found = compare(world.log, "live", "b", ComparisonRequest(sample=1, seed=0, resamples=50), world.config.rate, 1)
     flagged = next(change for change in found.changes if change.name == "flagged_share")
     assert (found.b.detector, found.b.unscored, flagged.b) == (OTHER_DETECTOR, 0, 1.0)
     assert flagged.a is not None and flagged.a < 1.0
@@ -180,7 +180,7 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
 
     monkeypatch.setattr(BoundedMember, "commit", killing)
     kills = 0
-    while world.row("b").state != State.DONE:
+    while world.row("b").state != RunStatus.DONE:
         run, ruleset = world.begin(name="b")
         with suppress(Killed):
             assert world.carry_out(run, ruleset) is Ending.DONE
@@ -344,7 +344,7 @@ def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
     assert (counts, following.said("waits for another process")) == ([1], 1)
     ghost.close()
     following.join()
-    assert world.row("loose").state == State.DONE
+    assert world.row("loose").state == RunStatus.DONE
     assert sorted(requests_of(world)) == sorted(3 * once)
     assert counts == [2]
 
@@ -433,16 +433,16 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
     rules = world.begin(ruleset=write_rules(tmp_path, 60), name="strict")[1]
     world.replay(name="strict")
     strict, live = world.row("strict").names(is_live=True), names_of("live", is_live=True)
-    assert known_meanwhile(world.log, live, DETECTOR, few=0) is None
+    assert scores_of_backlog(world.log, live, DETECTOR, few=0) is None
     world.feed(later_pages(world))
     world.run_stage(JudgeStage(rules, run="strict", names=strict), strict.judge_group)
     assert world.score() > 0
     meanwhile = requests_of(world, "strict", SCORE_REQUESTS)
     before = len(requests_of(world, "live", SCORE_REQUESTS))
-    assert known_meanwhile(world.log, live, DETECTOR) is None  # too few to be worth a look
+    assert scores_of_backlog(world.log, live, DETECTOR) is None  # too few to be worth a look
     for most in (1, 1000):
         monkeypatch.setattr("replay.live.score_backlog._SURELY_KEPT", most)
-        known = known_meanwhile(world.log, live, DETECTOR, few=0)
+        known = scores_of_backlog(world.log, live, DETECTOR, few=0)
         assert known is not None
         found = {text for text in meanwhile if known.has(partition_of(text[0], PARTITIONS), *text)}
         assert (found == set(meanwhile)) == (most == 1000)
@@ -452,7 +452,7 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
     assert not is_behind()
     new = requests_of(world, "live", SCORE_REQUESTS)[before:]
     assert new and not set(new) & set(meanwhile)
-    assert known_meanwhile(world.log, live, DETECTOR, few=0) is None
+    assert scores_of_backlog(world.log, live, DETECTOR, few=0) is None
 
 
 def test_what_was_waiting_is_dealt_with_once_it_is_measured_and_judged(world: LiveWorld) -> None:
@@ -497,7 +497,7 @@ def test_score_says_what_it_runs(world: LiveWorld) -> None:
     assert not is_scored_now(log, config, DETECTOR)
     rows = log.end(CONTROL)
     assert rows > end
-    tell_what_score_runs(log, told.detectors)
+    announce_detectors(log, told.detectors)
     assert log.end(CONTROL) == rows
     empty = MemoryLog()
     assert is_scored_now(empty, config, told.detectors[0])

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, lost_text, summary_of
-from replay.live.cutover import CutoverRefused, Wanted, cut_over
+from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.runs.missing import lacking
-from replay.runs.window import Cut, OutsideRetention, Window, before_the_first, offsets_of, read_window
+from replay.runs.window import OutsideRetention, Window, WindowOffsets, before_the_first, offsets_of, read_window
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output, Topic
 from stream.memory.log import MemoryLog
@@ -63,7 +63,7 @@ def fill(log: Log, clock: Clock, partition: int, hours: range, size: int, *, bea
         log.append([Output("t", partition, b"k", b"x" * size, {HEADER: "1"} if beat else {})])
 
 
-def cut(log: Log, hour: int) -> Cut:
+def cut(log: Log, hour: int) -> WindowOffsets:
     """The window from this hour on."""
     return offsets_of(log, "t", Window(from_at=hour * HOUR_MS, to_at=2**44, to_end=True))
 
@@ -149,8 +149,8 @@ def test_a_run_whose_window_lacks_some_says_so(world: LiveWorld, tmp_path: Path)
     assert f"  {said}" in "\n".join(lines_of(summary))
     assert lacking(world.log, world.row("first"), {}) == {FEATURES: 5}
     with pytest.raises(CutoverRefused, match="--partial"):
-        cut_over(world.log, Wanted("first", "me"))
-    assert cut_over(world.log, Wanted("first", "me", partial=True)).run.name == "first"
+        cut_over(world.log, CutoverRequest("first", "me"))
+    assert cut_over(world.log, CutoverRequest("first", "me", partial=True)).run.name == "first"
 
 
 def test_many_partitions_are_counted() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
-from replay.compare.comparison import Change, Comparison, Estimate, SiteFlip
+from replay.compare.comparison import Comparison, Estimate, ShareChange, SiteFlip
 from replay.compare.report_flips import TEXT_CAP_CHARACTERS
 from replay.compare.report_html import POLICY, render
 from replay.compare.report_markup import plain
@@ -228,7 +228,7 @@ def test_flips_are_folded_and_long_texts_cut() -> None:
     assert [one.get("dir") for one in root.iter("pre")] == ["auto"]
 
 
-def dots(on: Scale, one: Change) -> list[tuple[str, float]]:
+def dots(on: Scale, one: ShareChange) -> list[tuple[str, float]]:
     """Class and place of the dot, and the places of the whiskers' ends."""
     root = ElementTree.fromstring(mark(one, on))
     return [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawler.frontier.rows import SiteRow, pack, robots_key, site_key, tdm_key
-from stream.log.contract import Change, Commit, partition_of
+from stream.log.contract import Commit, StateChange, partition_of
 from stream.opening import open_log
 from stream.schema.topics import FRONTIER_STORE, HITS, all_topics
 from stream.text.user_errors import Exit
@@ -175,7 +175,7 @@ def _frontier(url: str, site: str, robots: bytes | None, tdm: bytes | None, row:
     while partition not in member.assignment():
         member.poll(0.05, 1, 1)
     puts = {site_key(site): pack(row), robots_key(site): robots, tdm_key(site): tdm}
-    changes = [Change(key, value) for key, value in puts.items() if value is not None]
+    changes = [StateChange(key, value) for key, value in puts.items() if value is not None]
     member.commit(Commit(state={partition: changes}))
     member.close()
     log.close()

@@ -19,7 +19,7 @@ from stream.log.contract import Log
 from stream.memory.log import MemoryLog
 from stream.schema.control import exclusive
 from stream.schema.records import SiteState
-from stream.schema.runs import State
+from stream.schema.runs import RunStatus
 from tests.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, write_rules
 
 
@@ -38,9 +38,9 @@ def _through(world: LiveWorld, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     """The run `mine`, of which all is judged and tallied, and whose row does not say so yet."""
     run, ruleset = world.begin(ruleset=str(folder / "rules-5.toml"), name="mine")
     with monkeypatch.context() as patched:
-        patched.setattr("replay.engine.runner.finish", lambda *_: msgspec.structs.replace(run, state=State.DONE))
+        patched.setattr("replay.engine.runner.finish", lambda *_: msgspec.structs.replace(run, state=RunStatus.DONE))
         assert world.carry_out(run, ruleset) == Ending.DONE
-    assert world.row("mine").state == State.RUNNING
+    assert world.row("mine").state == RunStatus.RUNNING
 
 
 def _while_counting(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:
@@ -66,7 +66,7 @@ def test_a_count_of_rows_is_not_undone_by_who_changes_runs_meanwhile(
     _while_counting(monkeypatch, change_another)
     monkeypatch.setattr("replay.runs.control_update._ATTEMPTS", 1)
     done = finish(world.log, "mine", lambda: 9_000)
-    assert (done.state, done.ended_at) == (State.DONE, 9_000)
+    assert (done.state, done.ended_at) == (RunStatus.DONE, 9_000)
     assert done == world.row("mine")
     articles = sum(row.articles for row in world.outcome("mine")[1].values())
     assert done.articles == articles > 0
@@ -93,7 +93,7 @@ def test_processes_of_a_run_that_end_together_all_end(
     for thread in threads:
         thread.join()
     assert ends == [world.row("mine")] * 3
-    assert world.row("mine").state == State.DONE
+    assert world.row("mine").state == RunStatus.DONE
 
 
 def test_a_run_that_got_a_later_end_meanwhile_is_not_done(
@@ -113,7 +113,7 @@ def test_a_run_that_got_a_later_end_meanwhile_is_not_done(
     with monkeypatch.context() as patched:
         _while_counting(patched, go_on)
         left = finish(world.log, "mine")
-    assert (left.state, left.articles) == (State.RUNNING, None)
+    assert (left.state, left.articles) == (RunStatus.RUNNING, None)
     assert left == finish(world.log, "mine") == world.row("mine")
     run, ruleset = world.begin(name="mine")
     assert world.carry_out(run, ruleset) == Ending.DONE
@@ -125,7 +125,7 @@ def test_a_run_that_is_done_has_no_error(world: LiveWorld, tmp_path: Path, monke
     note_error(world.log, "mine", OSError("disk full"))
     assert world.row("mine").error == "OSError: disk full"
     done = finish(world.log, "mine")
-    assert (done.state, done.error, world.row("mine").error) == (State.DONE, "", "")
+    assert (done.state, done.error, world.row("mine").error) == (RunStatus.DONE, "", "")
 
 
 def test_a_run_of_a_version_that_kept_no_site_method_keeps_one_from_now_on(world: LiveWorld, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from stream.memory.log import MemoryLog
 from stream.processing.dead_letters import DeadLetter, dead_letter
 from stream.schema.control import Control, exclusive
 from stream.schema.records import Page
-from stream.schema.runs import Run, State
+from stream.schema.runs import Run, RunStatus
 from stream.schema.topics import DEAD_LETTERS, FEATURES, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.front_door import Runner
@@ -92,7 +92,7 @@ def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
         patched.setattr("replay.engine.runner.stage_of", fail)
         with pytest.raises(OSError, match="no space"):
             world.replay(ruleset=str(tmp_path / "rules-5.toml"), name="mine")
-    assert (world.row("mine").state, world.row("mine").error) == (State.RUNNING, _SAID)
+    assert (world.row("mine").state, world.row("mine").error) == (RunStatus.RUNNING, _SAID)
     listed = farmwatch("runs", *log).err
     assert f"mine is stopped, by an error ({_SAID}): `farmwatch replay --name mine` goes on with it" in listed
     assert f"last error: {_SAID}" in farmwatch("runs", "show", "mine", *log).out
@@ -100,7 +100,7 @@ def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
     assert f"mine is stopped, by an error: {_SAID} -> `farmwatch replay --name mine`" in farmwatch("doctor", *log).out
     code, said = _replay(farmwatch, world, "--name", "mine")
     assert (code, f"the process that was at work on it last ended by {_SAID}" in said) == (Exit.OK, True)
-    assert (world.row("mine").state, world.row("mine").error) == (State.DONE, "")
+    assert (world.row("mine").state, world.row("mine").error) == (RunStatus.DONE, "")
     assert "OK    runs         1 run beside the live one, and none is stopped" in farmwatch("doctor", *log).out
 
 

@@ -10,12 +10,12 @@ import pytest
 from farmwatch.daemon.maintenance import Upkeep
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
-from replay.live.cutover import Wanted, cut_over
+from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.retention import BACK_DAYS, holding_runs, needed, needed_by
 from replay.runs.run_rules import RunRules
 from stream.log.clock import wall_ms
 from stream.processing.metrics import Metrics
-from stream.schema.runs import LIVE, Alias, Run, State, features_of
+from stream.schema.runs import LIVE, Alias, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, VERDICTS
 from tests.cutover_world import CutoverWorld, cutover_world
 
@@ -38,9 +38,9 @@ def test_which_runs_hold_records() -> None:
     runs = [
         _run(LIVE),
         _run("under-way"),
-        _run("done", state=State.DONE),
-        _run("cancelled", state=State.CANCELLED),
-        _run("removed", state=State.REMOVED),
+        _run("done", state=RunStatus.DONE),
+        _run("cancelled", state=RunStatus.CANCELLED),
+        _run("removed", state=RunStatus.REMOVED),
         _run("now"),
         _run("before"),
     ]
@@ -48,7 +48,7 @@ def test_which_runs_hold_records() -> None:
     were = [LIVE, "now", "before"]
     assert _holding(runs, alias, were, 6 * DAY_MS) == ["under-way", "now", "before"]
     assert _holding(runs, alias, were, (5 + BACK_DAYS) * DAY_MS) == ["under-way", "now"]
-    cancelled = [_run("before", state=State.CANCELLED)]
+    cancelled = [_run("before", state=RunStatus.CANCELLED)]
     assert _holding(cancelled, alias, were, 6 * DAY_MS) == ["before"]
     assert _holding(runs, Alias(), [LIVE]) == [LIVE, "under-way", "now", "before"]
 
@@ -83,7 +83,7 @@ def test_upkeep_leaves_what_the_run_before_needs_to_go_back(world: CutoverWorld)
     """Long past their retention, the features that came after the cutover stay for it, and then they go."""
     world.replay(world.begin("r1"))
     at = wall_ms()
-    cut_over(world.log, Wanted("r1", "me", max_lag=1000), clock=lambda: at)
+    cut_over(world.log, CutoverRequest("r1", "me", max_lag=1000), clock=lambda: at)
     world.features(10)
     run = world.control().live
     assert run is not None

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from replay.engine.progress_line import Teller, line_of
+from replay.engine.progress_line import ProgressLine, line_of
 from replay.engine.runner import Ending, Pace, Standing
 from replay.runs.lag import lag_by_group
 from replay.runs.overview import run_state
-from replay.runs.phases import Advance, Progress
+from replay.runs.phases import Advance, RunProgress
 from replay.runs.removal import RunNeeded, remove, why_not
 from replay.runs.site_table import SiteTable
 from stream.embedded.log import EmbeddedLog
@@ -23,7 +23,7 @@ from stream.log.contract import Output, Topic
 from stream.processing.heartbeat import beat
 from stream.schema.control import Control, Scorers, exclusive, tell_scorers
 from stream.schema.records import SiteState, encode
-from stream.schema.runs import Alias, Cutover, Run, State
+from stream.schema.runs import Alias, Cutover, Run, RunStatus
 from stream.schema.topics import PAGES
 from tests.front_door import Ran, Runner
 from tests.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
@@ -62,7 +62,7 @@ def test_the_time_left_is_by_effort(place: Place, monkeypatch: pytest.MonkeyPatc
     """A tenth of the pages is measured in 100 s: what is left is nine such times and a little, not one a record."""
     run, _ = place.world.begin(ruleset=place.rules, name="r1")
     advances = [Advance("measure", 4500, 45000), Advance("judge", 0, 45000), Advance("tally", 0, 100_000)]
-    monkeypatch.setattr("replay.runs.overview.progress_of", lambda *_, **__: Progress(advances))
+    monkeypatch.setattr("replay.runs.overview.progress_of", lambda *_, **__: RunProgress(advances))
     run = msgspec.structs.replace(run, began_at=0, began_done=0, began_effort=0.0)
     member = place.log.join("judge.r1", ["features"], member="m")
     state = run_state(place.log, Control(place.log), run, 100_000)
@@ -87,7 +87,7 @@ def test_a_run_that_was_live_is_shown_so_when_it_was_done(place: Place) -> None:
     run, _ = place.world.begin(ruleset=place.rules, name="r1")
     with exclusive(place.log) as writer:
         writer.put(
-            msgspec.structs.replace(run, state=State.DONE),
+            msgspec.structs.replace(run, state=RunStatus.DONE),
             Alias(run="live", before="r1"),
             Cutover(number=1, at=1, by="me", from_run="r1", to_run="live"),
         )
@@ -118,7 +118,7 @@ def test_a_run_that_is_live_has_no_end(place: Place, farmwatch: Runner) -> None:
         ("live", row.ended_at, row.ended_at, []),
     ]
     left_at = row.ended_at + 86_400_000
-    running = msgspec.structs.replace(row, state=State.RUNNING, ended_at=0)
+    running = msgspec.structs.replace(row, state=RunStatus.RUNNING, ended_at=0)
     with exclusive(place.log) as writer:
         writer.put(running, Alias(), Cutover(number=2, at=left_at, by="me", from_run="mine", to_run="live"))
     member = place.log.join("judge.mine", ["features"], member="judge-1")
@@ -134,9 +134,9 @@ def test_a_run_that_is_live_has_no_end(place: Place, farmwatch: Runner) -> None:
 def test_only_a_run_at_work_follows(place: Place) -> None:
     """One that was cancelled, or that nobody is at work on, does not: neither is it done by some share."""
     run, _ = place.world.begin(ruleset=place.rules, name="mine", end="follow")
-    for state in (State.RUNNING, State.CANCELLED):
+    for state in (RunStatus.RUNNING, RunStatus.CANCELLED):
         shown = run_state(place.log, Control(place.log), msgspec.structs.replace(run, state=state), 0)
-        assert (shown.state, shown.done) == ("stopped" if state == State.RUNNING else state, "")
+        assert (shown.state, shown.done) == ("stopped" if state == RunStatus.RUNNING else state, "")
 
 
 def test_what_left_the_log_unread_is_told(place: Place, farmwatch: Runner) -> None:
@@ -340,7 +340,7 @@ def test_a_run_is_cancelled_and_removed(place: Place, farmwatch: Runner) -> None
     place.world.begin(ruleset=place.rules, name="mine", end="follow")
     before = place.world.live_traces()
     assert farmwatch("runs", "cancel", "mine", "--log", place.url).code == 0
-    assert place.state("mine") == State.CANCELLED
+    assert place.state("mine") == RunStatus.CANCELLED
     assert farmwatch("runs", "cancel", "mine", "--log", place.url).code == 1
     dry = farmwatch("runs", "rm", "mine", "--dry-run", "--log", place.url)
     assert (dry.code, dry.out.split("\n")[0].startswith("mine: would free 4 topics, ")) == (0, True)
@@ -390,7 +390,7 @@ def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -
     for name, said in (("live", "mine is live"), ("before", "the run live was live"), ("run/live", "run/live` may")):
         ran = farmwatch("runs", "cancel", name, "--log", place.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
-    assert place.world.row("live").state == State.RUNNING
+    assert place.world.row("live").state == RunStatus.RUNNING
     assert farmwatch("cutover", "--back", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", place.url).code == 0
     member = place.log.join("judge.mine", ["features"], member="somebody")
     assert "stop them first" in farmwatch("runs", "rm", "before", "--force", "--log", place.url).err
@@ -400,8 +400,8 @@ def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -
 def test_features_that_another_run_judges_stay(place: Place) -> None:
     """A run that measured pages is not removed while another one rests on its features."""
     fields = {"ruleset": "r", "digest": "d", "detector": "x/1", "epoch": "e", "features": "features.base"}
-    base = Run(name="base", remeasures=True, state=State.DONE, **fields)  # type: ignore[arg-type]
-    other = Run(name="other", state=State.DONE, **fields)  # type: ignore[arg-type]
+    base = Run(name="base", remeasures=True, state=RunStatus.DONE, **fields)  # type: ignore[arg-type]
+    other = Run(name="other", state=RunStatus.DONE, **fields)  # type: ignore[arg-type]
     with exclusive(place.log) as writer:
         writer.put(base, other)
     control = Control(place.log)
@@ -413,7 +413,7 @@ def test_a_removal_that_broke_off_is_ended(place: Place, farmwatch: Runner) -> N
     """A row that says `removed` is gone on with by the next rm, and no replay goes on with it."""
     place.world.begin(ruleset=place.rules, name="mine")
     with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("mine"), state=State.REMOVED))
+        writer.put(msgspec.structs.replace(place.world.row("mine"), state=RunStatus.REMOVED))
     assert "is being removed" in replay(farmwatch, "--name", "mine", "--log", place.url).err
     assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 0
     assert "mine" not in Control(place.log).runs
@@ -467,7 +467,7 @@ def test_a_detector_that_is_configured_by_now_takes_a_restart(
 
 def test_the_line_of_progress_says_all() -> None:
     """Phase, records, share, pace, what is left, and whom it makes way for."""
-    progress = Progress([Advance("judge", 1200, 2000), Advance("tally", 0, 4000)])
+    progress = RunProgress([Advance("judge", 1200, 2000), Advance("tally", 0, 4000)])
     line = line_of("v5", Standing(progress, 312.4, 65.0, "measure 120"))
     assert line == ("v5: judge 1200 of 2000, 38%, 312/s, 1 min 5 s left, makes way for live (measure 120)")
     assert line_of("v5", Standing(progress, None, None, "")) == "v5: judge 1200 of 2000, 38%"
@@ -475,13 +475,13 @@ def test_the_line_of_progress_says_all() -> None:
 
 def test_the_line_of_a_follower_says_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it has read and how far it is behind, a record that two phases wait for once; cut where it is too long."""
-    progress = Progress([Advance("judge", 1997, 2000), Advance("tally", 3996, 4000)])
+    progress = RunProgress([Advance("judge", 1997, 2000), Advance("tally", 3996, 4000)])
     standing = Standing(progress, 0.3, 2.0, "measure 120", follows=True)
     line = "v5: follows, 1997 read, 4 behind, makes way for live (measure 120)"
     assert line_of("v5", standing) == line
     monkeypatch.setenv("COLUMNS", "30")
     screen = Screen(terminal=True)
-    Teller("v5", screen).tell(standing)
+    ProgressLine("v5", screen).tell(standing)
     assert screen.getvalue() == f"\r\x1b[K{line[:28]}…"
 
 
@@ -529,9 +529,9 @@ class Screen(io.StringIO):
 
 def test_progress_is_drawn_on_a_terminal_and_logged_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     """One line drawn anew, taken away at the end; elsewhere a line of the log every ten seconds."""
-    standing = Standing(Progress([Advance("judge", 1, 2)]), None, None, "")
+    standing = Standing(RunProgress([Advance("judge", 1, 2)]), None, None, "")
     screen = Screen(terminal=True)
-    teller = Teller("v5", screen)
+    teller = ProgressLine("v5", screen)
     for _ in range(3):
         teller.tell(standing)
     teller.end_line()
@@ -540,7 +540,7 @@ def test_progress_is_drawn_on_a_terminal_and_logged_elsewhere(capsys: pytest.Cap
     assert screen.getvalue().endswith("\r\x1b[K")
     seconds = iter(range(0, 400, 4))
     elsewhere = Screen(terminal=False)
-    teller = Teller("v5", elsewhere, lambda: float(next(seconds)))
+    teller = ProgressLine("v5", elsewhere, lambda: float(next(seconds)))
     for _ in range(8):
         teller.tell(standing)
     teller.end_line()
@@ -551,13 +551,13 @@ def test_progress_is_drawn_on_a_terminal_and_logged_elsewhere(capsys: pytest.Cap
 def test_the_pace_is_that_of_the_last_half_minute() -> None:
     """The rate is of the phase under way; what is left weighs each phase's records by what they cost."""
     pace = Pace()
-    assert pace.look(0.0, Progress([Advance("judge", 0, 1000), Advance("tally", 0, 0)])) == (None, None)
-    rate, eta_s = pace.look(10.0, Progress([Advance("judge", 500, 1000), Advance("tally", 0, 0)]))
+    assert pace.look(0.0, RunProgress([Advance("judge", 0, 1000), Advance("tally", 0, 0)])) == (None, None)
+    rate, eta_s = pace.look(10.0, RunProgress([Advance("judge", 500, 1000), Advance("tally", 0, 0)]))
     assert rate == 50.0
     assert eta_s == pytest.approx(10.0)
-    rate, eta_s = pace.look(20.0, Progress([Advance("judge", 1000, 1000), Advance("tally", 0, 350)]))
+    rate, eta_s = pace.look(20.0, RunProgress([Advance("judge", 1000, 1000), Advance("tally", 0, 350)]))
     assert rate is None
     assert eta_s == pytest.approx(2.0)
     for now_s in range(60, 100):
-        rate, eta_s = pace.look(float(now_s), Progress([Advance("judge", 1000, 1000), Advance("tally", 0, 350)]))
+        rate, eta_s = pace.look(float(now_s), RunProgress([Advance("judge", 1000, 1000), Advance("tally", 0, 350)]))
     assert (rate, eta_s) == (0.0, None)

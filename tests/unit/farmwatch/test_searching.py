@@ -11,9 +11,9 @@ import pytest
 from crawler.sources.brave import Brave
 from crawler.sources.marginalia import Marginalia
 from crawler.sources.settings import BraveSettings, MarginaliaSettings, SearchSettings
-from crawler.sources.source import Query, Request
+from crawler.sources.source import Query, SourceRequest
 from farmwatch.config.config import Config
-from farmwatch.crawl.search_rounds import Desk, Wanted
+from farmwatch.crawl.search_rounds import Desk, SearchRequest
 from stream.log.contract import Output
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
@@ -27,7 +27,7 @@ QUERIES = [Query("garden", "garden")]
 class _Broken(Brave):
     """A source with a mistake in it."""
 
-    def request(self, query: Query, page: int) -> Request:
+    def request(self, query: Query, page: int) -> SourceRequest:
         """Fail as nobody foresaw."""
         raise ZeroDivisionError
 
@@ -47,7 +47,7 @@ class _AwayLog(MemoryLog):
 def _desk(log: MemoryLog, engine: Engine, tmp_path: Path, every_s: int | None) -> Desk:
     search = SearchSettings(brave=BraveSettings(rate=100.0), marginalia=MarginaliaSettings(url=engine.url, rate=100.0))
     (tmp_path / "queries").write_text("garden\n")
-    wanted = Wanted(["brave", "marginalia"], tmp_path / "queries", every_s, None)
+    wanted = SearchRequest(["brave", "marginalia"], tmp_path / "queries", every_s, None)
     return Desk(Config(search=search), wanted, log, tmp_path, as_json=True)
 
 

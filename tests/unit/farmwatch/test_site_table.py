@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from replay.runs.site_table import SiteTable
-from stream.log.contract import At, Kept, Message, Output, Topic
+from stream.log.contract import At, CleanupPolicy, Message, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.schema.records import SiteState, encode
 from stream.schema.topics import SITES
@@ -29,7 +29,7 @@ class _Marked(MemoryLog):
 def test_a_look_where_nothing_came_reads_nothing() -> None:
     """Though the marker of a transaction stands behind the last row."""
     log = _Marked()
-    log.create([Topic(SITES, 1, Kept.COMPACT)])
+    log.create([Topic(SITES, 1, CleanupPolicy.COMPACT)])
     table = SiteTable(log)
     log.append([Output(SITES, 0, b"a", encode(SiteState(id="a", site="a")))])
     table.refresh()

@@ -15,7 +15,7 @@ from farmwatch.daemon.rate_points import read_points
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from scoring.rates.canary import CanaryName
-from stream.log.contract import NONE_NEEDED, Kept, Output, Topic
+from stream.log.contract import NONE_NEEDED, CleanupPolicy, Output, Topic
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import is_heartbeat
@@ -260,7 +260,7 @@ def test_the_overview_of_a_run_without_rows_names_that_run(log: _Log) -> None:
     """After a cutover to a run that has no row yet, its gauges stand at 0 under its own name."""
     metrics = Metrics()
     moved = RunRules(msgspec.structs.replace(LIVE.run, name="mine"), LIVE.text)
-    log.create([Topic("sites.mine", 2, Kept.COMPACT)])
+    log.create([Topic("sites.mine", 2, CleanupPolicy.COMPACT)])
     Upkeep(log, CONFIG, metrics, moved, METHOD, _Clock()).look()
     shown = [sample for family in metrics.registry.collect() for sample in family.samples if "run" in sample.labels]
     assert {(sample.labels["run"], sample.value) for sample in shown if sample.name == "farmwatch_sites"} == {

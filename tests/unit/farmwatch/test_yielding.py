@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replay.engine.throttle import LEAST_SHARE, Gate, LiveLag, live_reads
+from replay.engine.throttle import LEAST_SHARE, LiveFirstThrottle, LiveLag, live_reads
 from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
 from stream.schema.runs import names_of
@@ -47,9 +47,9 @@ class Scene:
         self.lag.look(LIVE)
         return dict(self.lag.behind)
 
-    def gate(self) -> Gate:
+    def gate(self) -> LiveFirstThrottle:
         """A gate on this clock."""
-        return Gate(self.lag, monotonic=self.hands.monotonic, sleep=self.hands.sleep)
+        return LiveFirstThrottle(self.lag, monotonic=self.hands.monotonic, sleep=self.hands.sleep)
 
 
 def test_a_few_records_are_no_reason_to_wait() -> None:
@@ -114,7 +114,9 @@ def test_a_replay_moves_on_however_far_live_is_behind() -> None:
     """With live behind all the time it works a tenth of the time, neither much more nor less."""
     scene = Scene("measure")
     waited_s: list[float] = []
-    gate = Gate(scene.lag, waited=waited_s.append, monotonic=scene.hands.monotonic, sleep=scene.hands.sleep)
+    gate = LiveFirstThrottle(
+        scene.lag, waited=waited_s.append, monotonic=scene.hands.monotonic, sleep=scene.hands.sleep
+    )
     scene.append("pages", 10**4)
     scene.look()
     worked_s = 0.0

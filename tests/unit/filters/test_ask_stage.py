@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from filters.known_scores import KnownScores
-from filters.request_stage import AskStage
+from filters.request_stage import ScoreRequestStage
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
-from filters.unrequested import Article, Unasked
+from filters.unrequested import ArticleText, UnrequestedTexts
 from stream.log.contract import Commit, Output
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
@@ -39,13 +39,13 @@ class Desk:
         self.scored = list(scored)
         self.metrics = Metrics()
 
-    def articles(self, partition: int) -> Iterator[Article]:
+    def articles(self, partition: int) -> Iterator[ArticleText]:
         """The articles among the pages."""
         for message in self.log.read(FEATURES, partition):
             if message.value:
                 verdict = judge(decode(Features, message.value), RULESET)
                 if verdict.verdict == "article":
-                    yield Article(verdict.site, verdict.text_digest, verdict.id)
+                    yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
 
     def known(self) -> KnownScores:
         """What is scored or asked for by now."""
@@ -62,8 +62,8 @@ class Desk:
 
     def loop(self) -> StageLoop:
         """A member of the pass."""
-        unasked = Unasked(self.articles, self.known)
-        stage = AskStage(RULESET, unasked, run="r1", names=names_of("r1"), detector=DETECTOR)
+        unasked = UnrequestedTexts(self.articles, self.known)
+        stage = ScoreRequestStage(RULESET, unasked, run="r1", names=names_of("r1"), detector=DETECTOR)
         stage.poll_s, stage.max_records = 0.001, 2
         member = self.log.join("ask.r1", list(stage.inputs), member="one")
         return StageLoop(stage, member, metrics=self.metrics, clock=lambda: 7)
@@ -125,8 +125,10 @@ def test_a_batch_that_is_rolled_back_asks_once(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_is_unasked_is_counted_by_text() -> None:
     """The count is of texts; what was taken still counts until the partition is looked at anew."""
-    articles = [Article("a", "t1", "f1"), Article("a", "t1", "f2"), Article("b", "t1", "f3")]
-    unasked = Unasked(lambda partition: articles if partition == 1 else [], lambda: KnownScores("d/1", lambda _: ()))
+    articles = [ArticleText("a", "t1", "f1"), ArticleText("a", "t1", "f2"), ArticleText("b", "t1", "f3")]
+    unasked = UnrequestedTexts(
+        lambda partition: articles if partition == 1 else [], lambda: KnownScores("d/1", lambda _: ())
+    )
     assert [unasked.count(partition) for partition in (0, 1)] == [0, 2]
     assert [unasked.stands_at(1, fetch) for fetch in ("f1", "f2", "f3", "f4")] == [True, True, True, False]
     assert [unasked.take(1, site, "t1") for site in ("a", "a", "b", "c")] == [True, False, True, False]

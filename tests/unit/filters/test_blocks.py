@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from filters.extraction.blocks import JOINED, Block, Definition, Kind, link_code_share, measured, pack, unpack
+from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, link_code_share, measured, pack, unpack
 from filters.extraction.main_text import read, read_flat
 
 WORDS = st.text(alphabet="ab \n\t\xa0é", max_size=12)
@@ -40,33 +40,33 @@ def test_every_boundary_of_the_definition_ends_a_block() -> None:
         "start<head>h</head>tail<p>p1<lb/>p2</p><div>d1<div>d2</div>d3</div><list><item>i1</item><item>i2</item></list>"
         "<table><row><cell>c1</cell><cell>c2</cell></row></table><code>x = 1</code><quote>q</quote>end"
     ) == [
-        (Kind.PARAGRAPH, "start"),
-        (Kind.HEADING, "h"),
-        (Kind.PARAGRAPH, "tail"),
-        (Kind.PARAGRAPH, "p1"),
-        (Kind.PARAGRAPH, "p2"),
-        (Kind.PARAGRAPH, "d1"),
-        (Kind.PARAGRAPH, "d2"),
-        (Kind.PARAGRAPH, "d3"),
-        (Kind.ITEM, "i1"),
-        (Kind.ITEM, "i2"),
-        (Kind.CELL, "c1"),
-        (Kind.CELL, "c2"),
-        (Kind.CODE, "x = 1"),
-        (Kind.QUOTE, "q"),
-        (Kind.PARAGRAPH, "end"),
+        (BlockKind.PARAGRAPH, "start"),
+        (BlockKind.HEADING, "h"),
+        (BlockKind.PARAGRAPH, "tail"),
+        (BlockKind.PARAGRAPH, "p1"),
+        (BlockKind.PARAGRAPH, "p2"),
+        (BlockKind.PARAGRAPH, "d1"),
+        (BlockKind.PARAGRAPH, "d2"),
+        (BlockKind.PARAGRAPH, "d3"),
+        (BlockKind.ITEM, "i1"),
+        (BlockKind.ITEM, "i2"),
+        (BlockKind.CELL, "c1"),
+        (BlockKind.CELL, "c2"),
+        (BlockKind.CODE, "x = 1"),
+        (BlockKind.QUOTE, "q"),
+        (BlockKind.PARAGRAPH, "end"),
     ]
 
 
 def test_kind_is_the_nearest_of_item_cell_quote_heading() -> None:
     """A paragraph in a list item is an item, a list in a cell has items."""
     assert kinds("<item>a<p>b</p></item><cell>c<list><item>d</item></list>e</cell><quote><p>f</p></quote>") == [
-        (Kind.ITEM, "a"),
-        (Kind.ITEM, "b"),
-        (Kind.CELL, "c"),
-        (Kind.ITEM, "d"),
-        (Kind.CELL, "e"),
-        (Kind.QUOTE, "f"),
+        (BlockKind.ITEM, "a"),
+        (BlockKind.ITEM, "b"),
+        (BlockKind.CELL, "c"),
+        (BlockKind.ITEM, "d"),
+        (BlockKind.CELL, "e"),
+        (BlockKind.QUOTE, "f"),
     ]
 
 
@@ -74,7 +74,7 @@ def test_formatting_and_links_are_within_a_block() -> None:
     """hi and ref are no boundaries; whitespace counts once; link characters are those within ref, nested ones too."""
     text, rows = read(tree("<p>Read  <hi>all\n of</hi> <ref>this <hi>good</hi> book</ref> now</p>"))
     assert text == "Read all of this good book now"
-    assert rows == [Block(Kind.PARAGRAPH, len(text), len("this good book"), 0)]
+    assert rows == [Block(BlockKind.PARAGRAPH, len(text), len("this good book"), 0)]
 
 
 def test_link_around_blocks_links_all_of_them() -> None:
@@ -88,21 +88,21 @@ def test_code_within_a_line_is_a_boundary_but_no_line_break() -> None:
     text, rows = read(tree("<p>Use <code>ls -l</code> as in <quote>this</quote>, then</p><p>go on</p>"))
     assert text == "Use ls -l as in this, then\ngo on"
     assert [(row.kind, row.chars, row.code_chars) for row in rows] == [
-        (Kind.PARAGRAPH, 3, 0),
-        (Kind.PARAGRAPH | JOINED, 5, 5),
-        (Kind.PARAGRAPH | JOINED, 5, 0),
-        (Kind.PARAGRAPH | JOINED, 4, 0),
-        (Kind.PARAGRAPH | JOINED, 6, 0),
-        (Kind.PARAGRAPH, 5, 0),
+        (BlockKind.PARAGRAPH, 3, 0),
+        (BlockKind.PARAGRAPH | JOINED, 5, 5),
+        (BlockKind.PARAGRAPH | JOINED, 5, 0),
+        (BlockKind.PARAGRAPH | JOINED, 4, 0),
+        (BlockKind.PARAGRAPH | JOINED, 6, 0),
+        (BlockKind.PARAGRAPH, 5, 0),
     ]
-    assert measured(pack(rows), Definition.RUN) == [(Kind.PARAGRAPH, 28)]
+    assert measured(pack(rows), Definition.RUN) == [(BlockKind.PARAGRAPH, 28)]
     assert len(measured(pack(rows), Definition.PARAGRAPH)) == 6
 
 
 def test_code_block_of_several_lines_is_one_code_block() -> None:
     """A listing, nested as Trafilatura leaves it, is one block of code."""
     _, rows = read(tree("<p>Run</p><code><code>a = 1\nb = 2</code></code>"))
-    assert rows == [Block(Kind.PARAGRAPH, 3, 0, 0), Block(Kind.CODE, 11, 0, 11)]
+    assert rows == [Block(BlockKind.PARAGRAPH, 3, 0, 0), Block(BlockKind.CODE, 11, 0, 11)]
 
 
 def test_runs_end_at_other_kinds() -> None:
@@ -121,7 +121,7 @@ def test_line_feeds_of_a_dumped_page_end_blocks() -> None:
     body = tree("<p>Entry one\n Entry  two\n\nEntry three</p><p>four</p><p/>")
     text, rows = read_flat(body)
     assert text == "Entry one\nEntry two\nEntry three\nfour"
-    assert rows == [Block(Kind.PARAGRAPH, chars, 0, 0) for chars in (9, 9, 11, 4)]
+    assert rows == [Block(BlockKind.PARAGRAPH, chars, 0, 0) for chars in (9, 9, 11, 4)]
     assert len(read(body)[1]) == 2
 
 

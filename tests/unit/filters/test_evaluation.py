@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.rules.evaluation import Confusion, Judged, Kept, Pages, evaluate
+from filters.rules.evaluation import Confusion, Judged, KeptShare, Pages, evaluate
 from stream.schema.records import RuleOutcome, Verdict
 
 RULES = ("extracted", "min_tokens", "url_kind")
@@ -65,11 +65,11 @@ def test_pass_rates_stand_per_label_and_source() -> None:
             Judged("", "a", verdict()),
         ]
     )
-    assert found.whole == Kept(2, 4)
-    assert found.labels == {"article": Kept(1, 2), "forum": Kept(0, 1)}
-    assert found.sources == {"a": Kept(1, 2), "b": Kept(1, 2)}
+    assert found.whole == KeptShare(2, 4)
+    assert found.labels == {"article": KeptShare(1, 2), "forum": KeptShare(0, 1)}
+    assert found.sources == {"a": KeptShare(1, 2), "b": KeptShare(1, 2)}
     assert list(found.sources) == ["a", "b"]
-    assert found.confusion == Confusion(Kept(1, 2), Kept(0, 1))
+    assert found.confusion == Confusion(KeptShare(1, 2), KeptShare(0, 1))
 
 
 def test_an_unknown_measure_is_counted_and_drops_where_the_policy_says_so() -> None:
@@ -89,16 +89,19 @@ def test_an_unknown_measure_is_counted_and_drops_where_the_policy_says_so() -> N
 
 def test_precision_recall_and_f1() -> None:
     """As defined: 6 of 8 articles and 2 of 10 others kept give .75, .75 and .75."""
-    confusion = Confusion(articles=Kept(6, 8), others=Kept(2, 10))
+    confusion = Confusion(articles=KeptShare(6, 8), others=KeptShare(2, 10))
     assert (confusion.precision, confusion.recall, confusion.f1) == (0.75, 0.75, 0.75)
-    uneven = Confusion(articles=Kept(3, 4), others=Kept(7, 10))
+    uneven = Confusion(articles=KeptShare(3, 4), others=KeptShare(7, 10))
     assert uneven.precision == 0.3 and uneven.f1 == pytest.approx(2 * 0.3 * 0.75 / 1.05)
 
 
 def test_what_cannot_be_said_is_none() -> None:
     """No page kept: no precision. No article: no recall. No page at all: nothing, and no division by zero."""
-    assert Confusion(Kept(0, 3), Kept(0, 2)).precision is None and Confusion(Kept(0, 3), Kept(0, 2)).f1 == 0
-    assert Confusion(Kept(0, 0), Kept(1, 2)).recall is None
+    assert (
+        Confusion(KeptShare(0, 3), KeptShare(0, 2)).precision is None
+        and Confusion(KeptShare(0, 3), KeptShare(0, 2)).f1 == 0
+    )
+    assert Confusion(KeptShare(0, 0), KeptShare(1, 2)).recall is None
     nothing = evaluate([])
     assert nothing.whole.share is None and nothing.confusion.f1 is None and nothing.rules == []
 

@@ -12,7 +12,7 @@ import zstandard
 from filters.errors import MissingExtractor, UnknownExtractor
 from filters.extraction import extractor as extraction
 from filters.extraction import trafilatura_text
-from filters.extraction.blocks import Definition, Kind, measured, unpack
+from filters.extraction.blocks import BlockKind, Definition, measured, unpack
 from filters.extraction.extractor import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, decode, extract, extractor
 from filters.extraction.html_tree import Unparsed
 from filters.extraction.interface import ExtractError, Extraction
@@ -35,7 +35,7 @@ def test_article_is_extracted_for_recall(article: str) -> None:
     found = extract(article, "", SETTINGS)
     assert (found.error, found.path, found.tried, found.link_code_share) == ("", "recall", ("recall",), 0)
     assert found.text.startswith("The river\n0. The river rose")
-    assert [block.kind for block in unpack(found.blocks)] == [Kind.HEADING] + [Kind.PARAGRAPH] * 4
+    assert [block.kind for block in unpack(found.blocks)] == [BlockKind.HEADING] + [BlockKind.PARAGRAPH] * 4
 
 
 def test_links_and_lists_are_measured() -> None:
@@ -46,7 +46,7 @@ def test_links_and_lists_are_measured() -> None:
     found = extract(page(body + f"<p>{SENTENCE * 3}</p></article>"), "", SETTINGS)
     assert found.path == "recall"
     assert found.link_code_share is not None and 0.05 < found.link_code_share < 0.2
-    assert [kind for kind, _ in measured(found.blocks, Definition.PARAGRAPH)].count(Kind.ITEM) == 2
+    assert [kind for kind, _ in measured(found.blocks, Definition.PARAGRAPH)].count(BlockKind.ITEM) == 2
 
 
 def test_pages_of_links_or_code_are_extracted_again_for_precision() -> None:
@@ -311,7 +311,9 @@ def test_resiliparse_makes_flat_text(article: str) -> None:
     assert (found.error, found.path, found.tried, found.link_code_share) == ("", "plain", ("plain",), None)
     lines = found.text.split("\n")
     assert lines[0] == "The river" and len(lines) == 5
-    assert [(row.kind, row.chars) for row in unpack(found.blocks)] == [(Kind.PARAGRAPH, len(line)) for line in lines]
+    assert [(row.kind, row.chars) for row in unpack(found.blocks)] == [
+        (BlockKind.PARAGRAPH, len(line)) for line in lines
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.extraction.blocks import JOINED, Block, Definition, Kind, pack
+from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, pack
 from filters.quality.language_codes import LANGUAGES
 from filters.quality.measures import MEASURES
 from filters.rules.catalogue import RULES
@@ -42,7 +42,7 @@ OF_ARTICLES = [
     "language",
     "url_kind",
 ]
-LONG = Block(Kind.PARAGRAPH, 500, 0, 0)
+LONG = Block(BlockKind.PARAGRAPH, 500, 0, 0)
 
 
 def features(*blocks: Block, error: str = "", path: str = "recall", **measures: Any) -> Features:
@@ -121,14 +121,14 @@ def test_large_block_share_counts_blocks_of_200() -> None:
 def test_list_table_share_counts_short_items_and_cells() -> None:
     """Items and cells of up to 100 characters count; longer ones and short paragraphs do not."""
     blocks = [
-        Block(Kind.ITEM, 100, 0, 0),
-        Block(Kind.CELL, 100, 0, 0),
-        Block(Kind.ITEM, 101, 0, 0),
-        Block(Kind.PARAGRAPH, 50, 0, 0),
-        Block(Kind.PARAGRAPH, 649, 0, 0),
+        Block(BlockKind.ITEM, 100, 0, 0),
+        Block(BlockKind.CELL, 100, 0, 0),
+        Block(BlockKind.ITEM, 101, 0, 0),
+        Block(BlockKind.PARAGRAPH, 50, 0, 0),
+        Block(BlockKind.PARAGRAPH, 649, 0, 0),
     ]
     assert outcome(judge(features(*blocks), NOTES), "list_table_share") == (0.2, "pass")
-    assert outcome(judge(features(*blocks, Block(Kind.CELL, 3, 0, 0)), NOTES), "list_table_share")[1] == "fail"
+    assert outcome(judge(features(*blocks, Block(BlockKind.CELL, 3, 0, 0)), NOTES), "list_table_share")[1] == "fail"
 
 
 def test_short_paragraphs_pass_as_runs_only() -> None:

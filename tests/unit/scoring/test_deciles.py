@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import BadSiteNumbers, BadTrainingData, MissingExtra, NoSiteTest
 from scoring.interface import PageScore
-from scoring.sites.deciles import PLACES, DecileNumbers, DecileTest, Errors, deciles, load_deciles, read_numbers
+from scoring.sites.deciles import PLACES, DecileNumbers, DecileTest, HeldOutErrors, deciles, load_deciles, read_numbers
 from scoring.sites.training import LabelledSite, train_sites
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
@@ -37,7 +37,7 @@ MEDIAN = DecileNumbers(  # its margin is minus the median of the scores
     human_sites=1,
     llm_sites=1,
     pages=30,
-    left_out=Errors(1, 0, 1, 0),
+    left_out=HeldOutErrors(1, 0, 1, 0),
 )
 
 
@@ -190,7 +190,7 @@ def test_training_tells_sites_apart_that_it_has_not_seen() -> None:
     """Far apart, no site is wrong when left out; from one heap, many are: leaving out hides nothing."""
     pytest.importorskip("sklearn")
     apart = train_sites([*simulated_sites(0.4), LabelledSite("small", True, [0.6] * 14)], "fake/w@1/x")
-    assert (apart.deciles.left_out, apart.wrong, apart.too_small) == (Errors(8, 0, 8, 0), [], 1)
+    assert (apart.deciles.left_out, apart.wrong, apart.too_small) == (HeldOutErrors(8, 0, 8, 0), [], 1)
     assert apart.deciles.detector == "fake/w"
     assert apart.deciles.margin([0.6] * 15) > 0 > apart.deciles.margin([1.0] * 15)
     assert math.isclose(apart.gaussian.mu0, 1.0, abs_tol=0.02) and math.isclose(apart.gaussian.mu1, 0.6, abs_tol=0.02)

@@ -10,7 +10,7 @@ import pytest
 
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.training.card import BEGIN, END, markdown, warning
-from scoring.training.evaluation import DomainRow, Evaluation, GeneratorRow, LengthRow, SourceRow
+from scoring.training.evaluation import DetectorEvaluation, DomainRow, GeneratorRow, LengthRow, SourceRow
 from scoring.training.goals import Goal, goals
 from scoring.training.page_sets import TOGETHER, PageCell, PageRow, measure_pages, read_pages
 from scoring.training.regression import Model
@@ -27,10 +27,10 @@ def shipped() -> TrainingReport:
     return msgspec.json.decode(data, type=TrainingReport)
 
 
-def evaluation(*, good: bool, unseen: bool = True) -> Evaluation:
+def evaluation(*, good: bool, unseen: bool = True) -> DetectorEvaluation:
     """Tables whose figures all reach the study's, or all miss them."""
     auroc, share = (0.9991, 0.0) if good else (0.7, 0.3)
-    return Evaluation(
+    return DetectorEvaluation(
         in_domain=auroc,
         generators_mean=auroc,
         domains=[DomainRow("blog", 9, 0, None, auroc, None)],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import BadParameters
 from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.paired_bootstrap import Errors, paired_change
+from scoring.rates.paired_bootstrap import RunErrors, paired_change
 from scoring.rates.rate import estimate
 from tests.paired_sites import KINDS, PAGES, SITES, coverage, of_pages, of_sites
 
@@ -52,7 +52,7 @@ def test_the_interval_of_corrected_rates_holds_the_truth(sites: int) -> None:
         in_a, in_b = ~(is_llm & (rng.random(sites) < enters)), is_llm | (rng.random(sites) >= leaves)
         sums = np.stack([called & in_a, in_a, called & in_b, in_b], axis=1).astype(np.float64)
         counts = ErrorCounts(60, rng.binomial(60, found_of), 90, rng.binomial(90, cleared_of))
-        change = paired_change(sums, rng, resamples=RESAMPLES, errors=Errors(counts, counts, shared=True))
+        change = paired_change(sums, rng, resamples=RESAMPLES, errors=RunErrors(counts, counts, shared=True))
         assert change is not None
         covered += change.low <= truth_b - truth_a <= change.high
     assert covered / SIMULATIONS >= LEAST
@@ -79,7 +79,7 @@ def test_one_run_twice_has_no_interval() -> None:
 def test_runs_that_differ_are_not_the_same() -> None:
     """Said to be one by construction, they differ in their sums or in what corrects them: an error, no point 0."""
     sums = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)
-    errors = Errors(ErrorCounts(50, 45, 50, 48), ErrorCounts(50, 30, 50, 48), shared=False)
+    errors = RunErrors(ErrorCounts(50, 45, 50, 48), ErrorCounts(50, 30, 50, 48), shared=False)
     with pytest.raises(BadParameters, match="runs that are the same"):
         paired_change(sums, np.random.default_rng(1), same=True, errors=errors)
     with pytest.raises(BadParameters, match="runs that are the same"):
@@ -108,7 +108,7 @@ def test_corrected_rates_are_those_of_the_rate() -> None:
     sample, _ = of_sites(SITES["as many in as out"])
     sums = sample(300, np.random.default_rng(5))
     a, b = ErrorCounts(50, 44, 80, 77), ErrorCounts(30, 29, 40, 35)
-    change = paired_change(sums, np.random.default_rng(1), errors=Errors(a, b, shared=False))
+    change = paired_change(sums, np.random.default_rng(1), errors=RunErrors(a, b, shared=False))
     assert change is not None
     parts = [int(part) for part in sums.sum(axis=0)]
     assert change.a == pytest.approx(estimate(parts[0], parts[1], a).rate)

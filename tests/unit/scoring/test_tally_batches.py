@@ -18,7 +18,7 @@ from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally
 from scoring.tally_stage import TallyStage
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import Change, Commit, Log, Output, Topic
+from stream.log.contract import Commit, Log, Output, StateChange, Topic
 from stream.memory.log import MemoryLog
 from stream.memory.state import MemoryState
 from stream.processing.loop import LoopSettings, StageLoop
@@ -254,7 +254,7 @@ def spoil(log: MemoryLog, key: bytes) -> None:
     member = log.join("tally", [HITS, VERDICTS, SCORES], member="one", store="tally")
     while 0 not in member.assignment():
         member.poll(0.001, 1, 1)
-    member.commit(Commit(state={0: [Change(key, b"\xc1")]}))
+    member.commit(Commit(state={0: [StateChange(key, b"\xc1")]}))
     member.close()
 
 

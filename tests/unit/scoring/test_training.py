@@ -24,7 +24,7 @@ from scoring.lite_ngram.ngrams import BUCKETS
 from scoring.training.card import BEGIN, END
 from scoring.training.regression import rarity
 from scoring.training.report import TrainingReport
-from scoring.training.texts import Sample, balanced_weights, calibration_crop, read_texts, training_crop
+from scoring.training.texts import TrainingText, balanced_weights, calibration_crop, read_texts, training_crop
 from scoring.training.training import TrainingOptions, run_training
 
 POOLS = {
@@ -237,8 +237,8 @@ def test_crops_of_both_kinds_stay_in_their_ranges() -> None:
 def test_weights_balance_labels_and_dampen_large_groups() -> None:
     """Both labels weigh the same in total; a group four times as large weighs twice as much."""
 
-    def sample(llm: bool, domain: str) -> Sample:
-        return Sample("", domain, "g", llm, "s", "", [])
+    def sample(llm: bool, domain: str) -> TrainingText:
+        return TrainingText("", domain, "g", llm, "s", "", [])
 
     samples = [sample(True, "a")] * 40 + [sample(True, "b")] * 10 + [sample(False, "a")] * 7
     weights = balanced_weights(samples)
@@ -253,7 +253,8 @@ def test_weights_balance_labels_and_dampen_large_groups() -> None:
 def test_web_pages_weigh_more_and_labels_still_the_same() -> None:
     """Texts of web pages weigh the given factor more than others of a group as large; label totals stay equal."""
     samples = [
-        Sample("", domain, "g", llm, "s", "", []) for domain, llm in (("web", False), ("essay", False), ("essay", True))
+        TrainingText("", domain, "g", llm, "s", "", [])
+        for domain, llm in (("web", False), ("essay", False), ("essay", True))
     ]
     web, essay, llm = balanced_weights(samples, 6.0).tolist()
     assert np.isclose(web, 6 * essay) and np.isclose(web + essay, llm)

@@ -13,16 +13,16 @@ from scoring.lite_ngram.ngrams import BUCKETS, vectors
 from scoring.lite_ngram.weights import Calibration
 from scoring.training.python_prose import PAGE_WORDS, docstrings, reference_pages
 from scoring.training.regression import Model
-from scoring.training.texts import Sample, read_texts
+from scoring.training.texts import TrainingText, read_texts
 from scoring.training.unseen import measure_reference, measure_unseen
 
 AS_IT_IS = Calibration(100.0, 0.0, 0.0, 0.0)
 
 
-def sample(word: str, *, llm: bool, origin: str, site: str = "") -> Sample:
+def sample(word: str, *, llm: bool, origin: str, site: str = "") -> TrainingText:
     """A text of one word 200 times; `origin` is its generator or its human source."""
     generator, source = (origin, "made") if llm else ("human", origin)
-    return Sample("", "web", generator, llm, source, "", [word] * 200, site)
+    return TrainingText("", "web", generator, llm, source, "", [word] * 200, site)
 
 
 def model_for(word: str) -> Model:

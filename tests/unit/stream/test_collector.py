@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stream.processing.gc_tuning import collect_seldom
+from stream.processing.gc_tuning import collect_rarely
 
 
 @pytest.fixture(autouse=True)
@@ -22,14 +22,14 @@ def _as_it_was() -> Iterator[None]:
 def test_only_a_collector_that_runs_often_is_slowed(set_by_user: int, then: int) -> None:
     """Python's own number is raised; a user who has set a higher one, or switched the collector off, is obeyed."""
     gc.set_threshold(set_by_user, 11, 12)
-    collect_seldom()
+    collect_rarely()
     assert gc.get_threshold()[0] == then
 
 
 def test_cycles_are_still_collected() -> None:
     """Garbage in cycles does not pile up: of a hundred thousand lists that hold themselves, few are left."""
     gc.set_threshold(700, 10, 10)
-    collect_seldom()
+    collect_rarely()
     gc.collect()
     before = len(gc.get_objects())
     for _ in range(100_000):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stream.embedded import retention as embedded_retention
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import Kept, Output, Topic
+from stream.log.contract import CleanupPolicy, Output, Topic
 
 DAY_MS = 86_400_000
 writes = st.lists(
@@ -26,7 +26,7 @@ def test_what_compaction_leaves_means_the_same(rounds: list[tuple[list[tuple[byt
     with tempfile.TemporaryDirectory() as folder:
         now = [0]
         log = EmbeddedLog(Path(folder), clock=lambda: now[0])
-        log.create([Topic("t", 1, Kept.COMPACT)])
+        log.create([Topic("t", 1, CleanupPolicy.COMPACT)])
         model: dict[bytes, bytes | None] = {}
         for batch, pause_ms in rounds:
             log.append([Output("t", 0, key, value) for key, value in batch])
@@ -44,7 +44,7 @@ def test_a_large_partition_is_compacted_when_enough_is_new(tmp_path: Path, monke
     """With many records kept, a few new ones wait; once they are a tenth, all are compacted."""
     monkeypatch.setattr(embedded_retention, "_SMALL_ROWS", 50)
     log = EmbeddedLog(tmp_path)
-    log.create([Topic("t", 1, Kept.COMPACT)])
+    log.create([Topic("t", 1, CleanupPolicy.COMPACT)])
     log.append([Output("t", 0, b"%d" % n, b"1") for n in range(100)])
     log.expire(0)
     log.append([Output("t", 0, b"%d" % n, b"2") for n in range(5)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stream.log.contract import Commit, Kept, Output, Topic
+from stream.log.contract import CleanupPolicy, Commit, Output, Topic
 from stream.log.errors import Fenced, LogUnavailable, SchemaTooNew, StreamError
 from stream.memory.log import MemoryLog
 from stream.memory.member import MemoryMember
@@ -24,7 +24,7 @@ class _Log(MemoryLog):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
-        self.create([Topic(CONTROL, 1, Kept.COMPACT)])
+        self.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
 
     def topics(self) -> dict[str, int]:
         self.asked.append("topics")

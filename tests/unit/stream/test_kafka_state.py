@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from stream.kafka.buffer import FetchBuffer
 from stream.kafka.state import LocalState, decode_change, encode_change
-from stream.log.contract import NO_HEADERS, Change, Message
+from stream.log.contract import NO_HEADERS, Message, StateChange
 from stream.log.errors import Fenced, LogUnavailable
 
 KEYS = st.binary(min_size=1, max_size=3) | st.sampled_from([b"\xff", b"\xff\xff", b"a\xff"])
-CHANGES = st.builds(Change, KEYS, st.none() | st.binary(max_size=4), st.none() | st.integers(0, 9))
+CHANGES = st.builds(StateChange, KEYS, st.none() | st.binary(max_size=4), st.none() | st.integers(0, 9))
 DAY_MS = 86_400_000
 
 
@@ -26,7 +26,7 @@ def opened(path: Path, now_ms: int = 0, changelog: str = "id") -> LocalState:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(CHANGES, max_size=8), max_size=6), KEYS, KEYS, st.integers(0, 9), st.integers(1, 5))
 def test_it_reads_as_a_dictionary_would(
-    tmp_path: Path, commits: list[list[Change]], prefix: bytes, after: bytes, now: int, limit: int
+    tmp_path: Path, commits: list[list[StateChange]], prefix: bytes, after: bytes, now: int, limit: int
 ) -> None:
     """get, scan, due and next_due agree with a dictionary after any changes, also when opened again."""
     path = tmp_path / "state.sqlite"
@@ -62,7 +62,7 @@ def test_an_old_file_or_one_of_another_changelog_starts_anew(
     """Tombstones may be gone by then, or the topic was made again: the file is worth nothing."""
     path = tmp_path / "state.sqlite"
     state = opened(path)
-    state.apply([Change(b"k", b"v")], 7, 0)
+    state.apply([StateChange(b"k", b"v")], 7, 0)
     state.close()
     again = opened(path, now_ms, changelog)
     assert (again.next_offset, again.get(b"k")) == ((7, b"v") if kept else (0, None))
@@ -72,9 +72,9 @@ def test_an_old_file_or_one_of_another_changelog_starts_anew(
 def test_two_processes_on_one_file_do_not_mix(tmp_path: Path) -> None:
     """The one that is behind is fenced, and what it wanted to write is not there."""
     first, second = opened(tmp_path / "state.sqlite"), opened(tmp_path / "state.sqlite")
-    second.apply([Change(b"k", b"second")], 5, 0)
+    second.apply([StateChange(b"k", b"second")], 5, 0)
     with pytest.raises(Fenced):
-        first.apply([Change(b"k", b"first")], 3, 0)
+        first.apply([StateChange(b"k", b"first")], 3, 0)
     assert second.get(b"k") == b"second"
     first.close()
     second.close()

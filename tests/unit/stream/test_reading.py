@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from stream.log.contract import Message
 from stream.log.errors import BadRecord
 from stream.processing import heartbeat
-from stream.processing.topic_reader import Unreadable, records_of, reporting_to, rows_of
+from stream.processing.topic_reader import UnreadableCounter, records_of, reporting_to, rows_of
 from stream.schema.records import Decision, encode
 
 GOOD = encode(Decision(id="a", site="a.example", stop=True, reason="decided"))
@@ -76,7 +76,7 @@ def test_by_default_each_bad_record_is_a_warning() -> None:
 
 def test_a_command_counts_what_is_read_within_it() -> None:
     """Within `reporting_to` nothing is logged; a record that was read twice counts once, in one line a topic."""
-    found = Unreadable()
+    found = UnreadableCounter()
     with capture_logs() as logged, reporting_to(found):
         for _ in range(2):
             assert len(list(records_of(Decision, MIXED))) == 2

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream.embedded.segments import Place, Segment, SegmentReader, remove_if_unused
+from stream.embedded.segments import Segment, SegmentPlace, SegmentReader, remove_if_unused
 from stream.log.errors import LogUnavailable
 
 
@@ -29,7 +29,7 @@ def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], dat
     written = [place for group in groups for place in zip(group, segment.append(group), strict=True)]
     segment.sync()
     chosen = sorted(data.draw(st.sets(st.sampled_from(range(len(written)))))) if written else []
-    places = [Place(written[n][1], len(written[n][0])) for n in chosen]
+    places = [SegmentPlace(written[n][1], len(written[n][0])) for n in chosen]
     reader = SegmentReader(tmp_path)
     if segment.size:
         assert reader.read(segment.file, places) == [written[n][0] for n in chosen]
@@ -116,7 +116,14 @@ def test_a_value_that_cannot_be_had_is_short_and_the_others_whole(
 
     monkeypatch.setattr(os, "pread", bad_sector)
     reader = SegmentReader(tmp_path)
-    places = [Place(-1, 2), Place(0, 2), Place(2, 2), Place(4, 2), Place(8, 5), Place(9, 1 << 60)]
+    places = [
+        SegmentPlace(-1, 2),
+        SegmentPlace(0, 2),
+        SegmentPlace(2, 2),
+        SegmentPlace(4, 2),
+        SegmentPlace(8, 5),
+        SegmentPlace(9, 1 << 60),
+    ]
     assert reader.read("x.segment", places) == [b"", b"01", b"", b"45", b"89", b""]
     reader.close()
 
@@ -131,5 +138,5 @@ def test_other_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "pread", refused)
     reader = SegmentReader(tmp_path)
     with pytest.raises(OSError, match="Permission denied"):
-        reader.read("x.segment", [Place(0, 2)])
+        reader.read("x.segment", [SegmentPlace(0, 2)])
     reader.close()

@@ -5,18 +5,18 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream.log.contract import Change
+from stream.log.contract import StateChange
 from stream.memory.state import MemoryState
 from stream.processing.state import KeyedState
 
 Model = dict[bytes, tuple[bytes, int | None]]
 keys = st.sampled_from([b"", b"a", b"a\x00", b"aa", b"ab", b"a\xff", b"b", b"ba", b"c", b"\xff"])
 times = st.one_of(st.none(), st.integers(-3, 12))
-changes = st.builds(Change, keys, st.one_of(st.none(), st.binary(max_size=2)), times)
+changes = st.builds(StateChange, keys, st.one_of(st.none(), st.binary(max_size=2)), times)
 many = st.lists(changes, max_size=15)
 
 
-def stage(state: KeyedState, model: Model, staged: list[Change]) -> None:
+def stage(state: KeyedState, model: Model, staged: list[StateChange]) -> None:
     """Do the same to the state and to the model."""
     for change in staged:
         if change.value is None:
@@ -27,7 +27,7 @@ def stage(state: KeyedState, model: Model, staged: list[Change]) -> None:
             model[change.key] = (change.value, change.due_at)
 
 
-def committed(rows: list[Change]) -> tuple[MemoryState, Model]:
+def committed(rows: list[StateChange]) -> tuple[MemoryState, Model]:
     """Committed rows, and the model of them."""
     state = MemoryState()
     state.apply(rows)
@@ -60,7 +60,7 @@ reads = (st.integers(-3, 12), st.integers(0, 12), st.sampled_from([b"", b"a", b"
 @settings(deadline=None)
 @given(many, many, *reads)
 def test_staged_changes_read_as_if_committed(
-    below: list[Change], above: list[Change], now_ms: int, limit: int, prefix: bytes, after: bytes | None
+    below: list[StateChange], above: list[StateChange], now_ms: int, limit: int, prefix: bytes, after: bytes | None
 ) -> None:
     """get, scan and due over committed and staged rows equal those of one dict; next_due is never late."""
     base, model = committed(below)
@@ -72,10 +72,10 @@ def test_staged_changes_read_as_if_committed(
 @settings(deadline=None)
 @given(many, many, many, many, *reads)
 def test_what_was_staged_since_a_mark_is_undone_whole(
-    below: list[Change],
-    above: list[Change],
-    more: list[Change],
-    most: list[Change],
+    below: list[StateChange],
+    above: list[StateChange],
+    more: list[StateChange],
+    most: list[StateChange],
     now_ms: int,
     limit: int,
     prefix: bytes,
@@ -100,7 +100,7 @@ def test_what_was_staged_since_a_mark_is_undone_whole(
 @settings(deadline=None)
 @given(many, many, *reads)
 def test_changes_carry_what_was_staged(
-    below: list[Change], above: list[Change], now_ms: int, limit: int, prefix: bytes, after: bytes | None
+    below: list[StateChange], above: list[StateChange], now_ms: int, limit: int, prefix: bytes, after: bytes | None
 ) -> None:
     """Applying changes() to the committed rows gives what the staged state read, and one change a key."""
     base, model = committed(below)
@@ -116,7 +116,7 @@ def test_changes_carry_what_was_staged(
 def test_nothing_is_written_before_the_commit() -> None:
     """Staging leaves the committed rows alone."""
     base = MemoryState()
-    base.apply([Change(b"k", b"1", 5)])
+    base.apply([StateChange(b"k", b"1", 5)])
     state = KeyedState(base)
     state.put(b"k", b"2")
     state.delete(b"k")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.log.contract import Change
+from stream.log.contract import StateChange
 from stream.processing.state_cache import StateMemory
 from tests.crawl_driver import Committed
 
@@ -13,7 +13,7 @@ _KEYS = st.integers(0, 2500).map(lambda n: b"%d" % n)
 _VALUES = st.one_of(st.none(), st.binary(max_size=8), st.just(bytes(2000)))
 
 
-def _write(committed: Committed, changes: list[Change]) -> None:
+def _write(committed: Committed, changes: list[StateChange]) -> None:
     for change in changes:
         if change.value is None:
             committed.rows.pop(change.key, None)
@@ -30,7 +30,7 @@ def test_a_look_up_is_always_what_is_committed(steps: list[bytes | list[tuple[by
             row = committed.rows.get(step)
             assert memory.over(0, committed).get(step) == (row[0] if row else None)
         else:
-            changes = list({key: Change(key, value) for key, value in step}.values())
+            changes = list({key: StateChange(key, value) for key, value in step}.values())
             _write(committed, changes)
             memory.committed({0: changes})
     for number in range(2501):
@@ -42,7 +42,7 @@ def test_a_second_look_up_asks_nobody() -> None:
     """What was looked up once is answered from memory, a missing key too, and as the last commit has left it."""
     committed, memory = Committed(), StateMemory()
     assert [memory.over(0, committed).get(key) for key in (b"read", b"written")] == [None, None]
-    memory.committed({0: [Change(b"written", b"1")]})
+    memory.committed({0: [StateChange(b"written", b"1")]})
     committed.rows[b"read"] = (b"behind its back", None)
     assert memory.over(0, committed).get(b"written") == b"1"
     assert memory.over(0, committed).get(b"read") is None
