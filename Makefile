@@ -11,7 +11,7 @@ BROKER := .broker/libs
 JOBS ?= 2
 RUN_TESTS := $(BIN)/python -m pytest
 # Side by side, threads of OpenMP would wait for each other's cores more than they work
-SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS)
+SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup
 
 .PHONY: demo test test-quick lint bench gpu card chaos real lock clean
 
@@ -44,7 +44,7 @@ real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web th
 
 chaos: $(STAMP) $(BROKER)            ## the long form of the kill tests: 50 kills a log, 72 of replays
 	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e
-	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) tests/stream/test_kafka_faults.py
+	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) tests/integration/test_kafka_faults.py
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/faults/test_replay_kills.py
 
 lock:                                ## resolve the dependencies anew

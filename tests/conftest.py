@@ -1,37 +1,19 @@
-"""Shared fixtures: where the labelled test data lies (skipped with a reason where it is absent), and it measured.
-
-And how the files of tests are dealt out where several processes run them (pytest-xdist).
-"""
+"""Shared fixtures: where the labelled test data lies (skipped with a reason where it is absent), and it measured."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import structlog
 
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from filters.settings import MeasureSettings
-from tests.extraction_here import remember_extraction
+from tests.support.extraction_here import remember_extraction
 
 DATA_ENV = "FARMWATCH_TEST_DATA"
-KILLS = (  # one after the other: brokers and processes that come up again want the machine for themselves
-    "tests/faults/test_crawl_kills.py",
-    "tests/faults/test_kills.py",
-    "tests/faults/test_replay_kills.py",
-    "tests/stream/test_kafka_faults.py",
-)
-USES_LABELLED = (  # they run in one process, so that `labelled` is measured once
-    "tests/unit/farmwatch/test_replay_equals_live.py",
-    "tests/unit/farmwatch/test_rules_page.py",
-    "tests/unit/filters/test_datatrove.py",
-    "tests/unit/filters/test_dolma.py",
-    "tests/unit/filters/test_evaluation.py",
-    "tests/unit/filters/test_language.py",
-)
 
 
 def data_root() -> Path:
@@ -69,15 +51,8 @@ def _logging_is_reset() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Deal out whole files, which may share fixtures, in the order of collection: the long ones come first."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class ByFixture(LoadFileScheduling):  # type: ignore[misc]  # no stubs are published
-        def _split_scope(self, nodeid: str) -> str:
-            file = str(super()._split_scope(nodeid))
-            return "labelled" if file in USES_LABELLED else "kills" if file in KILLS else file
-
-    config.option.loadscopereorder = False
-    return ByFixture(config, log)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file's tests run in one process, for they share fixtures; those of a named group run in one, too."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))

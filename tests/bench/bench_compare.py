@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 from scoring.rates.paired_bootstrap import RESAMPLES
-from tests.paired_sites import PAGES, SITES, coverage, of_pages, of_sites, small_sites, uneven_sites
+from tests.support.paired_sites import PAGES, SITES, coverage, of_pages, of_sites, small_sites, uneven_sites
 
 SIMULATIONS = 1000
 SIZES = (20, 40, 150, 600, 2000)

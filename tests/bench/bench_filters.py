@@ -45,7 +45,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, decode, encode
-from tests.extraction_peer import bare, bare_text, f1, gold_pages
+from tests.support.extraction_peer import bare, bare_text, f1, gold_pages
 
 ROUNDS = 3
 PAGES = 300

@@ -29,7 +29,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Features, encode
 from stream.schema.topics import FEATURES, SCORE_REQUESTS, VERDICTS, all_topics
 from tests.conftest import data_root
-from tests.webs import labelled_pages
+from tests.support.webs import labelled_pages
 
 PARTITIONS = 24
 SAMPLE = 300  # real pages measured; their features repeat under other sites

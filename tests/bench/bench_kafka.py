@@ -21,7 +21,7 @@ from kafka.structs import OffsetAndMetadata
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import KafkaSettings, producer_options, reader_options
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Output, StateChange, Topic
-from tests.stream.kafka_broker import broker
+from tests.support.kafka_broker import broker
 
 RUNS = 5
 TRANSACTIONS = 100

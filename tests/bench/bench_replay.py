@@ -47,7 +47,7 @@ from stream.schema.records import Features, Hit, Score, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
 from tests.conftest import data_root
-from tests.webs import labelled_pages
+from tests.support.webs import labelled_pages
 
 PARTITIONS = 24
 SAMPLE = 300  # pages that are measured
@@ -276,7 +276,7 @@ def main(argv: Iterable[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         where = folder
         if kind == "kafka":
-            from tests.stream.kafka_broker import broker
+            from tests.support.kafka_broker import broker
 
             where = f"{broker()} bench{uuid.uuid4().hex[:8]}. {folder}"
         what, size, kept = apart(fill, kind, where, records, DETECTOR)

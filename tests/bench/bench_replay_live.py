@@ -36,8 +36,8 @@ from stream.schema.runs import names_of
 from stream.schema.topics import DECISIONS, FEATURES, HITS, SCORES, VERDICTS
 from tests.bench.bench_replay import PARTITIONS, apart, fill, generated
 from tests.conftest import data_root
-from tests.e2e.farm import Farm
-from tests.webs import HTML_HEADERS, labelled_pages
+from tests.support.farm import Farm
+from tests.support.webs import HTML_HEADERS, labelled_pages
 
 SITES = 100
 DELAYS_S = (8, 19)  # between two pages of a site, each its own: so their pages come evenly, about 8 a second

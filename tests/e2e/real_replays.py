@@ -14,8 +14,8 @@ import msgspec
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import SiteState, Verdict
-from tests.e2e.farm import Farm
-from tests.replay_world import rows_of, verdicts_of
+from tests.support.farm import Farm
+from tests.support.replay_world import rows_of, verdicts_of
 
 LIVE = "live"
 

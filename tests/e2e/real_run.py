@@ -25,10 +25,10 @@ from farmwatch.demo.server import LoopbackWeb
 from replay.runs.site_table import SiteTable
 from scoring.rates.rate import estimate
 from tests.conftest import data_root
-from tests.e2e.farm import Farm, Outcome, write_hits
 from tests.e2e.real_replays import Replayed, replays, show_replays
-from tests.stream.kafka_broker import broker
-from tests.webs import Web, labelled_pages, sample_web
+from tests.support.farm import Farm, Outcome, write_hits
+from tests.support.kafka_broker import broker
+from tests.support.webs import Web, labelled_pages, sample_web
 
 HITS_ONLY = {"crawl.use_links": "false", "crawl.use_sitemaps": "false"}  # the served web has these pages and no others
 

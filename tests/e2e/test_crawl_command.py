@@ -97,7 +97,7 @@ class Commands:
 @pytest.fixture
 def kafka_url() -> str:
     """The broker that the tests share."""
-    from tests.stream.kafka_broker import broker
+    from tests.support.kafka_broker import broker
 
     return f"kafka:{broker()}"
 

@@ -17,8 +17,8 @@ from crawler.errors import NoContact
 from crawler.settings import CrawlSettings
 from crawler.web.urls import page_id
 from stream.schema.records import Decision, Page
-from tests.crawl_driver import Driver, Store, crawl, hits_of, settings_for
-from tests.loopback import Reply, Web, page, redirect
+from tests.support.crawl_driver import Driver, Store, crawl, hits_of, settings_for
+from tests.support.loopback import Reply, Web, page, redirect
 
 SITES = [f"site{n}.test" for n in range(6)]
 

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from farmwatch.demo.demo_web import build_demo_web
-
-_ROOT = Path(__file__).resolve().parents[2]
-
+from tests.support.paths import ROOT
 
 _LLM_SITES_FOUND = 4  # at least, of the demo's 7: the detector was not trained on them, what it flags less is undecided
 
@@ -31,7 +29,7 @@ def _farmwatch(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run(
         [sys.executable, "-m", "farmwatch", *arguments],
         cwd=folder,
-        env={**clean, "PYTHONPATH": str(_ROOT), "HOME": str(folder)},
+        env={**clean, "PYTHONPATH": str(ROOT), "HOME": str(folder)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

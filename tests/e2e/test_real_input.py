@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.real_run import HITS_ONLY, Figures, both_logs, run, show
-from tests.webs import Web, labelled_pages, sample_web
+from tests.support.webs import Web, labelled_pages, sample_web
 
 pytestmark = [pytest.mark.data, pytest.mark.kafka]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
-from tests.crawl_process import Crawl
-from tests.raw_web import RawWeb, Visit, head, reply
+from tests.support.crawl_process import Crawl
+from tests.support.raw_web import RawWeb, Visit, head, reply
 
 SITES = [f"again{n}.site{n}.test" for n in range(100)]
 DATE = "Sat, 01 Aug 2026 10:00:00 GMT"

@@ -32,8 +32,8 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.topics import HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
-from tests.pairs import Pair, build_pair
-from tests.stream.worlds import patiently
+from tests.support.pairs import Pair, build_pair
+from tests.support.worlds import patiently
 
 SITE = "a.example"
 ARTICLES = 6

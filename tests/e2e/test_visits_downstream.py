@@ -29,8 +29,8 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.records import Features, Page, Record, SiteState, Verdict, decode, encode
 from stream.schema.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
-from tests.crawl_driver import hits_of, settings_for
-from tests.loopback import Web
+from tests.support.crawl_driver import hits_of, settings_for
+from tests.support.loopback import Web
 
 T = TypeVar("T", bound=Record)
 SITE = "river.test"

@@ -23,9 +23,9 @@ from warcio.archiveiterator import ArchiveIterator
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from farmwatch.audit.audit import audit
-from tests.crawl_process import Crawl
-from tests.raw_web import RawWeb, Visit, reply
-from tests.stream.kafka_broker import Broker
+from tests.support.crawl_process import Crawl
+from tests.support.kafka_broker import Broker
+from tests.support.raw_web import RawWeb, Visit, reply
 
 SITES = [f"kill{n}.site{n}.test" for n in range(24)]
 PAGES = 36  # of a site
@@ -33,7 +33,7 @@ MAPPED = 12  # of them, in its sitemap; the others are found one after the other
 ANSWER_S = 0.2  # at most; each page takes a time of its own, so that the sites fall out of step
 WAY_THERE = ("/robots.txt", "/sitemap.xml")
 
-pytestmark = pytest.mark.kill
+pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.records import Features, Hit, Page, Record, Score, SiteState, Verdict, decode, encode
 from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics
-from tests.stream.worlds import patiently
+from tests.support.worlds import patiently
 
 SITE = "river.test"
 DETECTOR = "lite-ngram-1-accuracy"

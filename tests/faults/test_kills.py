@@ -11,11 +11,11 @@ import pytest
 
 from crawler.crawl_stage import frontier_left
 from farmwatch.demo.server import LoopbackWeb
-from tests.e2e.farm import PARTITIONS, Farm, Outcome, write_hits
-from tests.stream.kafka_broker import Broker
-from tests.webs import Web, sample_web
+from tests.support.farm import PARTITIONS, Farm, Outcome, write_hits
+from tests.support.kafka_broker import Broker
+from tests.support.webs import Web, sample_web
 
-pytestmark = [pytest.mark.data]
+pytestmark = [pytest.mark.data, pytest.mark.xdist_group("kills")]
 
 SHORT, LONG = 10, 50
 SETTLE_S = 400.0

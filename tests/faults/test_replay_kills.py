@@ -30,10 +30,11 @@ from stream.schema.records import Hit, Page
 from stream.schema.runs import RunStatus, features_of
 from stream.schema.topics import HITS, PAGES, REPLAY_REQUESTS
 from stream.text.user_errors import Exit
-from tests.extraction_here import extract_here
-from tests.front_door import article_html
-from tests.replay_process import PATIENCE_S, Command, Dies, flags_of
-from tests.replay_world import (
+from tests.support.extraction_here import extract_here
+from tests.support.front_door import article_html
+from tests.support.kafka_broker import broker
+from tests.support.replay_process import PATIENCE_S, Command, Dies, flags_of
+from tests.support.replay_world import (
     DETECTOR,
     PARTITIONS,
     LiveWorld,
@@ -43,10 +44,9 @@ from tests.replay_world import (
     requests_of,
     write_rules,
 )
-from tests.stream.kafka_broker import broker
-from tests.stream.worlds import KafkaWorld
+from tests.support.worlds import KafkaWorld
 
-pytestmark = [pytest.mark.kill]
+pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
 
 KILLS = 60 if os.environ.get("FARMWATCH_LONG") else 20
 _PAGES = 1200

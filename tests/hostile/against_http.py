@@ -23,7 +23,7 @@ from tests.hostile.answers import (
     turns,
 )
 from tests.hostile.internet import INTRANET
-from tests.raw_web import head, reply
+from tests.support.raw_web import head, reply
 
 WIRE = [
     Attack("http-0-9", "HTTP/0.9: a body and no header", BROKEN, only_page(raw(TEXT.encode())), python=CONNECTION),

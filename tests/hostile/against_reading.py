@@ -34,7 +34,7 @@ from tests.hostile.answers import (
     turns,
 )
 from tests.hostile.internet import INTRANET
-from tests.raw_web import head, reply
+from tests.support.raw_web import head, reply
 
 BODIES = [
     Attack("gzip-bomb", "1 GiB in 1 MiB of gzip", FETCHED, only_page(packed(gzip_bomb, "gzip")), truncated=True),

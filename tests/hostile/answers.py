@@ -11,8 +11,8 @@ from functools import lru_cache
 import brotli
 
 from tests.hostile.internet import INTRANET
-from tests.loopback_dns import Zone
-from tests.raw_web import Handler, Visit, head, reply
+from tests.support.loopback_dns import Zone
+from tests.support.raw_web import Handler, Visit, head, reply
 
 DOMAIN = "hostile.test"
 DRIP_S = 0.15

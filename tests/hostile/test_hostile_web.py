@@ -23,12 +23,12 @@ from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from crawler.web.urls import normalise
 from stream.schema.records import Page
-from tests.crawl_process import Crawl
 from tests.hostile.answers import WAY_THERE, Attack
 from tests.hostile.attacks import ATTACKS, BY_HOST, HUBBED, hubbed
 from tests.hostile.internet import INTRANET, PUBLIC, Certificates
-from tests.loopback_dns import LoopbackDns, Zone
-from tests.raw_web import RawWeb, Seen, Visit, reply
+from tests.support.crawl_process import Crawl
+from tests.support.loopback_dns import LoopbackDns, Zone
+from tests.support.raw_web import RawWeb, Seen, Visit, reply
 
 SITES = [f"site{n}.decent{n}.test" for n in range(200)]
 PATHS = {"/h1", "/h2", "/m1", "/m2", "/l1"}  # of each of them: two hits, two of its sitemap, a link

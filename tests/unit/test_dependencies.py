@@ -7,11 +7,11 @@ import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+
 PRODUCT = ("crawler", "farmwatch", "filters", "replay", "scoring", "stream")
 OPTIONAL = {"triton"}  # comes with torch where there is a build of it; farmwatch asks before it imports it
 

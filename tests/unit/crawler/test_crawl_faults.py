@@ -22,8 +22,8 @@ from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.records import Page, decode, encode
 from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, all_topics
-from tests.crawl_driver import Driver, Store, crawl, hits_of, settings_for
-from tests.loopback import Reply, Web, page, raw
+from tests.support.crawl_driver import Driver, Store, crawl, hits_of, settings_for
+from tests.support.loopback import Reply, Web, page, raw
 
 SITES = [f"site{n}.test" for n in range(3)]
 ASKED = hits_of(*(f"http://{site}/hit/{n}" for n in range(3) for site in SITES))

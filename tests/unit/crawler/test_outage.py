@@ -11,8 +11,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from structlog.testing import capture_logs
 
 from crawler.settings import CrawlSettings
-from tests.crawl_driver import Driver, Store, crawl, hits_of, settings_for
-from tests.loopback import Web, page
+from tests.support.crawl_driver import Driver, Store, crawl, hits_of, settings_for
+from tests.support.loopback import Web, page
 
 SITES = [f"site{n}.test" for n in range(6)]
 HITS = hits_of(*(f"http://{site}/{n}" for n in range(2) for site in SITES))

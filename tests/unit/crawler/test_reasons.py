@@ -14,8 +14,8 @@ from crawler.frontier.statuses import Status
 from crawler.reasons import PAGES, REASONS, STOPS, in_words, meaning_of_reason
 from farmwatch.config.config import Config
 from farmwatch.config.layers import settings_of
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs" / "crawling.md"
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
 _ENDS = {"FetchEnded", "UnresolvedHost", "_refuse", "end", "_failed"}  # calls that are given a reason

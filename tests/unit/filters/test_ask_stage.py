@@ -22,7 +22,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Features, ScoreRequest, decode, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import FEATURES, REPLAY_REQUESTS, all_topics
-from tests.numbered_pages import numbered_page as page
+from tests.support.numbered_pages import numbered_page as page
 
 RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")
 DETECTOR = "fake/1"

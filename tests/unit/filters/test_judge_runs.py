@@ -23,7 +23,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Record, ScoreRequest, Verdict, decode, encode
 from stream.schema.runs import features_of, names_of
 from stream.schema.topics import FEATURES, all_topics
-from tests.numbered_pages import numbered_page as features
+from tests.support.numbered_pages import numbered_page as features
 
 RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")
 RUN = "r1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pairs import ARCHITECTURES, Pair, build_pair
+from tests.support.pairs import ARCHITECTURES, Pair, build_pair
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import pytest
 from scoring.errors import DifferentTokenizers, MissingModel, NoDevice, UnsupportedModel
 from scoring.pair.model_folder import find_model
 from scoring.pair.models import load_models
-from tests.pairs import Pair, build_pair, build_tokenizer, save_tokenizer, settings_of
+from tests.support.pairs import Pair, build_pair, build_tokenizer, save_tokenizer, settings_of
 
 
 @pytest.fixture

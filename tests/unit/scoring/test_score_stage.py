@@ -20,7 +20,7 @@ from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.schema.records import Score, ScoreRequest, decode
-from tests.stream.worlds import patiently
+from tests.support.worlds import patiently
 
 
 def request(number: int, digest: str, text: str, site: str = "a.example", run: str = "live") -> ScoreRequest:

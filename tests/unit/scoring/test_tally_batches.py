@@ -28,7 +28,7 @@ from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Record, Score, SiteState, Verdict, decode, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import DECISIONS, HITS, SCORES, SITES, VERDICTS, all_topics
-from tests.tally_desk import DETECTOR, SPRT, hit, page, score
+from tests.support.tally_desk import DETECTOR, SPRT, hit, page, score
 
 SETTINGS = TallySettings(sprt=SPRT)
 SITES_KNOWN = ("a.example", "b.example", "c.example")

@@ -15,7 +15,7 @@ from scoring.sites.gaussian import GaussianParams
 from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage
 from stream.processing.metrics import Metrics
-from tests.tally_desk import DETECTOR, SPRT, Desk, hit, page, score
+from tests.support.tally_desk import DETECTOR, SPRT, Desk, hit, page, score
 
 
 def test_scores_of_another_detector_are_never_pooled() -> None:

@@ -11,7 +11,7 @@ from scoring.settings import TallySettings
 from scoring.site_tally import MAX_QUERIES, SiteTally
 from scoring.tally_stage import TallyStage
 from stream.processing.state import KeyedState
-from tests.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score
+from tests.support.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score
 
 
 def test_a_site_of_every_query_keeps_a_small_row() -> None:

@@ -7,7 +7,7 @@ import pytest
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
-from tests.tally_desk import Desk, score
+from tests.support.tally_desk import Desk, score
 
 
 @pytest.mark.parametrize("headers", [{"run": "r7"}, {}])

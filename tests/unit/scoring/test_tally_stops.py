@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from scoring.settings import TallySettings
-from tests.tally_desk import DAY_MS, SITE, SPRT, Desk, page, score, site_of
+from tests.support.tally_desk import DAY_MS, SITE, SPRT, Desk, page, score, site_of
 
 
 def test_later_pages_correct_a_site_until_it_closes() -> None:

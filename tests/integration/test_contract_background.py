@@ -1,0 +1,164 @@
+"""The contract of all logs: a background topic is read only while no record of another topic waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stream.log.contract import At, Commit, Member, Message, Output
+from stream.processing.loop import LoopSettings, StageLoop
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Context, Stage
+from stream.schema.records import Decision, Hit, Record, encode
+from tests.support.worlds import World, drain, patiently, record, settle, turn_over, values
+
+ROOM = 1 << 20
+
+
+def joined(world: World) -> Member:
+    """A member that owns both partitions of a live topic and of one in the background."""
+    world.topics("live", "later", partitions=2)
+    member = world.join("live", "later", background=["later"])
+    settle([member], 2)
+    return member
+
+
+def put(world: World, topic: str, *numbers: int) -> None:
+    """Append records on both partitions in turn."""
+    world.log.append([record(topic, number % 2, "k", f"{topic} {number}") for number in numbers])
+
+
+def some(member: Member, most: int = 3) -> list[Message]:
+    """The next records, at most so many."""
+    found: list[Message] = []
+
+    def polled() -> bool:
+        found.extend(member.poll(0.5, most, ROOM))
+        return bool(found)
+
+    patiently(polled, "records")
+    return found
+
+
+def test_live_records_go_first(world: World) -> None:
+    """Though the background topic was full before, all live records come before its first one; then it flows."""
+    member = joined(world)
+    put(world, "later", *range(20))
+    put(world, "live", *range(20))
+    topics = [message.topic for message in drain(member, 40, max_records=7)]
+    assert topics == ["live"] * 20 + ["later"] * 20
+
+
+def test_a_live_record_overtakes_the_background(world: World) -> None:
+    """While the background is being read a live record comes: the very next poll returns it, and nothing else."""
+    member = joined(world)
+    put(world, "later", *range(40))
+    for number in range(4):
+        assert {message.topic for message in some(member)} == {"later"}
+        put(world, "live", number)
+        assert values(some(member)) == [f"live {number}"]
+
+
+def test_no_record_of_the_background_is_lost_or_doubled(world: World) -> None:
+    """However often live records come in between, each partition's background records come once and in order."""
+    member = joined(world)
+    put(world, "later", *range(60))
+    found: list[Message] = []
+    for number in range(6):
+        found += some(member)
+        put(world, "live", number)
+        found += some(member)
+    found += drain(member, 66 - len(found), max_records=5)
+    for partition in range(2):
+        later = [m for m in found if m.topic == "later" and m.partition == partition]
+        assert values(later) == [f"later {n}" for n in range(60) if n % 2 == partition]
+        assert values(m for m in found if m.topic == "live" and m.partition == partition) == [
+            f"live {n}" for n in range(6) if n % 2 == partition
+        ]
+
+
+def test_a_rewind_takes_both_back(world: World) -> None:
+    """Positions go back to what was committed, in both topics, and the live records are first again."""
+    member = joined(world)
+    put(world, "later", 0, 1)
+    put(world, "live", 0, 1)
+    messages = drain(member, 4)
+    first = messages[0]
+    member.commit(Commit(offsets={At(first.topic, first.partition): first.offset + 1}))
+    member.rewind()
+    assert [message.topic for message in drain(member, 3)] == ["live", "later", "later"]
+
+
+def test_paused_live_records_do_not_wait(world: World) -> None:
+    """What is held back is not waiting: the background of the other partitions flows meanwhile."""
+    member = joined(world)
+    put(world, "live", 0)
+    put(world, "later", 0, 1)
+    member.pause([0])
+    assert values(drain(member, 1)) == ["later 1"]
+    member.resume()
+    assert values(drain(member, 2)) == ["live 0", "later 0"]
+
+
+def test_the_background_counts_as_lag(world: World) -> None:
+    """What waits there is work: lag tells it, beside that of the live topic."""
+    member = joined(world)
+    put(world, "later", *range(6))
+    turn_over([member])
+    lag = member.lag()
+    assert sum(lag[At("later", p)] for p in range(2)) >= 6
+    assert sum(lag[At("live", p)] for p in range(2)) == 0
+
+
+class Slow(Stage):
+    """Two records a batch, two batches in flight; notes the order in which batches begin."""
+
+    name = "slow"
+    inputs: Mapping[str, type[Record]] = {"live": Hit, "later": Hit}
+    background = ("later",)
+    poll_s = 0.05
+    max_records = 2
+    ahead = 2
+
+    def __init__(self) -> None:
+        self.begun: list[list[str]] = []
+        self.let = threading.Event()
+
+    def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
+        self.begun.append([record.id for record in records])
+        self.let.wait(20)
+        return list(records)
+
+    def process(self, record: Any, prepared: Any, ctx: Context) -> None:
+        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason=""))
+
+
+def test_a_live_request_waits_for_the_batches_in_flight_at_most(world: World) -> None:
+    """It comes while two batches of the background are worked on and many more wait: it is in the third batch."""
+    world.topics("live", "later", "out", "dead-letters", partitions=1)
+
+    def hits(topic: str, *ids: str) -> None:
+        world.log.append([Output(topic, 0, b"k", encode(Hit(id=i, site="a.example", url="x"))) for i in ids])
+
+    hits("later", *(f"later {n}" for n in range(20)))
+    stage, stop = Slow(), threading.Event()
+    member = world.join("live", "later", background=["later"])
+    settle([member], 1)
+    loop = StageLoop(stage, member, metrics=Metrics(), settings=LoopSettings(linger_s=0.0))
+    thread = threading.Thread(target=loop.run, args=(stop,))
+    thread.start()
+    try:
+        patiently(lambda: len(stage.begun) == 2, "two batches in flight")
+        hits("live", "urgent")
+        time.sleep(0.1)  # both batches are still worked on
+        assert len(stage.begun) == 2
+        stage.let.set()
+        patiently(lambda: len(stage.begun) >= 4, "further batches")
+    finally:
+        stage.let.set()
+        stop.set()
+        thread.join(30)
+    assert stage.begun[2] == ["urgent"]
+    assert all(i.startswith("later") for batch in [*stage.begun[:2], *stage.begun[3:]] for i in batch)

@@ -1,0 +1,226 @@
+"""The contract of all logs: a commit is visible whole or not at all, and positions follow commits."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Member, StateChange
+from stream.log.errors import Fenced, RecordTooLarge, StreamError, UnknownTopic
+from tests.support.worlds import World, drain, record, settle, values
+
+
+def ready(world: World, count: int = 3) -> Member:
+    """A member of `in` with a store, that has polled the values 0, 1, … of partition 0; `out` is for outputs."""
+    world.topics("in", "out", store="s")
+    world.log.append([record("in", 0, "k", str(n)) for n in range(count)])
+    member = world.join("in", store="s")
+    assert values(drain(member, count)) == [str(n) for n in range(count)]
+    return member
+
+
+def all_of(world: World, offset: int) -> Commit:
+    """A commit with two outputs, an offset and state."""
+    outputs = [record("out", 0, "k", "small"), record("out", 1, "k", b"L" * 5000)]
+    return Commit(outputs, {At("in", 0): offset}, {0: [StateChange(b"k", b"state", 7)]})
+
+
+def visible(world: World) -> tuple[int, int | None, int]:
+    """(records on out, committed offset of in-0, rows of state) as another process sees them."""
+    log = world.again()
+    records = sum(1 for p in range(2) for _ in log.read("out", p))
+    return records, log.committed("g", "in")[0], len(list(log.scan_state("s", 0)))
+
+
+def test_a_commit_is_visible_whole(world: World) -> None:
+    """Outputs, offset and state of a commit are there for another process when it returns, and not before."""
+    member = ready(world)
+    end = world.log.end("in")[0]
+    assert visible(world) == (0, None, 0)
+    member.commit(all_of(world, end))
+    assert visible(world) == (2, end, 1)
+    assert member.state(0).get(b"k") == b"state"
+
+
+def test_a_commit_with_a_record_above_the_cap_leaves_nothing(world: World) -> None:
+    """RecordTooLarge in the last output: no output, offset or state is visible, and a right commit follows."""
+    member = ready(world)
+    good = all_of(world, 2)
+    bad = Commit([*good.outputs, record("out", 0, "k", b"x" * (RECORD_CAP_BYTES + 1))], good.offsets, good.state)
+    with pytest.raises(RecordTooLarge):
+        member.commit(bad)
+    assert visible(world) == (0, None, 0)
+    assert member.state(0).get(b"k") is None
+    member.rewind()
+    drain(member, 3)
+    member.commit(good)
+    assert visible(world) == (2, 2, 1)
+
+
+def test_a_commit_to_an_unknown_topic_leaves_nothing(world: World) -> None:
+    """UnknownTopic in the last output: no output, offset or state is visible."""
+    member = ready(world)
+    good = all_of(world, 2)
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        member.commit(Commit([*good.outputs, record("nowhere", 0, "k")], good.offsets, good.state))
+    assert visible(world) == (0, None, 0)
+
+
+def test_a_zombie_of_the_same_name_is_fenced(world: World) -> None:
+    """A second member of the same name owns what the first had; a commit of the first is Fenced and leaves nothing."""
+    zombie = ready(world)
+    heir = world.join("in", store="s", log=world.again())
+    settle([heir], 2)
+    with pytest.raises(Fenced):
+        zombie.commit(all_of(world, 3))
+    assert visible(world) == (0, None, 0)
+    assert values(drain(heir, 3)) == ["0", "1", "2"]
+    end = world.log.end("in")[0]  # a member moves an offset on past transaction markers, so that 3 may become 4
+    heir.commit(all_of(world, end))
+    with pytest.raises(Fenced):
+        zombie.commit(Commit([record("out", 0, "k", "names no partition")]))
+    assert visible(world) == (2, end, 1)
+
+
+def test_a_member_whose_lease_expired_is_fenced(world: World) -> None:
+    """A silent member's partitions go to another after the lease; its commit raises Fenced, later polls win others."""
+    if not world.turns_clock:
+        pytest.skip("leases of Kafka run on the broker's clock")
+    silent = ready(world)
+    world.clock.turn(30_000)
+    other = world.join("in", name="other", store="s", log=world.again())
+    other.poll(0, 1, 1)
+    assert other.assignment() == {}
+    world.clock.turn(31_000)
+    assert values(drain(other, 3)) == ["0", "1", "2"]
+    with pytest.raises(Fenced):
+        silent.commit(all_of(world, 3))
+    assert visible(world) == (0, None, 0)
+    settle([silent, other], 2)
+
+
+def test_a_partition_that_is_not_owned_cannot_be_committed(world: World) -> None:
+    """Offsets or state of a foreign partition raise Fenced; its state cannot be read."""
+    first = ready(world)
+    second = world.join("in", name="second", store="s", log=world.again())
+    settle([first, second], 2)
+    (foreign,) = second.assignment()
+    with pytest.raises(Fenced):
+        first.commit(Commit([record("out", 0, "k")], {At("in", foreign): 1}))
+    with pytest.raises(Fenced):
+        first.commit(Commit([record("out", 0, "k")], {}, {foreign: [StateChange(b"k", b"v")]}))
+    with pytest.raises(Fenced):
+        first.state(foreign)
+    assert visible(world) == (0, None, 0)
+
+
+def test_rewind_goes_back_to_the_committed_offset(world: World) -> None:
+    """After rewind the records behind the committed offset come again, from the start where nothing is committed."""
+    member = ready(world)
+    member.rewind()
+    messages = drain(member, 3)
+    member.commit(Commit(offsets={At("in", 0): messages[0].offset + 1}))
+    member.rewind()
+    assert values(drain(member, 2)) == ["1", "2"]
+
+
+def test_positions_stay_where_a_commit_does_not_move_them(world: World) -> None:
+    """Without a rewind nothing comes twice, whether it was committed or not."""
+    member = ready(world)
+    member.commit(Commit([record("out", 0, "k")]))
+    world.log.append([record("in", 0, "k", "next")])
+    assert values(drain(member, 1)) == ["next"]
+
+
+def test_a_group_resumes_at_its_committed_offsets(world: World) -> None:
+    """A member that joins after another closed reads on behind the committed offset; another group reads all."""
+    member = ready(world)
+    found = list(world.log.read("in", 0))
+    member.commit(Commit(offsets={At("in", 0): found[1].offset + 1}))
+    member.close()
+    assert values(drain(world.join("in", name="next", store="s", log=world.again()), 1)) == ["2"]
+    assert values(drain(world.join("in", group="other"), 3)) == ["0", "1", "2"]
+
+
+def test_an_empty_commit_is_allowed(world: World) -> None:
+    """A commit of nothing changes nothing."""
+    member = ready(world)
+    member.commit(Commit())
+    assert visible(world) == (0, None, 0)
+
+
+def test_poll_keeps_to_the_number_of_records_and_to_bytes(world: World) -> None:
+    """poll gives at most max_records, keeps to max_bytes, and gives one record even above max_bytes."""
+    world.topics("in")
+    world.log.append([record("in", n % 2, "k", b"x" * 4000) for n in range(12)])
+    member = world.join("in")
+    settle([member], 2)
+    sizes: list[int] = []
+    while sum(sizes) < 12:
+        sizes.append(len(member.poll(5, 3, 1 << 20)))
+    assert max(sizes) <= 3
+    member.rewind()
+    seen = 0
+    while seen < 12:
+        got = len(member.poll(5, 100, 10_000))
+        assert 1 <= got <= 2
+        seen += got
+    member.rewind()
+    assert len(member.poll(5, 100, 1)) == 1
+
+
+def test_poll_takes_turns_between_partitions_and_topics(world: World) -> None:
+    """A long backlog of one partition does not hold up another partition or topic."""
+    if not world.turns_clock:
+        pytest.skip("the Kafka client chooses in what order it fetches")
+    world.topics("in", "side")
+    world.log.append([record("in", 0, "k", str(n)) for n in range(500)])
+    world.log.append([record("in", 1, "k", "quiet"), record("side", 0, "k", "quiet"), record("side", 1, "k", "quiet")])
+    member = world.join("in", "side")
+    assert values(member.poll(1, 40, 1 << 20)).count("quiet") == 3
+
+
+def test_paused_partitions_are_held_back(world: World) -> None:
+    """While paused, poll gives nothing of these partitions; after resume, all of it, in order."""
+    world.topics("in")
+    world.log.append([record("in", p, "k", f"{p}.{n}") for n in range(3) for p in range(2)])
+    member = world.join("in")
+    settle([member], 2)
+    member.pause([0])
+    assert values(drain(member, 3)) == ["1.0", "1.1", "1.2"]
+    member.pause()
+    world.log.append([record("in", 1, "k", "1.3")])
+    assert member.poll(0.2, 10, 1 << 20) == []
+    member.resume()
+    assert sorted(values(drain(member, 4))) == ["0.0", "0.1", "0.2", "1.3"]
+
+
+def test_lag_counts_to_the_end_from_the_committed_offset(world: World) -> None:
+    """Lag falls with commits, not with polls, and is zero when all is committed."""
+    member = ready(world)
+    assert member.lag()[At("in", 0)] >= 3
+    assert member.lag()[At("in", 1)] == 0
+    before = member.lag()[At("in", 0)]
+    member.commit(Commit(offsets={At("in", 0): list(world.log.read("in", 0))[2].offset}))
+    assert member.lag()[At("in", 0)] == before - 2
+    member.commit(Commit(offsets={At("in", 0): world.log.end("in")[0]}))
+    assert set(member.lag().values()) == {0}
+
+
+def test_reset_is_refused_while_members_live(world: World) -> None:
+    """reset raises StreamError with a live member; after it left, the group reads on from the new offsets."""
+    member = ready(world)
+    member.commit(Commit(offsets={At("in", 0): world.log.end("in")[0]}))
+    offsets = [m.offset for m in world.log.read("in", 0)]
+    with pytest.raises(StreamError):
+        world.log.reset("g", "in", [0, 0])
+    member.close()
+    world.log.reset("g", "in", [offsets[1], 0])
+    assert world.again().committed("g", "in") == [offsets[1], 0]
+    assert values(drain(world.join("in"), 2)) == ["1", "2"]
+
+
+def test_polling_wakes_for_a_record_of_another_process(world: World) -> None:
+    """A member that waits in poll gets what another process appends meanwhile."""
+    member = ready(world)
+    world.again().append([record("in", 1, "k", "news")])
+    assert values(drain(member, 1)) == ["news"]

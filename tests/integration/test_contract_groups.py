@@ -1,0 +1,218 @@
+"""The contract of all logs: members of a group share its partitions, and lose nothing when the shares change."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream.log.contract import At, Commit, Member, Message
+from tests.support.worlds import LEASE_MS, World, drain, patiently, record, settle, turn_over, values
+
+YEAR_MS = 365 * 86_400_000
+
+
+def take(member: Member, found: list[Message]) -> None:
+    """Poll, and commit what came."""
+    messages = member.poll(0.05, 20, 1 << 20)
+    if messages:
+        member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in messages}))
+    found.extend(messages)
+
+
+def test_two_members_share_and_lose_nothing(world: World) -> None:
+    """Records appended before, during and after a second member joins and leaves are each read once, in order."""
+    world.topics("in", partitions=4)
+    first = world.join("in", name="first")
+    settle([first], 4)
+    found: list[Message] = []
+
+    def write(batch: int) -> None:
+        world.log.append([record("in", p, f"k{p}", f"{batch}.{n}") for p in range(4) for n in range(5)])
+
+    write(0)
+    take(first, found)
+    second = world.join("in", name="second", log=world.again())
+    write(1)
+    settle([first, second], 4)
+    first.rewind()
+    second.rewind()
+    write(2)
+    for _ in range(3):
+        take(first, found)
+        take(second, found)
+    second.close()
+    write(3)
+    settle([first], 4)
+    first.rewind()
+
+    def all_there() -> bool:
+        take(first, found)
+        return len(found) >= 80
+
+    patiently(all_there, "80 records")
+    for partition in range(4):
+        mine = [m for m in found if m.partition == partition]
+        assert values(mine) == [f"{batch}.{n}" for batch in range(4) for n in range(5)]
+
+
+def test_shares_are_sticky(world: World) -> None:
+    """When a member joins, the first keeps what it can, under the same epochs; what moves comes back under another."""
+    world.topics("in", partitions=4)
+    first = world.join("in", name="first")
+    settle([first], 4)
+    before = dict(first.assignment())
+    second = world.join("in", name="second", log=world.again())
+    settle([first, second], 4)
+    kept = dict(first.assignment())
+    assert len(kept) == 2
+    assert kept.items() <= before.items()
+    second.close()
+    settle([first], 4)
+    after = first.assignment()
+    assert all(after[p] == epoch for p, epoch in kept.items())
+    assert all(after[p] != before[p] for p in before if p not in kept)
+
+
+def test_a_partition_won_again_is_read_from_its_committed_offset(world: World) -> None:
+    """What another member committed meanwhile does not come again, though it was polled here before it was lost."""
+    world.topics("in", partitions=2)
+    world.log.append([record("in", p, "k", f"old {p}") for p in range(2)])
+    first = world.join("in", name="first")
+    settle([first], 2)
+    drain(first, 2)
+    second = world.join("in", name="second", log=world.again())
+    settle([first, second], 2)
+    (moved,) = second.assignment()
+    world.log.append([record("in", moved, "k", "new")])
+    found: list[Message] = []
+
+    def both_there() -> bool:
+        take(second, found)
+        return len(found) >= 2
+
+    patiently(both_there, "two records")
+    assert values(found) == [f"old {moved}", "new"]
+    second.close()
+    settle([first], 2)
+    world.log.append([record("in", moved, "k", "newest")])
+    assert values(drain(first, 1)) == ["newest"]
+
+
+def test_topics_of_a_group_are_owned_together(world: World) -> None:
+    """Who owns a partition gets its records of every topic with that number of partitions, and only those."""
+    world.topics("left", "right", partitions=4)
+    members = [world.join("left", "right", name=name, log=world.again()) for name in ("one", "two")]
+    settle(members, 4)
+    world.log.append([record(topic, p, "k", "v") for topic in ("left", "right") for p in range(4)])
+    found: list[set[tuple[str, int]]] = [set(), set()]
+
+    def all_there() -> bool:
+        for member, places in zip(members, found, strict=True):  # all are polled: one that is not may be left out
+            places |= {(message.topic, message.partition) for message in member.poll(0.2, 100, 1 << 24)}
+        return len(found[0]) + len(found[1]) >= 8
+
+    patiently(all_there, "8 records")
+    assert found[0] | found[1] == {(topic, p) for topic in ("left", "right") for p in range(4)}
+    for places in found:
+        assert {p for topic, p in places if topic == "left"} == {p for topic, p in places if topic == "right"}
+
+
+def test_a_member_that_comes_back_takes_over_at_once(world: World) -> None:
+    """A process that crashed and joins under its old name has its partitions without a wait, and nobody else moves."""
+    world.topics("in", partitions=4)
+    log = world.again()
+    crashing = world.join("in", name="crashing", log=log)
+    other = world.join("in", name="other", log=world.again())
+    settle([crashing, other], 4)
+    others = dict(other.assignment())
+    mine = set(crashing.assignment())
+    back = world.join("in", name="crashing", log=world.again())
+
+    def is_back() -> bool:
+        turn_over([back, other])
+        return set(back.assignment()) == mine
+
+    patiently(is_back, "the old partitions")
+    assert dict(other.assignment()) == others
+
+
+def test_a_closed_members_partitions_are_taken_at_once(world: World) -> None:
+    """After close, the others own all without waiting for a lease."""
+    world.topics("in", partitions=2)
+    leaving = world.join("in", name="leaving", log=world.again())
+    staying = world.join("in", name="staying", log=world.again())
+    settle([leaving, staying], 2)
+    leaving.close()
+    settle([staying], 2)
+
+
+@pytest.mark.parametrize("wrong_ms", [YEAR_MS, -YEAR_MS], ids=["ahead", "behind"])
+def test_a_member_that_died_under_a_wrong_clock_is_taken_over(world: World, wrong_ms: int) -> None:
+    """Its lease ends within a lease's time after the clock is right, not when the clock comes to what it was."""
+    if not world.turns_clock:
+        pytest.skip("leases of Kafka run on the broker's clock")
+    world.topics("in")
+    world.log.append([record("in", p, "k", "v") for p in range(2)])
+    world.clock.turn(wrong_ms)
+    dead = world.join("in", name="dead", log=world.again())
+    settle([dead], 2)
+    world.clock.turn(-wrong_ms)
+    heir = world.join("in", name="heir", log=world.again())
+    world.clock.turn(LEASE_MS + 1)
+    assert values(drain(heir, 2)) == ["v", "v"]
+    assert world.log.members("g") == ["heir"]
+
+
+def test_a_group_that_died_under_a_wrong_clock_is_idle(world: World) -> None:
+    """Nobody of it is alive when the clock is right again: its offsets may be set."""
+    if not world.turns_clock:
+        pytest.skip("leases of Kafka run on the broker's clock")
+    world.topics("in")
+    world.clock.turn(YEAR_MS)
+    settle([world.join("in", name="dead", log=world.again())], 2)
+    world.clock.turn(LEASE_MS + 1 - YEAR_MS)
+    assert world.log.members("g") == []
+    world.log.reset("g", "in", [0, 0])
+
+
+def test_members_keep_their_partitions_when_the_clock_is_set(world: World) -> None:
+    """The clock goes back a year under living members: they share all partitions again, and lose no record."""
+    world.topics("in")
+    members = [world.join("in", name=name, log=world.again()) for name in "ab"]
+    settle(members, 2)
+    world.clock.turn(-YEAR_MS)
+    settle(members, 2)
+    assert world.log.members("g") == ["a", "b"]
+
+
+def test_more_members_than_partitions(world: World) -> None:
+    """A member beyond the number of partitions owns nothing, and takes over when another leaves."""
+    world.topics("in", partitions=1)
+    first, spare = (world.join("in", name=name, log=world.again()) for name in ("first", "spare"))
+    settle([first, spare], 1)
+    owner, waiting = (first, spare) if first.assignment() else (spare, first)
+    assert waiting.assignment() == {}
+    owner.close()
+    settle([waiting], 1)
+
+
+def test_groups_do_not_see_each_other(world: World) -> None:
+    """Members of two groups each own every partition."""
+    world.topics("in")
+    one, two = world.join("in", group="one"), world.join("in", group="two")
+    settle([one], 2)
+    settle([two], 2)
+    assert len(one.assignment()) == 2
+
+
+@pytest.mark.parametrize("rounds", [2])
+def test_three_members_come_and_go(world: World, rounds: int) -> None:
+    """Whatever the order of joining and leaving, the members end in a disjoint, fair cover."""
+    world.topics("in", partitions=4)
+    logs = [world.again() for _ in range(3)]
+    for _ in range(rounds):
+        members = [world.join("in", name=f"m{n}", log=log) for n, log in enumerate(logs)]
+        settle(members, 4)
+        members[1].close()
+        settle([members[0], members[2]], 4)
+        for member in members:
+            member.close()

@@ -1,0 +1,222 @@
+"""The contract of all logs: what retention and compaction remove, and what they leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream.log.contract import At, CleanupPolicy, Commit, Topic
+from stream.log.errors import StreamError, TooMuchExpired
+from tests.support.worlds import NOON, World, drain, record, settle, values
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def expiring(world: World) -> World:
+    """A log that removes records when expire() is called."""
+    if not world.expires:
+        pytest.skip("Kafka's broker removes records in its own time")
+    return world
+
+
+def test_expire_is_harmless_on_every_log(world: World) -> None:
+    """expire() of young records removes nothing."""
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", "v")])
+    assert world.log.expire(world.clock.now_ms) == world.log.expire(world.clock.now_ms, most=0.5) == 0
+    assert values(world.log.read("a", 0)) == ["v"]
+
+
+def test_old_records_are_removed(expiring: World) -> None:
+    """Records older than retention_ms go, small and large; the beginning moves, offsets and the end stay."""
+    world = expiring
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", b"o" * 5000), record("a", 0, "k", "old")])
+    world.clock.turn(DAY_MS)
+    world.log.append([record("a", 0, "k", "young")])
+    world.clock.turn(1)
+    freed = world.log.expire(world.clock.now_ms)
+    assert freed >= 5003
+    assert (world.log.beginning("a"), world.log.end("a")) == ([2, 0], [3, 0])
+    assert [(m.offset, m.value) for m in world.again().read("a", 0)] == [(2, b"young")]
+    world.clock.turn(DAY_MS)
+    world.log.expire(world.clock.now_ms)
+    assert (world.log.beginning("a"), world.log.end("a")) == ([3, 0], [3, 0])
+    world.log.append([record("a", 0, "k", "next")])
+    assert [(m.offset, m.value) for m in world.log.read("a", 0)] == [(3, b"next")]
+
+
+def test_a_partition_is_held_to_its_bytes(expiring: World) -> None:
+    """The oldest records of a partition go until it is within retention_bytes; other partitions keep theirs."""
+    world = expiring
+    world.topics("a", retention_bytes=35_000)
+    world.log.append([record("a", 0, "k", f"{n}".ljust(10_000)) for n in range(6)])
+    world.log.append([record("a", 1, "k", "small")])
+    world.log.expire(world.clock.now_ms)
+    assert [int(v) for v in values(world.log.read("a", 0))] == [3, 4, 5]
+    assert values(world.log.read("a", 1)) == ["small"]
+    world.log.append([record("a", 0, "k", f"{6}".ljust(10_000))])
+    world.log.expire(world.clock.now_ms)
+    assert [int(v) for v in values(world.log.read("a", 0))] == [4, 5, 6]
+
+
+def test_without_limits_all_is_kept(expiring: World) -> None:
+    """A topic without retention keeps its records for ever; a new limit on it takes effect."""
+    world = expiring
+    world.topics("a")
+    world.log.append([record("a", 0, "k", "v")])
+    assert world.log.expire(NOON + 10_000 * DAY_MS) == 0
+    world.log.create([Topic("a", 2, CleanupPolicy.DELETE, retention_ms=DAY_MS)])
+    world.log.expire(NOON + 10_000 * DAY_MS)
+    assert values(world.log.read("a", 0)) == []
+
+
+def test_a_group_behind_the_beginning_reads_on_there(expiring: World) -> None:
+    """Committed offsets are left alone; a member behind the beginning is told what it missed, and reads on there."""
+    world = expiring
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", "0"), record("a", 0, "k", "1"), record("a", 0, "k", "2")])
+    member = world.join("a")
+    drain(member, 3)
+    member.commit(Commit(offsets={At("a", 0): 1}))
+    world.clock.turn(DAY_MS + 1)
+    world.log.append([record("a", 0, "k", "3")])
+    world.log.expire(world.clock.now_ms)
+    assert world.log.committed("g", "a") == [1, None]
+    assert member.lag()[At("a", 0)] == 1
+    member.rewind()
+    settle([member], 2)
+    gap, kept = drain(member, 2)
+    assert (gap.offset, gap.expired, kept.value) == (2, 2, b"3")
+
+
+def test_compaction_keeps_the_newest_of_each_key(expiring: World) -> None:
+    """Of each key the newest record stays, at its offset; reading over the gaps works."""
+    world = expiring
+    world.topics("a", kept=CleanupPolicy.COMPACT)
+    large = "L" * 10_000
+    world.log.append([record("a", 0, key, value) for key, value in [("x", "1"), ("y", large), ("x", "2"), ("z", "3")]])
+    world.log.expire(world.clock.now_ms)
+    world.log.append([record("a", 0, key, value) for key, value in [("y", "4"), ("x", "5")]])
+    freed = world.log.expire(world.clock.now_ms)
+    assert freed >= 10_000
+    found = [(3, b"3"), (4, b"4"), (5, b"5")]
+    assert [(m.offset, m.value) for m in world.again().read("a", 0)] == found
+    assert (world.log.beginning("a"), world.log.end("a")) == ([3, 0], [6, 0])
+    assert [(m.offset, m.value) for m in drain(world.join("a"), 3)] == found
+    assert world.log.expire(world.clock.now_ms) == 0
+
+
+def test_what_is_needed_stays(expiring: World) -> None:
+    """Records from the needed offset of their partition on stay, too old or too many; those before it and others go."""
+    world = expiring
+    world.topics("old", "other", retention_ms=DAY_MS)
+    world.topics("many", retention_bytes=15_000)
+    for topic in ("old", "other", "many"):
+        world.log.append([record(topic, p, "k", f"{n}".ljust(10_000)) for n in range(4) for p in range(2)])
+    world.clock.turn(DAY_MS + 1)
+    needed = {"old": [1, 4], "many": [2, 0]}
+    world.log.expire(world.clock.now_ms, needed)
+    assert (world.log.beginning("old"), world.log.end("old")) == ([1, 4], [4, 4])
+    assert [int(v) for v in values(world.again().read("old", 0))] == [1, 2, 3]
+    assert world.log.beginning("many") == [2, 0]
+    assert world.log.beginning("other") == [4, 4]
+    world.log.expire(world.clock.now_ms, needed)
+    assert world.log.beginning("old") == [1, 4]
+
+
+def test_what_is_needed_no_more_goes_with_the_next_call(expiring: World) -> None:
+    """A call that does not name the topic, or a later offset, applies its own rules again."""
+    world = expiring
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
+    world.clock.turn(DAY_MS + 1)
+    assert world.log.expire(world.clock.now_ms, {"a": [0, 0]}) == 0
+    world.log.expire(world.clock.now_ms, {"a": [3, 0]})
+    assert values(world.log.read("a", 0)) == ["3"]
+    assert world.log.expire(world.clock.now_ms) == 2
+    assert values(world.log.read("a", 0)) == []
+
+
+def test_young_records_do_not_care_what_is_needed(expiring: World) -> None:
+    """Records below the needed offset stay as long as their topic says."""
+    world = expiring
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
+    assert world.log.expire(world.clock.now_ms, {"a": [4, 0]}) == 0
+    assert values(world.log.read("a", 0)) == ["0", "1", "2", "3"]
+
+
+def test_compaction_goes_on_below_and_above_what_is_needed(expiring: World) -> None:
+    """Only the newest record of each key stays, though the topic is named."""
+    world = expiring
+    world.topics("a", kept=CleanupPolicy.COMPACT)
+    world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
+    world.log.expire(world.clock.now_ms, {"a": [1, 0]})
+    assert values(world.log.read("a", 0)) == ["3"]
+
+
+def test_needed_offsets_are_one_for_each_partition(world: World) -> None:
+    """Another number raises StreamError and removes nothing; a topic that is missing is passed over."""
+    world.topics("a", retention_ms=DAY_MS)
+    world.log.append([record("a", 0, "k", "v")])
+    world.clock.turn(DAY_MS + 1)
+    with pytest.raises(StreamError, match="'a' has 2"):
+        world.log.expire(world.clock.now_ms, {"a": [0]})
+    assert values(world.log.read("a", 0)) == ["v"]
+    world.log.expire(world.clock.now_ms, {"nowhere": [0], "a": [0, 0]})
+    assert values(world.log.read("a", 0)) == ["v"]
+
+
+def test_most_of_a_topic_goes_only_when_it_may(expiring: World) -> None:
+    """More by age than `most` of a topic: TooMuchExpired names it, and no topic loses anything; half of it goes."""
+    world = expiring
+    world.topics("a", "b", retention_ms=DAY_MS)
+    world.log.append([record(topic, p, "k", f"{n}") for topic in "ab" for n in range(2) for p in range(2)])
+    world.clock.turn(DAY_MS + 1)
+    world.log.append([record("a", 0, "k", f"young{n}") for n in range(4)])
+    with pytest.raises(TooMuchExpired, match="4 of the 4 records of topic 'b'"):
+        world.log.expire(world.clock.now_ms, most=0.5)
+    assert (world.log.beginning("a"), world.log.beginning("b")) == ([0, 0], [0, 0])
+    world.log.expire(world.clock.now_ms, {"b": [2, 0]}, most=0.5)  # what is needed does not go
+    assert (world.log.beginning("a"), world.log.beginning("b")) == ([2, 2], [2, 0])
+    world.log.expire(world.clock.now_ms)
+    assert world.log.beginning("b") == [2, 2]
+
+
+def test_a_cap_on_bytes_is_not_for_the_clock_to_confirm(expiring: World) -> None:
+    """Records that are too many go whatever share of the topic they are."""
+    world = expiring
+    world.topics("a", retention_bytes=15_000)
+    world.log.append([record("a", 0, "k", f"{n}".ljust(10_000)) for n in range(6)])
+    world.log.expire(world.clock.now_ms, most=0.1)
+    assert [int(v) for v in values(world.log.read("a", 0))] == [5]
+
+
+def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(expiring: World) -> None:
+    """A record dated a year ahead goes with the next one behind it that is too old, and not before it."""
+    world = expiring
+    world.topics("a", retention_ms=DAY_MS)
+    ahead = world.clock.now_ms + 365 * DAY_MS
+    world.log.append([record("a", 0, "k", "ahead", timestamp_ms=ahead) for _ in range(2500)])
+    world.log.append([record("a", 0, "k", "behind"), record("a", 0, "k", "last", timestamp_ms=ahead)])
+    world.log.expire(world.clock.now_ms)
+    assert world.log.beginning("a") == [0, 0]
+    world.clock.turn(DAY_MS + 1)
+    world.log.expire(world.clock.now_ms)
+    assert values(world.log.read("a", 0)) == ["last"]
+    world.clock.turn(366 * DAY_MS)
+    world.log.expire(world.clock.now_ms)
+    assert values(world.log.read("a", 0)) == []
+
+
+def test_tombstones_are_removed_later(expiring: World) -> None:
+    """A tombstone removes its key at once, and goes itself after readers had a day to see it."""
+    world = expiring
+    world.topics("a", kept=CleanupPolicy.COMPACT)
+    world.log.append([record("a", 0, "k", "v"), record("a", 0, "k", None), record("a", 0, "other", "v")])
+    world.log.expire(world.clock.now_ms)
+    assert values(world.log.read("a", 0)) == ["-", "v"]
+    world.clock.turn(DAY_MS + 1)
+    world.log.expire(world.clock.now_ms)
+    assert values(world.log.read("a", 0)) == ["v"]

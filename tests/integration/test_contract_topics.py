@@ -1,0 +1,294 @@
+"""The contract of all logs, outside of groups: topics, appending, reading."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Topic
+from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch, UnknownTopic
+from stream.log.idle_groups import renew_offsets
+from tests.support.worlds import NOON, World, drain, record, settle, values
+
+
+def test_created_topics_are_listed_with_their_partitions(world: World) -> None:
+    """Another process sees a created topic, without the prefix, and creating it again changes nothing."""
+    world.topics("a", partitions=3)
+    world.topics("a", partitions=3)
+    assert world.again().topics() == {"a": 3}
+
+
+def test_a_topic_made_later_works_at_once_in_other_processes(world: World) -> None:
+    """Who has listed, read and written topics before finds one that another process makes: it reads, writes, joins."""
+    world.topics("a")
+    other = world.again()
+    other.append([record("a", 0, "k", "v")])
+    member = world.join("a", log=other)
+    drain(member, 1)
+    assert other.topics() == {"a": 2}
+    world.topics("later", "verdicts.run-1", store="tally.run-1")
+    other.append([record("later", 0, "k", "appended")])
+    member.commit(Commit([record("later", 1, "k", "committed")]))
+    assert [values(world.log.read("later", p)) for p in range(2)] == [["appended"], ["committed"]]
+    assert other.end("verdicts.run-1") == [0, 0]
+    late = world.join("later", group="late", store="tally.run-1", log=other)
+    assert sorted(values(drain(late, 2))) == ["appended", "committed"]
+
+
+def test_another_number_of_partitions_is_refused(world: World) -> None:
+    """Creating a topic with another number of partitions raises TopicMismatch naming both, and creates nothing."""
+    world.topics("a", partitions=2)
+    with pytest.raises(TopicMismatch, match=r"2.*3"):
+        world.log.create([Topic("b", 1), Topic("a", 3)])
+    assert world.log.topics() == {"a": 2}
+
+
+def test_unknown_topics_are_named(world: World) -> None:
+    """Appending to, reading and joining a topic that was never created raises UnknownTopic with its name."""
+    world.topics("a")
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        world.log.append([record("nowhere", 0, "k")])
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        list(world.log.read("nowhere", 0))
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        world.log.join("g", ["a", "nowhere"], member="m")
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        world.log.end("nowhere")
+
+
+def test_a_partition_out_of_range_is_refused(world: World) -> None:
+    """Appending to a partition that the topic does not have raises UnknownTopic; nothing of the append is visible."""
+    world.topics("a", partitions=2)
+    with pytest.raises(UnknownTopic):
+        world.log.append([record("a", 0, "k"), record("a", 2, "k")])
+    assert list(world.log.read("a", 0)) == []
+
+
+def test_a_record_is_read_as_it_was_appended(world: World) -> None:
+    """Key, value, headers, timestamp and place of a record survive, also those of an empty value and a tombstone."""
+    world.topics("a")
+    headers = {"run": "live", "traceparent": "00-ü"}
+    world.log.append(
+        [
+            record("a", 1, "k", b"\x00\xff", headers=headers, timestamp_ms=NOON + 5),
+            record("a", 1, "k", b"", timestamp_ms=NOON + 6),
+            record("a", 1, "", None, timestamp_ms=NOON + 7),
+        ]
+    )
+    found = list(world.again().read("a", 1))
+    assert [(m.topic, m.partition, m.key, m.value, dict(m.headers), m.timestamp_ms) for m in found] == [
+        ("a", 1, b"k", b"\x00\xff", headers, NOON + 5),
+        ("a", 1, b"k", b"", {}, NOON + 6),
+        ("a", 1, b"", None, {}, NOON + 7),
+    ]
+
+
+def test_a_record_without_a_timestamp_gets_the_clocks(world: World) -> None:
+    """Appending without a timestamp stamps the record by the log's clock."""
+    world.topics("a")
+    world.log.append([record("a", 0, "k")])
+    (found,) = world.log.read("a", 0)
+    assert found.timestamp_ms == NOON if world.turns_clock else found.timestamp_ms > NOON
+
+
+def test_reading_takes_a_range_of_offsets(world: World) -> None:
+    """read(start, stop) gives start <= offset < stop; offsets rise; the default ends at the end of the log."""
+    world.topics("a")
+    world.log.append([record("a", 0, "k", str(n)) for n in range(10)])
+    found = list(world.log.read("a", 0))
+    offsets = [m.offset for m in found]
+    assert values(found) == [str(n) for n in range(10)]
+    assert offsets == sorted(set(offsets))
+    assert world.log.beginning("a")[0] <= offsets[0]
+    assert world.log.end("a")[0] > offsets[-1]
+    assert values(world.log.read("a", 0, offsets[3], offsets[6])) == ["3", "4", "5"]
+    assert values(world.log.read("a", 0, offsets[8])) == ["8", "9"]
+    assert values(world.log.read("a", 0, offsets[4], offsets[4])) == []
+    assert values(world.log.read("a", 0, world.log.end("a")[0])) == []
+
+
+def test_reading_ends_where_the_log_ended_at_the_call(world: World) -> None:
+    """Records appended after read() was called are not part of it."""
+    world.topics("a")
+    world.log.append([record("a", 0, "k", "before")])
+    reading = world.log.read("a", 0)
+    world.log.append([record("a", 0, "k", "after")])
+    assert values(reading) == ["before"]
+
+
+def test_appending_nothing_is_allowed(world: World) -> None:
+    """An empty append changes nothing."""
+    world.topics("a")
+    before = world.log.end("a")
+    world.log.append([])
+    assert world.log.end("a") == before
+
+
+def test_records_up_to_the_cap_pass(world: World) -> None:
+    """A value of exactly the cap comes back whole, beside small ones."""
+    world.topics("a")
+    body = bytes(range(256)) * (RECORD_CAP_BYTES // 256)
+    world.log.append([record("a", 0, "k", "small"), record("a", 0, "k", body), record("a", 0, "k", "small")])
+    small, large, _ = world.again().read("a", 0)
+    assert (small.value, large.value == body) == (b"small", True)
+
+
+def test_records_above_the_cap_are_refused_whole(world: World) -> None:
+    """One record above the cap: RecordTooLarge, and nothing of the append is visible."""
+    world.topics("a")
+    with pytest.raises(RecordTooLarge):
+        world.log.append([record("a", 0, "k"), record("a", 0, "k", b"x" * (RECORD_CAP_BYTES + 1))])
+    assert list(world.log.read("a", 0)) == []
+
+
+def test_order_holds_for_each_key_under_concurrent_appends(world: World) -> None:
+    """Four threads append a key each, two to a partition: each key's records are read in its order, none lost."""
+    world.topics("a")
+
+    def write(thread: int) -> None:
+        for n in range(15):
+            size = 5000 if n % 3 == 0 else 5
+            world.log.append([record("a", thread % 2, str(thread), f"{n}".ljust(size))])
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for partition in range(2):
+        by_key: dict[bytes, list[int]] = {}
+        for message in world.log.read("a", partition):
+            assert message.value is not None
+            by_key.setdefault(message.key, []).append(int(message.value))
+        assert by_key == {str(t).encode(): list(range(15)) for t in (partition, partition + 2)}
+
+
+def test_offset_at_finds_the_first_record_of_a_time(world: World) -> None:
+    """offset_at gives the first record at or after a time, per partition, and the end where there is none."""
+    world.topics("a")
+    world.log.append([record("a", 0, "k", str(n), timestamp_ms=NOON + 10 * n) for n in range(5)])
+    at, empty = world.log.offset_at("a", NOON + 15)
+    assert values(world.log.read("a", 0, at)) == ["2", "3", "4"]
+    assert empty == world.log.end("a")[1]
+    assert values(world.log.read("a", 0, world.log.offset_at("a", NOON + 20)[0])) == ["2", "3", "4"]
+    assert values(world.log.read("a", 0, world.log.offset_at("a", NOON - 1)[0])) == ["0", "1", "2", "3", "4"]
+    assert world.log.offset_at("a", NOON + 41)[0] == world.log.end("a")[0]
+
+
+def test_offset_at_is_exact_when_the_clock_steps_back(world: World) -> None:
+    """Timestamps that go up and down, asked for while records come and go: always the first one that is not before.
+
+    On Kafka the markers of transactions count too, with the time of the broker, so the answer may be the offset of one
+    that comes before it.
+    """
+    retention_ms = 10**9 if world.expires else None
+    world.log.create([Topic("a", 1, retention_ms=retention_ms)])
+    dice = random.Random(11)
+    now_ms = NOON
+    for _ in range(4):
+        times = []
+        for _ in range(700):
+            now_ms += dice.choice((0, 1, 2, 30, -25, -400 * dice.randrange(2)))
+            times.append(now_ms)
+        world.log.append([record("a", 0, "k", "v", timestamp_ms=time_ms) for time_ms in times])
+        if world.expires:
+            old = NOON if dice.randrange(2) else dice.choice(times)
+            world.log.expire(old + 10**9)
+        kept = [(m.offset, m.timestamp_ms) for m in world.log.read("a", 0)]
+        ends = min(time_ms for _, time_ms in kept), max(time_ms for _, time_ms in kept)
+        asked = [dice.randrange(ends[0] - 5, ends[1] + 5) for _ in range(30)] + [ends[0], ends[1], ends[1] + 1]
+        for time_ms in asked:
+            first = next((offset for offset, of in kept if of >= time_ms), world.log.end("a")[0])
+            (found,) = world.log.offset_at("a", time_ms)
+            is_marker = not world.expires and found not in dict(kept)
+            assert found == first or (is_marker and found < first)
+
+
+def test_offset_at_after_retention(world: World) -> None:
+    """A time before the first record that is kept gives the beginning; a topic that never had one gives its end."""
+    world.topics("a", "empty", retention_ms=1000)
+    world.log.append([record("a", 0, "k", str(n), timestamp_ms=NOON + n) for n in range(4)])
+    if world.expires:
+        world.log.expire(NOON + 1002)
+    assert world.log.offset_at("a", 0)[0] == world.log.beginning("a")[0]
+    assert world.log.offset_at("empty", NOON) == world.log.end("empty") == [0, 0]
+
+
+def test_a_group_begins_where_it_was_set_to(world: World) -> None:
+    """Offsets set before anyone joined: the group begins there, on every topic and partition, in any process."""
+    world.topics("in", "side")
+    world.log.append([record(topic, p, "k", str(n)) for topic in ("in", "side") for p in range(2) for n in range(4)])
+    at = world.log.offset_at("in", 0)
+    starts = [[m.offset for m in world.log.read("in", p)][2] for p in range(2)]
+    world.log.reset("judge.run", "in", starts)
+    assert world.again().committed("judge.run", "in") == starts
+    assert world.log.committed("judge.run", "side") == [None, None]
+    assert at == world.log.beginning("in")
+    member = world.join("in", "side", group="judge.run", log=world.again())
+    found = drain(member, 12)
+    assert [sorted(values(m for m in found if m.topic == topic)) for topic in ("in", "side")] == [
+        sorted(["2", "3"] * 2),
+        sorted(["0", "1", "2", "3"] * 2),
+    ]
+    assert sum(member.lag().values()) >= 12
+
+
+def test_a_group_set_to_the_end_reads_what_comes_then(world: World) -> None:
+    """Set to the end of an empty topic and of one with records, a group has no lag, and reads only what is new."""
+    world.topics("in")
+    world.log.append([record("in", 0, "k", "old")])
+    world.log.reset("g", "in", world.log.end("in"))
+    member = world.join("in")
+    settle([member], 2)
+    assert member.poll(0.3, 10, 1 << 20) == []
+    world.log.append([record("in", p, "k", "new") for p in range(2)])
+    assert values(drain(member, 2)) == ["new", "new"]
+
+
+def test_offsets_are_set_again_once_nobody_is_in_the_group(world: World) -> None:
+    """While a member lives reset raises StreamError and changes nothing; after it left the group begins anew."""
+    world.topics("in")
+    world.log.append([record("in", 0, "k", str(n)) for n in range(3)])
+    member = world.join("in", log=world.again())
+    drain(member, 3)
+    member.commit(Commit(offsets={At("in", 0): world.log.end("in")[0]}))
+    before = world.log.committed("g", "in")
+    with pytest.raises(StreamError, match="live members"):
+        world.log.reset("g", "in", [0, 0])
+    assert world.log.committed("g", "in") == before
+    member.close()
+    world.log.reset("g", "in", [world.log.beginning("in")[0], 0])
+    assert values(drain(world.join("in", name="next"), 3)) == ["0", "1", "2"]
+
+
+def test_as_many_offsets_as_partitions_are_set(world: World) -> None:
+    """Another number of offsets raises StreamError that says both."""
+    world.topics("in")
+    with pytest.raises(StreamError, match=r"2 partitions, 1 offset"):
+        world.log.reset("g", "in", [0])
+
+
+def test_renewing_offsets_changes_none(world: World) -> None:
+    """Offsets of an idle group are the same after it; where logs forget offsets one without begins with the topic."""
+    world.topics("in", "side", "unread")
+    world.log.append([record("in", p, "k", str(n)) for p in range(2) for n in range(3)])
+    member = world.join("in", "side")
+    drain(member, 6)
+    end = world.log.end("in")[0]
+    member.commit(Commit(offsets={At("in", 0): end}))
+    assert not renew_offsets(world.log, "g", ["in", "side"])
+    member.close()
+    forgets = world.log.forgets_offsets
+    assert renew_offsets(world.again(), "g", ["in", "side", "unread", "nowhere"]) == forgets
+    assert world.log.committed("g", "in") == [end, world.log.beginning("in")[1] if forgets else None]
+    assert world.log.committed("g", "side") == [None, None]
+    assert values(drain(world.join("in", "side", name="next"), 3)) == ["0", "1", "2"]
+
+
+def test_there_is_nothing_to_renew_of_a_group_that_never_was(world: World) -> None:
+    """It stays without offsets."""
+    world.topics("in")
+    assert not renew_offsets(world.log, "nobody", ["in"])
+    assert world.log.committed("nobody", "in") == [None, None]

@@ -1,0 +1,171 @@
+"""The contract of all logs: what a group never reads is told, and nothing is passed over in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from structlog.testing import capture_logs
+
+from stream.log.contract import At, CleanupPolicy, Commit, Member, Message
+from tests.support.worlds import World, drain, patiently, record, settle, values
+
+FIRST = At("a", 0)
+
+
+def put(world: World, count: int, partition: int = 0) -> None:
+    """Append records one by one: on Kafka the marker of a transaction stands behind each."""
+    for n in range(count):
+        world.log.append([record("a", partition, "k", str(n))])
+
+
+def offsets(world: World) -> list[int]:
+    """Offsets of the records of the first partition."""
+    return [message.offset for message in world.log.read("a", 0)]
+
+
+def read(member: Member, until: Callable[[Sequence[Message]], bool]) -> list[Message]:
+    """Poll in steps of two records until enough came."""
+    found: list[Message] = []
+
+    def enough() -> bool:
+        found.extend(member.poll(0.2, 2, 1 << 20))
+        return until(found)
+
+    patiently(enough, "enough records")
+    return found
+
+
+def spans(messages: Sequence[Message]) -> list[tuple[int, int]]:
+    """First offset and number of offsets of what is told to have expired."""
+    return [(m.offset + 1 - m.expired, m.expired) for m in messages if m.expired]
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    """A log with a topic whose old records can be taken away."""
+    world.topics("a", partitions=1, retention_ms=1)
+    return world
+
+
+def test_what_expired_before_a_group_began_is_told_once(world: World) -> None:
+    """A group without offsets gets one message for all that is gone, then the rest; it is committed like any other."""
+    put(world, 5)
+    kept = offsets(world)[3]
+    world.lose("a", [kept])
+    member = world.join("a")
+    found = read(member, lambda found: len(found) >= 3)
+    gap, *rest = found
+    assert (gap.topic, gap.partition, gap.offset, gap.expired) == ("a", 0, kept - 1, kept)
+    assert (gap.key, gap.value, gap.headers) == (b"", b"", {})
+    assert f"offsets 0 to {kept - 1} of a-0" in gap.damage
+    assert "group g" in gap.damage
+    assert values(rest) == ["3", "4"]
+    member.commit(Commit(offsets={FIRST: gap.offset + 1}))
+    member.close()
+    again = world.join("a", log=world.again())
+    assert values(drain(again, 2)) == ["3", "4"]
+
+
+def test_it_comes_again_until_it_is_committed(world: World) -> None:
+    """After a rewind, and for the next owner, what was not committed is told anew."""
+    put(world, 3)
+    world.lose("a", [offsets(world)[2]])
+    member = world.join("a")
+    first = read(member, lambda found: len(found) >= 2)
+    member.rewind()
+    assert spans(read(member, lambda found: len(found) >= 2)) == spans(first)
+    member.close()
+    assert spans(read(world.join("a"), lambda found: len(found) >= 2)) == spans(first)
+
+
+def test_what_retention_overtakes_while_a_member_reads_is_told(world: World) -> None:
+    """The message stands where the records would: between what was read and what is kept."""
+    put(world, 6)
+    at = offsets(world)
+    member = world.join("a")
+    member.pause()
+    patiently(lambda: member.poll(0.1, 1, 1) == [] and 0 in member.assignment(), "the partition")
+    member.commit(Commit(offsets={FIRST: at[1]}))
+    member.rewind()
+    world.lose("a", [at[4]])
+    member.resume()
+    found = read(member, lambda found: len(found) >= 3)
+    assert spans(found) == [(at[1], at[4] - at[1])]
+    assert [m.offset for m in found] == [at[4] - 1, at[4], at[5]]
+    assert values(found)[1:] == ["4", "5"]
+
+
+def test_all_of_a_partition_may_be_gone(world: World) -> None:
+    """Where nothing is kept, what is gone is told all the same, and what comes later is read."""
+    put(world, 3)
+    end = world.log.end("a")[0]
+    world.lose("a", [end])
+    member = world.join("a")
+    found = read(member, bool)
+    assert spans(found) == [(0, end)]
+    member.commit(Commit(offsets={FIRST: found[-1].offset + 1}))
+    assert member.lag()[FIRST] == 0
+    world.log.append([record("a", 0, "k", "next")])
+    assert values(drain(member, 1)) == ["next"]
+
+
+def test_what_was_read_and_expired_later_is_not_told(world: World) -> None:
+    """A group that has read all has lost nothing, whatever retention takes: transaction markers are no records."""
+    put(world, 3)
+    member = world.join("a")
+    found = drain(member, 3)
+    member.commit(Commit(offsets={FIRST: found[-1].offset + 1}))
+    member.close()
+    world.lose("a", [world.log.end("a")[0]])
+    world.log.append([record("a", 0, "k", "next")])
+    assert values(drain(world.join("a", log=world.again()), 1)) == ["next"]
+
+
+def test_a_held_partition_tells_nothing(world: World) -> None:
+    """While a partition is held back, what expired of it waits as its records do."""
+    put(world, 2)
+    world.lose("a", [offsets(world)[1]])
+    member = world.join("a")
+    settle([member], 1)
+    member.pause()
+    assert member.poll(0.3, 10, 1 << 20) == []
+    member.resume()
+    assert len(read(member, lambda found: len(found) >= 2)) == 2
+
+
+def test_of_a_compacted_topic_nothing_is_unread(world: World) -> None:
+    """Compaction takes what newer records stand for: a reader gets those, and no word of the others."""
+    world.topics("c", partitions=1, kept=CleanupPolicy.COMPACT)
+    for n in range(4):
+        world.log.append([record("c", 0, "k", str(n))])
+    if world.expires:
+        world.log.expire(world.clock.now_ms)
+    member = world.join("c", group="other")
+    found: list[Message] = []
+
+    def enough() -> bool:
+        found.extend(member.poll(0.2, 10, 1 << 20))
+        return bool(found) and values(found)[-1] == "3"
+
+    patiently(enough, "the newest record")
+    assert spans(found) == []
+
+
+def test_a_group_beyond_the_end_begins_anew(world: World) -> None:
+    """An offset beyond the end is not waited for: the partition is read from its beginning, and the log says so."""
+    put(world, 2)
+    member = world.join("a")
+    settle([member], 1)
+    member.commit(Commit(offsets={FIRST: 1000}))
+    member.close()
+    again = world.join("a", log=world.again())
+    with capture_logs() as logged:
+        found = drain(again, 2)
+    assert values(found) == ["0", "1"]
+    (said,) = [line for line in logged if line["event"] == "offset_beyond_end"]
+    assert (said["topic"], said["committed"], said["log_level"]) == ("a", 1000, "warning")
+    assert said["group"].endswith("g")
+    assert again.lag()[FIRST] == world.log.end("a")[0]
+    again.commit(Commit(offsets={FIRST: found[-1].offset + 1}))
+    assert again.lag()[FIRST] == 0

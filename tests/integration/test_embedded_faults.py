@@ -1,0 +1,553 @@
+"""What the embedded log does when processes are killed, disks are full or bad, and others hold what it wants."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xxhash
+
+from stream.embedded.log import EmbeddedLog
+from stream.embedded.reader import RecordReader, StoredRow
+from stream.embedded.segments import LogDamaged
+from stream.log.clock import wall_ms
+from stream.log.contract import At, Message, Topic
+from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
+from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS
+from tests.support.paths import ROOT
+from tests.support.worlds import patiently, record, settle, values
+
+KILLS = 10
+DAY_MS = 86_400_000
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A log with the topics that the workers use."""
+    log = EmbeddedLog(tmp_path / "log")
+    log.create([Topic("in", 1), Topic("out", 2), Topic("pairs", 2)])
+    log.close()
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def log(folder: Path) -> Iterator[EmbeddedLog]:
+    """That log, open."""
+    opened = EmbeddedLog(folder, lease_ms=LEASE_MS, lock_timeout_s=0.3)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Start]:
+    """Starts a worker process; all are killed in the end."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(role: str, *more: object) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tests.support.embedded_worker", role, str(folder), *map(str, more)]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def lines(process: subprocess.Popen[str]) -> Iterator[str]:
+    """What a worker says."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        yield line.strip()
+
+
+@pytest.mark.kill
+def test_nothing_reported_is_lost_and_nothing_half_is_seen(folder: Path, start: Start) -> None:
+    """A process is killed ten times amid its commits: what it reported is there once, and every commit whole or not."""
+    dice = random.Random(7)
+    reported = {"count": 0, "x": 0, "y": 0}
+    for _ in range(KILLS):
+        worker = start("count")
+        said = lines(worker)
+        assert "ready" in said
+        for line in itertools.islice(said, dice.randrange(3, 60)):
+            note(line, reported)
+        time.sleep(dice.uniform(0, 0.01))
+        os.kill(worker.pid, signal.SIGKILL)
+        for line in said:
+            note(line, reported)
+        worker.wait()
+        _check_whole(folder, reported)
+    assert min(reported.values()) > 0
+
+
+def note(line: str, reported: dict[str, int]) -> None:
+    """Remember what a worker reported."""
+    what, _, number = line.partition(" ")
+    reported[what] = int(number)
+
+
+def _check_whole(folder: Path, reported: dict[str, int]) -> None:
+    log = EmbeddedLog(folder)
+    state = dict(log.scan_state("s", 0))
+    count = int(state.get(b"count", b"0"))
+    small, large = (values(log.read("out", p)) for p in range(2))
+    assert small == [str(n) for n in range(count)]
+    assert [value.rstrip(".") for value in large] == small
+    assert all(len(value) == LARGE_BYTES for value in large)
+    assert log.committed("g", "in") == [count or None]
+    assert count >= reported["count"]
+    for partition, name in enumerate("xy"):
+        pairs = [int(value) for value in values(log.read("pairs", partition))]
+        assert pairs == [n for n in range(len(pairs) // 2) for _ in range(2)]
+        assert len(pairs) // 2 >= reported[name]
+    log.close()
+
+
+def test_segments_of_killed_processes_are_cleaned_up(folder: Path, start: Start) -> None:
+    """Values that a killed process wrote and never committed go after a day; records keep theirs."""
+    for _ in range(3):
+        worker = start("count")
+        assert "ready" in (said := lines(worker))
+        assert len(list(itertools.islice(said, 20))) == 20
+        worker.kill()
+        worker.wait()
+    kept = files(folder)
+    start("die").wait()
+    (orphan,) = files(folder) - kept
+    assert orphan.read_bytes() == b"never committed"
+    log = EmbeddedLog(folder)
+    before = [len(value) for value in values(log.read("out", 1))]
+    log.expire(wall_ms() + DAY_MS - 60_000)
+    assert orphan in files(folder)
+    log.expire(wall_ms() + DAY_MS + 1)
+    assert orphan not in files(folder)
+    assert [len(value) for value in values(log.read("out", 1))] == before
+    log.close()
+
+
+def test_segments_that_the_database_never_knew_stay(folder: Path, log: EmbeddedLog) -> None:
+    """An older log.sqlite is put back: segments made since stay for ever, those that grew since for a day at least."""
+    log.create([Topic("old", 1, retention_ms=1000)])
+    log.append([record("old", 0, "k", "x" * 5000, timestamp_ms=0)])
+    with sqlite3.connect(folder / "log.sqlite") as database, sqlite3.connect(folder.parent / "backup") as backup:
+        database.backup(backup)
+    database.close()
+    backup.close()
+    (grown,) = files(folder)
+    log.append([record("old", 0, "k", "y" * 5000)])
+    log.append([record("in", 0, "k", "z" * 5000)])
+    log.close()
+    made = files(folder) - {grown}
+    (folder / "log.sqlite").write_bytes((folder.parent / "backup").read_bytes())
+    restored = EmbeddedLog(folder)
+    restored.expire(wall_ms())
+    assert list(restored.read("old", 0)) == []
+    assert files(folder) == made | {grown}
+    restored.expire(wall_ms() + 1000 * DAY_MS)
+    assert files(folder) == made
+    restored.close()
+
+
+def files(folder: Path) -> set[Path]:
+    """The segments of a log."""
+    return set((folder / "segments").iterdir())
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty file", "no tables"])
+def test_segments_without_their_database_are_refused(folder: Path, log: EmbeddedLog, left: str) -> None:
+    """Segments without log.sqlite, or with one that has no tables, is no new log: LogDamaged, and nothing changes."""
+    log.append([record("in", 0, "k", "x" * 5000)])
+    log.close()
+    database = folder / "log.sqlite"
+    database.unlink()
+    if left == "an empty file":
+        database.touch()
+    if left == "no tables":
+        with sqlite3.connect(database) as made:
+            made.execute("PRAGMA journal_mode = WAL")
+        made.close()
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for _ in range(2):
+        with pytest.raises(LogDamaged, match=rf"{database} is missing or empty.*segments.*restore.*move the folder"):
+            EmbeddedLog(folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("left", ["a folder", "segments", "an empty database"])
+def test_an_opening_that_was_killed_is_resumed(tmp_path: Path, left: str) -> None:
+    """A process died after it made the folder, `segments`, or an empty log.sqlite: the next one opens a new log."""
+    if left != "a folder":
+        (tmp_path / "segments").mkdir()
+    if left == "an empty database":
+        (tmp_path / "log.sqlite").touch()
+    log = EmbeddedLog(tmp_path)
+    assert log.topics() == {}
+    log.close()
+
+
+def test_a_new_folder_is_opened_by_many_at_once(tmp_path: Path) -> None:
+    """Nobody who opens a new log takes the segments of a faster one for those of a lost database."""
+    for number in range(10):
+        folder, start = tmp_path / str(number), threading.Barrier(6)
+
+        def begin(folder: Path = folder, start: threading.Barrier = start) -> None:
+            start.wait()
+            log = EmbeddedLog(folder)
+            log.create([Topic("in", 1)])
+            log.append([record("in", 0, "k", "x" * 5000)])
+            log.close()
+
+        with ThreadPoolExecutor(6) as pool:
+            for opened in [pool.submit(begin) for _ in range(6)]:
+                opened.result()
+        log = EmbeddedLog(folder)
+        assert log.end("in") == [6]
+        log.close()
+
+
+@pytest.mark.parametrize("size", [200_000, 1000], ids=["segments", "database"])
+def test_a_full_disk_is_said_and_left_behind(folder: Path, start: Start, size: int) -> None:
+    """A full disk: LogUnavailable says what, where and how to mend; nothing half is visible; with room it goes on."""
+    worker = start("fill", size)
+    said = list(lines(worker))
+    full = [line for line in said if line.startswith("full")]
+    assert len(full) == 3
+    assert all(str(folder) in line and "free disk space" in line for line in full)
+    (count,) = (int(line.split()[1]) for line in said if line.startswith("count"))
+    assert f"visible {2 * count}" in said
+    assert said[-1] == "done"
+    log = EmbeddedLog(folder)
+    found = [value.strip() for value in values(log.read("pairs", 0))]
+    assert found == [str(n) for n in range(count) for _ in range(2)] + ["room", "room"]
+    log.close()
+
+
+def test_an_owned_partition_is_left_alone_until_its_owner_dies(log: EmbeddedLog, start: Start) -> None:
+    """A second process gets nothing of a partition whose owner works longer than its lease, but soon after kill -9."""
+    holder = start("hold")
+    assert "ready" in lines(holder)
+    log.append([record("in", 0, "k", "v")])
+    second = log.join("g", ["in"], member="second")
+    deadline = time.monotonic() + 2.5 * LEASE_MS / 1000
+    while time.monotonic() < deadline:
+        assert second.poll(0.1, 10, 1 << 20) == []
+        assert second.assignment() == {}
+    holder.kill()
+    settle([second], 1)
+    assert values(second.poll(5, 10, 1 << 20)) == ["v"]
+    second.close()
+
+
+def test_processes_append_side_by_side(folder: Path, start: Start) -> None:
+    """Three processes append at once: no record is lost, offsets have no gap, and each writer's order holds."""
+    workers = [start("many", n) for n in range(3)]
+    assert [worker.wait() for worker in workers] == [0, 0, 0]
+    log = EmbeddedLog(folder)
+    for partition, writers in ((0, (0, 2)), (1, (1,))):
+        found = list(log.read("pairs", partition))
+        assert [m.offset for m in found] == list(range(100 * len(writers)))
+        for writer in writers:
+            assert values(m for m in found if m.key == b"%d" % writer) == [str(n) for n in range(100)]
+    log.close()
+
+
+def test_a_locked_database_is_said_and_waited_for(folder: Path, log: EmbeddedLog) -> None:
+    """While another process holds the database, appends raise LogUnavailable naming it; afterwards they work."""
+    holder = sqlite3.connect(folder / "log.sqlite", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LogUnavailable, match=rf"{folder}.*locked.*another process"):
+        log.append([record("in", 0, "k", "x" * 5000)])
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert log.end("in") == [0]
+    log.append([record("in", 0, "k", "x" * 5000)])
+    assert log.end("in") == [1]
+
+
+def damage(folder: Path, change: Callable[[Path], object]) -> Path:
+    """Write three large records, and change the segment behind the log's back."""
+    log = EmbeddedLog(folder)
+    log.append([record("in", 0, "k", f"{n}".ljust(5000)) for n in range(3)])
+    log.close()
+    (segment,) = (folder / "segments").iterdir()
+    change(segment)
+    return segment
+
+
+def flip(segment: Path) -> None:
+    """Change one byte of the second value."""
+    data = bytearray(segment.read_bytes())
+    data[7000] ^= 1
+    segment.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [(flip, "checksum"), (lambda path: os.truncate(path, 8000), "3000 of 5000 bytes"), (Path.unlink, "missing")],
+    ids=["flipped", "torn", "missing"],
+)
+def test_damaged_values_are_told_and_the_others_read(
+    folder: Path, log: EmbeddedLog, change: Callable[[Path], object], what: str
+) -> None:
+    """A value whose bytes changed or are gone is a message with its file, byte and fault, for every way of reading.
+
+    The others of its segment are returned as they are.
+    """
+    segment = damage(folder, change)
+    bad = {"checksum": [1], "3000 of 5000 bytes": [1, 2], "missing": [0, 1, 2]}[what]
+    member = log.join("g", ["in"], member="m")
+    for read in (log.read("in", 0), log.read_all({At("in", 0): (0, 3)}), member.poll(1, 10, 1 << 20)):
+        found = list(read)
+        assert [m.offset for m in found] == [0, 1, 2]
+        assert [m.offset for m in found if m.damage] == bad
+        assert all((m.value or b"").strip() == (b"" if m.damage else b"%d" % m.offset) for m in found)
+        first = found[bad[0]].damage
+        assert f"segment {segment} is damaged at byte {5000 * bad[0]}: " in first
+        assert what in first
+    member.close()
+
+
+def test_rows_that_retention_takes_meanwhile_are_no_damage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A segment that is gone with its rows, removed between the reading of the two, is left out without a word."""
+    log = EmbeddedLog(folder)
+    log.create([Topic("old", 1, retention_ms=1000)])
+    log.append([record("old", 0, "k", "x" * 8000, timestamp_ms=0), record("old", 0, "k", "kept", timestamp_ms=9000)])
+    log.close()
+    log, other = EmbeddedLog(folder), EmbeddedLog(folder)
+    rows = RecordReader.rows
+
+    def then_expired(self: RecordReader, *args: Any) -> list[StoredRow]:
+        found = rows(self, *args)
+        other.expire(9000)
+        return found
+
+    monkeypatch.setattr(RecordReader, "rows", then_expired)
+    assert [(m.offset, m.value, m.damage) for m in log.read("old", 0)] == [(1, b"kept", "")]
+    log.close()
+    other.close()
+
+
+INLINE = [
+    ("value", "x'76617564'", "the checksum of 4 bytes differs"),
+    ("value", "x'76616c7565'", "5 of 4 bytes are there"),
+    ("value", "NULL", "0 of 4 bytes are there"),
+    ("key", "x'6c'", "the checksum of 4 bytes differs"),
+    ("headers", "x'81a161a162'", "the checksum of 4 bytes differs"),
+    ("headers", "NULL", "the checksum of 4 bytes differs"),
+    ("headers", "x'c1'", "the checksum of 4 bytes differs"),
+    ("timestamp_ms", "timestamp_ms + 1", "the checksum of 4 bytes differs"),
+    ("timestamp_ms", "1.5", "its timestamp is no number"),
+    ("key", "'k'", ""),
+    ("size", "5", "4 of 5 bytes are there"),
+    ("checksum", "7", "the checksum of 4 bytes differs"),
+]
+
+
+def alter(folder: Path, column: str, value: str, offset: int = 1, **more: str) -> None:
+    """Change a column of a record of partition 0 of `in` behind the log's back; `value` is SQL."""
+    database = sqlite3.connect(folder / "log.sqlite")
+    (base,) = database.execute("SELECT min(id) FROM records").fetchone()
+    columns = ", ".join(f"{name} = {expression}" for name, expression in {column: value, **more}.items())
+    database.execute(f"UPDATE records SET {columns} WHERE id = ?", (base + offset,))
+    database.commit()
+    database.close()
+
+
+@pytest.mark.parametrize(("column", "value", "fault"), INLINE)
+def test_a_small_record_that_changed_is_told(
+    folder: Path, log: EmbeddedLog, column: str, value: str, fault: str
+) -> None:
+    """A change of key, headers or value in the database is damage that names the file and the row; others are read."""
+    log.append([record("in", 0, "k", "valu", headers={"run": "r"}) for _ in range(3)])
+    alter(folder, column, value)
+    found = list(log.read("in", 0))
+    assert [bool(m.damage) for m in found] == [False, bool(fault), False]
+    if not fault:  # SQLite calls the same bytes a text: no byte is lost
+        assert (found[1].key, found[1].value) == (b"k", b"valu")
+        return
+    assert (found[1].offset, found[1].value) == (1, b"")
+    assert f"{folder / 'log.sqlite'} is damaged in row " in found[1].damage
+    assert fault in found[1].damage
+
+
+def test_a_removal_that_changed_is_told(folder: Path, log: EmbeddedLog) -> None:
+    """A tombstone whose key changed removes nothing: it is damage."""
+    log.append([record("in", 0, "k", None) for _ in range(3)])
+    alter(folder, "key", "x'6c'")
+    assert [(m.value, bool(m.damage)) for m in log.read("in", 0)] == [(None, False), (b"", True), (None, False)]
+
+
+def test_records_of_older_logs_are_read(folder: Path, log: EmbeddedLog) -> None:
+    """Older rows have no checksum where they are small, else one of their value alone; headers that fail are damage."""
+    log.append([record("in", 0, "k", "valu", headers={"run": "r"}) for _ in range(3)])
+    large = record("in", 0, "k", "x" * 5000, headers={"run": "r"})
+    log.append([large, large])
+    of_value = xxhash.xxh3_64_intdigest(b"x" * 5000)
+    signed = of_value - (1 << 64) if of_value >> 63 else of_value
+    alter(folder, "checksum", "NULL", 0)
+    alter(folder, "checksum", "NULL", 1, headers="x'81a161a1ff'")
+    alter(folder, "checksum", "NULL", 2, headers="x'93'")
+    alter(folder, "checksum", str(signed), 3)
+    alter(folder, "checksum", str(signed ^ 1), 4)
+    found = list(log.read("in", 0))
+    assert [bool(m.damage) for m in found] == [False, True, True, False, True]
+    assert all("its headers cannot be decoded" in m.damage for m in found[1:3])
+    assert found[0].headers == found[3].headers == {"run": "r"}
+
+
+def test_an_older_folder_is_marked_as_new(folder: Path) -> None:
+    """A folder of an older farmwatch opens, and that farmwatch refuses it from then on: it would misread checksums."""
+    alter_meta(folder, 1)
+    EmbeddedLog(folder).close()
+    database = sqlite3.connect(folder / "log.sqlite")
+    assert database.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (2,)
+    database.close()
+
+
+def test_a_damaged_database_is_said(tmp_path: Path) -> None:
+    """A file that is no database raises LogDamaged naming it."""
+    (tmp_path / "log.sqlite").write_bytes(b"this is no database" * 1000)
+    with pytest.raises(LogDamaged, match=r"log\.sqlite is damaged"):
+        EmbeddedLog(tmp_path)
+
+
+def test_a_newer_database_is_refused(folder: Path) -> None:
+    """A folder of a newer farmwatch raises SchemaTooNew naming both versions."""
+    alter_meta(folder, 99)
+    with pytest.raises(SchemaTooNew, match=r"schema 99.*up to 2"):
+        EmbeddedLog(folder)
+
+
+def alter_meta(folder: Path, schema: int) -> None:
+    """Make the folder one of another schema."""
+    database = sqlite3.connect(folder / "log.sqlite")
+    database.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (schema,))
+    database.commit()
+    database.close()
+
+
+def test_nobody_else_may_look_in(folder: Path, log: EmbeddedLog) -> None:
+    """The folder, its database and its segments are open to the owner alone."""
+    log.append([record("in", 0, "k", "x" * 5000)])
+    (segment,) = (folder / "segments").iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "segments").stat().st_mode) == 0o700
+    assert stat.S_IMODE(segment.stat().st_mode) == 0o600
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.glob("log.sqlite*")} == {0o600}
+
+
+def test_retention_unlinks_segments_that_nobody_needs(folder: Path) -> None:
+    """Expired segments go, those that are written or still hold a kept record stay."""
+    log = EmbeddedLog(folder, segment_bytes=15_000)
+    log.create([Topic("old", 1, retention_ms=1000)])
+    for age in range(6):
+        log.append([record("old", 0, "k", "x" * 8000, timestamp_ms=age * 1000)])
+    segments = folder / "segments"
+    assert len(list(segments.iterdir())) == 3
+    other = EmbeddedLog(folder)
+    assert other.expire(4000) == 3 * 8001
+    assert len(list(segments.iterdir())) == 2
+    assert [m.timestamp_ms for m in log.read("old", 0)] == [3000, 4000, 5000]
+    other.expire(9000)
+    assert len(list(segments.iterdir())) == 1  # the log still writes it
+    log.append([record("old", 0, "k", "y" * 8000, timestamp_ms=9000)])
+    log.close()
+    other.expire(20_000)
+    assert list(segments.iterdir()) == []
+    other.close()
+
+
+def test_no_offset_is_passed_over_while_retention_runs_beside(tmp_path: Path) -> None:
+    """Each offset comes as a record or is told as expired, once and in order, whatever goes between two looks."""
+    log = EmbeddedLog(tmp_path / "log", segment_bytes=12_000)
+    log.create([Topic("old", 1, retention_ms=1)])
+    count = 400
+    for n in range(0, count, 4):
+        log.append([record("old", 0, "k", f"{m}".ljust(4000), timestamp_ms=1) for m in range(n, n + 4)])
+    log.close()
+    reading, expiring = EmbeddedLog(tmp_path / "log"), EmbeddedLog(tmp_path / "log")
+
+    def expire() -> None:
+        for stop in range(0, count, 2):
+            expiring.expire(2**44, {"old": [stop]})
+
+    thread = threading.Thread(target=expire)
+    member = reading.join("g", ["old"], member="m")
+    thread.start()
+    found: list[Message] = []
+
+    def followed() -> bool:
+        following = found[-1].offset + 1 if found else 0
+        if reading.beginning("old")[0] >= min(following, count - 2):  # close on retention's heels
+            found.extend(member.poll(0.2, 5, 1 << 20))
+        return bool(found) and found[-1].offset == count - 1
+
+    patiently(followed, "the last record")
+    thread.join()
+    member.close()
+    following = 0
+    for message in found:
+        assert message.offset + 1 - (message.expired or 1) == following
+        assert message.expired or message.value == f"{message.offset}".ljust(4000).encode()
+        following = message.offset + 1
+    for opened in (reading, expiring):
+        opened.close()
+
+
+def test_a_forked_child_must_open_its_own(log: EmbeddedLog) -> None:
+    """Using a log that the parent opened raises StreamError in the child, for reading and for writing."""
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        for use in (lambda: log.end("in"), lambda: log.append([record("in", 0, "k")])):
+            try:
+                use()
+            except StreamError:
+                refused += 1
+        os._exit(refused)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+
+
+def test_a_closed_log_says_so(folder: Path) -> None:
+    """After close every use raises StreamError; closing again is allowed."""
+    log = EmbeddedLog(folder)
+    log.close()
+    log.close()
+    for use in (lambda: log.end("in"), lambda: log.append([record("in", 0, "k")])):
+        with pytest.raises(StreamError, match="closed"):
+            use()
+
+
+def test_leases_are_renewed_while_the_caller_works(folder: Path) -> None:
+    """The heartbeat renews a lease without polls, and ends with the log."""
+    now = [0]
+    log = EmbeddedLog(folder, lease_ms=300, clock=lambda: now[0])
+    member = log.join("g", ["in"], member="m")
+    member.poll(0, 1, 1)
+    database = sqlite3.connect(folder / "log.sqlite")
+    now[0] = 1000
+
+    def renewed() -> bool:
+        time.sleep(0.01)
+        return bool(database.execute("SELECT expires_at FROM members").fetchone() == (1300,))
+
+    patiently(renewed, "a heartbeat")
+    member.close()
+    log.close()
+    database.close()

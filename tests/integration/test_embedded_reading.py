@@ -1,0 +1,201 @@
+"""An embedded log that is open for reading only: it needs no right to write, and leaves no trace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import At, Commit, StateChange, Topic
+from stream.log.errors import LogUnavailable, StreamError
+from tests.support.paths import ROOT
+from tests.support.worlds import drain, record, values
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A log with small and large records and state, in a folder that others may read."""
+    place = Path(tempfile.mkdtemp(prefix="farmwatch-reading-"))
+    place.chmod(0o755)
+    (place / "log").mkdir(mode=0o755)
+    log = EmbeddedLog(place / "log")
+    log.create([Topic("in", 1), Topic("out", 2), Topic("pairs", 2)])
+    log.append([record("in", 0, "k", "small"), record("in", 0, "k", "L" * 5000)])
+    member = log.join("g", ["in"], member="m", store="s")
+    drain(member, 2)
+    member.commit(Commit(offsets={At("in", 0): 1}, state={0: [StateChange(b"k", b"v")]}))
+    member.close()
+    log.close()
+    yield place / "log"
+    shutil.rmtree(place)
+
+
+def look(folder: Path) -> int:
+    """Read all that there is; returns the number of records of `in`."""
+    log = EmbeddedLog(folder, read_only=True)
+    found = [len(value) for value in values(log.read("in", 0))]
+    assert found[:2] == [5, 5000]
+    assert (log.beginning("in"), log.end("in"), log.committed("g", "in")) == ([0], [len(found)], [1])
+    assert (log.topics(), log.members("g")) == ({"in": 1, "out": 2, "pairs": 2}, [])
+    assert list(log.scan_state("s", 0)) == [(b"k", b"v")]
+    with log.read_state("s", 0) as state:
+        assert state.get(b"k") == b"v"
+    assert log.offset_at("in", 0) == [0]
+    assert log.sizes(["in"])["in"].records == len(found)
+    log.close()
+    return len(found)
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
+    """Name, size and time of change of each file and folder."""
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in [folder, *folder.rglob("*")]}
+
+
+def as_another_user(folder: Path, action: Callable[[], int], rights: int = 0o555) -> int:
+    """What `action` returns in a process that has these rights on the folder, by default to read it and no more."""
+    paths = [folder, *folder.rglob("*")]
+    for path in paths:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    folder.chmod(rights)
+    child = os.fork()
+    if child == 0:
+        code = 255
+        try:
+            if os.getuid() == 0:
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            assert not os.access(folder, os.W_OK)
+            code = action()
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    folder.chmod(0o755)
+    for path in paths:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return code
+
+
+def test_reading_changes_no_file(folder: Path) -> None:
+    """A log that nobody writes has the same files before, while and after it is read, with the same times."""
+    before = snapshot(folder)
+    log = EmbeddedLog(folder, read_only=True)
+    assert len(values(log.read("in", 0))) == 2
+    assert snapshot(folder) == before
+    log.close()
+    assert look(folder) == 2
+    assert snapshot(folder) == before
+
+
+def test_a_log_at_rest_is_read_without_the_right_to_write(folder: Path) -> None:
+    """A user who may not write the folder reads all of it."""
+    assert as_another_user(folder, lambda: look(folder)) == 2
+
+
+def test_a_log_at_work_is_read_without_the_right_to_write(folder: Path) -> None:
+    """While another process writes, a user who may not write the folder sees what it has committed."""
+    writer = EmbeddedLog(folder)
+    writer.append([record("in", 0, "k", "third")])
+    assert as_another_user(folder, lambda: look(folder)) == 3
+    writer.close()
+
+
+def test_a_killed_log_is_read_without_the_right_to_write(folder: Path) -> None:
+    """After kill -9 the commits that lie in the WAL are read, and the database is left as it is."""
+    command = [sys.executable, "-m", "tests.support.embedded_worker", "count", str(folder)]
+    worker = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    while worker.stdout.readline() != "count 5\n":
+        pass
+    worker.send_signal(signal.SIGKILL)
+    worker.communicate()
+    before = (folder / "log.sqlite").read_bytes()
+
+    def count() -> int:
+        return EmbeddedLog(folder, read_only=True).end("out")[0]
+
+    assert 5 <= as_another_user(folder, count) == count()
+    assert (folder / "log.sqlite").read_bytes() == before
+
+
+def test_commits_that_cannot_be_read_are_told(folder: Path) -> None:
+    """The index of the WAL is gone, and it may not be made: one line says who can read the log."""
+    writer = EmbeddedLog(folder)
+    writer.append([record("in", 0, "k", "third")])
+    copied = folder.parent / "copied"
+    shutil.copytree(folder, copied, ignore=shutil.ignore_patterns("*-shm"))
+    writer.close()
+
+    def refused() -> int:
+        with pytest.raises(StreamError, match=r"log\.sqlite cannot be opened.*a user who may write its folder"):
+            look(copied)
+        return 7
+
+    assert as_another_user(copied, refused) == 7
+
+
+def test_an_open_reader_follows_writers_that_come_and_go(folder: Path) -> None:
+    """Opened while nobody writes, it sees what is appended later, in whichever order writers begin and end."""
+    log = EmbeddedLog(folder, read_only=True)
+    for count in range(3, 8):
+        assert log.end("in") == [count - 1]
+        writer = EmbeddedLog(folder)
+        writer.append([record("in", 0, "k", "x" * 9000)])
+        if count % 2:
+            assert len(list(log.read("in", 0))) == count
+        writer.close()
+        assert len(list(log.read("in", 0))) == count
+    log.close()
+
+
+def test_nothing_is_written_by_a_reader(folder: Path) -> None:
+    """Every call that would write raises StreamError that names the log."""
+    before = snapshot(folder)
+    log = EmbeddedLog(folder, read_only=True)
+    calls: list[Callable[[], object]] = [
+        lambda: log.create([Topic("new", 1)]),
+        lambda: log.append([record("in", 0, "k")]),
+        lambda: log.join("g", ["in"], member="m"),
+        lambda: log.reset("g", "in", [0]),
+        lambda: log.expire(2**44),
+        lambda: log.remove(["in"]),
+    ]
+    for call in calls:
+        with pytest.raises(StreamError, match=f"the log in {folder} is open for reading only"):
+            call()
+    log.close()
+    assert snapshot(folder) == before
+
+
+def test_a_folder_that_may_not_be_read_is_told(folder: Path) -> None:
+    """A user who may not look into the folder gets LogUnavailable that names it and says what is missing."""
+
+    def refused() -> int:
+        with pytest.raises(LogUnavailable, match=f"{folder}.*Permission denied.*right to read"):
+            look(folder)
+        return 7
+
+    assert as_another_user(folder, refused, rights=0) == 7
+
+
+@pytest.mark.parametrize("left", ["nothing", "a folder", "an empty file"])
+def test_where_there_is_no_log_none_is_made(tmp_path: Path, left: str) -> None:
+    """Without a log, or with one that nobody finished making: StreamError, and nothing is there afterwards."""
+    folder = tmp_path / "log"
+    if left != "nothing":
+        (folder / "segments").mkdir(parents=True)
+    if left == "an empty file":
+        (folder / "log.sqlite").touch()
+    before = set(tmp_path.rglob("*"))
+    with pytest.raises(StreamError, match=f"there is no log in {folder}"):
+        EmbeddedLog(folder, read_only=True)
+    assert set(tmp_path.rglob("*")) == before

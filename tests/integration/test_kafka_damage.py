@@ -1,0 +1,152 @@
+"""Bits that flip in the broker's files, and headers of strangers: messages with damage, and reading goes on behind."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer
+
+from stream.kafka.log import KafkaLog
+from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, StateChange, Topic
+from stream.log.errors import StreamError
+from tests.support.kafka_broker import Broker
+from tests.support.worlds import PATIENCE_S, drain, settle
+
+pytestmark = pytest.mark.kafka
+HEADER_BYTES = 61  # of a batch; its records follow
+DELTA_AT, ATTRIBUTES_AT = 23, 21  # byte of the batch: how far its last offset is from its first; its attributes
+
+
+@pytest.fixture(scope="module")
+def one_broker() -> Iterator[Broker]:
+    """A broker whose files these tests alone damage."""
+    broker = Broker()
+    try:
+        yield broker.start()
+    finally:
+        broker.close()
+
+
+@pytest.fixture
+def log(one_broker: Broker, tmp_path: Path) -> Iterator[KafkaLog]:
+    """A log of its own on the broker, with the topics `in` and `out`."""
+    opened = KafkaLog(one_broker.address, prefix=f"t{uuid.uuid4().hex[:12]}.", state_folder=tmp_path / "state")
+    opened.create([Topic("in", 1), Topic("out", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
+    yield opened
+    opened.close()
+
+
+def segment(broker: Broker, log: KafkaLog, topic: str = "in") -> Path:
+    """The broker's file of a topic."""
+    (file,) = (broker.data / f"{log._site.full(topic)}-0").glob("*.log")
+    return file
+
+
+def batches(file: Path) -> list[tuple[int, int]]:
+    """(first offset, byte) of each batch in the file."""
+    data, at, found = file.read_bytes(), 0, []
+    while at + HEADER_BYTES <= len(data) and (size := int.from_bytes(data[at + 8 : at + 12], "big")):
+        found.append((int.from_bytes(data[at : at + 8], "big"), at))
+        at += 12 + size
+    return found
+
+
+def flip(file: Path, byte: int, bits: int = 1) -> None:
+    """Change a byte of a file in place; the broker reads it from the same file."""
+    with file.open("r+b") as opened:
+        opened.seek(byte)
+        before = opened.read(1)[0]
+        opened.seek(byte)
+        opened.write(bytes([before ^ bits]))
+
+
+def append_batches(log: Log, topic: str = "in", batches: int = 4, records: int = 3) -> None:
+    """Batches of some records each, every one a transaction of its own, and so a marker behind each."""
+    for batch in range(batches):
+        log.append([Output(topic, 0, b"k", f"{batch}.{n}".encode(), {"run": "r"}) for n in range(records)])
+
+
+def read_everywhere(log: KafkaLog) -> Iterator[list[Message]]:
+    """The records of `in` by every way of reading."""
+    yield list(log.read("in", 0))
+    yield list(log.read_all({At("in", 0): (0, log.end("in")[0])}))
+    member = log.join("g", ["in"], member="m")
+    settle([member], 1)
+    count = len(list(log.read("in", 0)))
+    yield drain(member, count)
+    member.close()
+
+
+@pytest.mark.parametrize("place", ["a record", "its last offset", "its attributes"])
+def test_a_batch_that_changed_is_damage_and_the_others_are_read(log: KafkaLog, one_broker: Broker, place: str) -> None:
+    """Each offset of the batch is a message whose damage names topic, partition and offsets; all others are read."""
+    append_batches(log)
+    file = segment(one_broker, log)
+    first, at = next(found for found in batches(file) if found[0] == 4)  # the second: offset 3 is a marker
+    flip(
+        file,
+        at + {"a record": HEADER_BYTES + 9, "its last offset": DELTA_AT, "its attributes": ATTRIBUTES_AT + 1}[place],
+        32,
+    )
+    for found in read_everywhere(log):
+        assert [m.offset for m in found if m.damage] == [4, 5, 6]
+        assert [m.value for m in found] == [
+            b"" if 4 <= m.offset < 7 else f"{m.offset // 4}.{m.offset % 4}".encode() for m in found
+        ]
+        assert len(found) == 12
+        bad = found[3]
+        assert (bad.key, bad.headers, bad.partition) == (b"", {}, 0)
+        assert f"offsets 4 to 6 of {log._site.full('in')}, partition 0, is damaged: its checksum (CRC)" in bad.damage
+    assert first == 4
+
+
+def test_the_last_batch_may_be_the_damaged_one(log: KafkaLog, one_broker: Broker) -> None:
+    """A damaged batch at the end is told; what is appended later is read."""
+    append_batches(log, batches=2)
+    file = segment(one_broker, log)
+    flip(file, next(at for offset, at in batches(file) if offset == 4) + HEADER_BYTES + 5)
+    member = log.join("g", ["in"], member="m")
+    settle([member], 1)
+    assert [bool(m.damage) for m in drain(member, 6)] == [False] * 3 + [True] * 3
+    member.commit(Commit(offsets={At("in", 0): 7}))
+    append_batches(log, batches=1)
+    assert [m.value for m in drain(member, 3)] == [b"0.0", b"0.1", b"0.2"]
+    member.close()
+
+
+def test_a_damaged_marker_hides_nothing(log: KafkaLog, one_broker: Broker) -> None:
+    """The marker of a commit is damaged: its offset is told, and the records before and behind it are read."""
+    append_batches(log, batches=3)
+    file = segment(one_broker, log)
+    flip(file, next(at for offset, at in batches(file) if offset == 3) + HEADER_BYTES + 5)
+    found = list(log.read("in", 0))
+    assert [m.offset for m in found if m.damage] == [3]
+    assert [m.value for m in found if not m.damage] == [f"{b}.{n}".encode() for b in range(3) for n in range(3)]
+
+
+def test_headers_of_strangers_are_damage(log: KafkaLog, one_broker: Broker) -> None:
+    """A header value that is no UTF-8 is damage; the records around it are read."""
+    producer = KafkaProducer(bootstrap_servers=one_broker.address, acks="all", linger_ms=0)
+    for name, value in (("run", b"r"), ("run", b"\xff\xfe"), ("run", b"r")):
+        producer.send(log._site.full("in"), b"v", b"k", [(name, value)]).get(PATIENCE_S)
+    producer.close()
+    found = list(log.read("in", 0))
+    assert [(m.value, bool(m.damage)) for m in found] == [(b"v", False), (b"", True), (b"v", False)]
+    assert f"a header of {log._site.full('in')}, partition 0 offset 1" in found[1].damage
+
+
+def test_a_damaged_changelog_is_refused(log: KafkaLog, one_broker: Broker, tmp_path: Path) -> None:
+    """State that cannot be read back is told with its place: to go on without it would count wrongly in silence."""
+    member = log.join("g", ["in"], member="m", store="s")
+    settle([member], 1)
+    member.commit(Commit(state={0: [StateChange(b"key", b"value")]}))
+    member.close()
+    file = segment(one_broker, log, "state.s")
+    flip(file, batches(file)[0][1] + HEADER_BYTES + 5)
+    other = KafkaLog(one_broker.address, prefix=log._site.prefix, state_folder=tmp_path / "other")
+    with pytest.raises(StreamError, match=r"offsets 0 to 0 of .*state\.s, partition 0, is damaged"):
+        list(other.scan_state("s", 0))
+    other.close()

@@ -1,0 +1,104 @@
+"""What runs need on Kafka: limits are lifted from topics while they are named, and nothing is remembered elsewhere."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from stream.kafka.log import KafkaLog
+from stream.log.contract import CleanupPolicy, Topic
+from tests.support.kafka_broker import broker
+
+pytestmark = pytest.mark.kafka
+OWN = {"retention.ms": "86400000", "retention.bytes": "1000000"}
+PAGES = Topic("pages", 2, retention_ms=86_400_000, retention_bytes=1_000_000)
+CENTURY_MS = 100 * 365 * 86_400_000
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[[], KafkaLog]]:
+    """Opens the same log as one more process."""
+    opened: list[KafkaLog] = []
+    prefix = f"r{uuid.uuid4().hex[:10]}."
+
+    def make() -> KafkaLog:
+        opened.append(KafkaLog(broker(), prefix=prefix, state_folder=tmp_path / str(len(opened))))
+        return opened[-1]
+
+    yield make
+    for log in opened:
+        log.close()
+
+
+@pytest.fixture
+def log(make: Callable[[], KafkaLog]) -> KafkaLog:
+    """A log with topics of all kinds."""
+    log = make()
+    log.create([PAGES, Topic("for-ever", 2), Topic("newest", 2, CleanupPolicy.COMPACT)])
+    return log
+
+
+def limits(log: KafkaLog, topic: str) -> dict[str, str]:
+    """Retention of a topic as the broker has it."""
+    (found,) = log._site.admin.topic_settings([log._site.full(topic)], list(OWN)).values()
+    return found
+
+
+def test_a_needed_topic_has_no_limit_until_it_is_not_named(log: KafkaLog, make: Callable[[], KafkaLog]) -> None:
+    """While it is named the broker removes nothing, however often it is told; another process gives the limits back."""
+    log.expire(0, {"pages": [0, 0]})
+    held = limits(log, "pages")
+    assert int(held["retention.ms"]) > CENTURY_MS
+    assert int(held["retention.bytes"]) > 1 << 50
+    make().expire(0, {"pages": [5, 0]})
+    assert limits(log, "pages") == held
+    make().expire(0)
+    assert limits(log, "pages") == OWN
+    log.expire(0)
+    assert limits(log, "pages") == OWN
+
+
+def test_limits_that_the_operator_changes_meanwhile_count(log: KafkaLog) -> None:
+    """A limit set while the topic is held is lifted by the next call, and given back in the end."""
+    log.expire(0, {"pages": [0, 0]})
+    log._site.admin.set_topic_settings({log._site.full("pages"): {"retention.ms": "5000"}})
+    log.expire(0, {"pages": [0, 0]})
+    assert int(limits(log, "pages")["retention.ms"]) > CENTURY_MS
+    log.expire(0)
+    assert limits(log, "pages") == {**OWN, "retention.ms": "5000"}
+
+
+def test_topics_without_a_limit_and_compacted_ones_stay_as_they_are(log: KafkaLog) -> None:
+    """There is nothing to lift: their settings are the same before, while and after."""
+    before = {topic: limits(log, topic) for topic in ("for-ever", "newest")}
+    for needed in ({"for-ever": [0, 0], "newest": [0, 0]}, {}):
+        log.expire(0, needed)
+        assert {topic: limits(log, topic) for topic in before} == before
+
+
+def test_other_farmwatches_of_the_broker_are_left_alone(log: KafkaLog, tmp_path: Path) -> None:
+    """Another prefix neither lifts nor gives back."""
+    other = KafkaLog(broker(), prefix=f"o{uuid.uuid4().hex[:10]}.", state_folder=tmp_path / "other")
+    other.create([PAGES])
+    log.expire(0, {"pages": [0, 0]})
+    assert limits(other, "pages") == OWN
+    held = limits(log, "pages")
+    other.expire(0)
+    other.close()
+    assert limits(log, "pages") == held
+
+
+def test_check_sees_through_what_is_held(log: KafkaLog) -> None:
+    """For the doctor a held topic has the limits that are its own, and a wrong one is told as it is."""
+    log.expire(0, {"pages": [0, 0]})
+    assert [told for _, right, told in log.check([PAGES]) if not right] == []
+    wrong = [
+        told
+        for _, right, told in log.check([Topic("pages", 2, retention_ms=1, retention_bytes=1_000_000)])
+        if not right
+    ]
+    assert len(wrong) == 1
+    assert "retention.ms is 86400000, should be 1" in wrong[0]

@@ -1,0 +1,431 @@
+"""The loop with two batches in flight: what runs beside what, what is committed in which order, what is dropped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from stream.log.contract import Commit, Log, Message, Output, Topic
+from stream.log.errors import Fenced, LogUnavailable
+from stream.memory.log import MemoryLog
+from stream.processing.in_flight import InFlightBatch
+from stream.processing.loop import LoopSettings, StageLoop
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Context, Stage
+from stream.schema.records import Decision, Hit, Record, decode, encode
+from tests.support.worlds import World, patiently
+
+PARTITIONS = 2
+FAST = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_least=3, breaker_window=20)
+Gate = Callable[["Ahead", Sequence[str]], object]
+
+
+class Transient(Exception):
+    """A fault that passes."""
+
+    retriable = True
+
+
+class Fatal(Exception):
+    """A fault that stays, whatever the record."""
+
+    fatal = True
+
+
+class Ahead(Stage):
+    """Two records a batch; `gate` is called in the slow work of each, with the ids, and may hold it up or fail it."""
+
+    name = "ahead"
+    inputs: Mapping[str, type[Record]] = {"in": Hit}
+    poll_s = 0.01
+    max_records = 2
+    ahead = 2
+
+    def __init__(self, gate: Gate = lambda *_: None) -> None:
+        self.begun: list[list[str]] = []  # ids of each batch whose slow work began
+        self.running = 0
+        self.most = 0  # batches whose slow work ran at once
+        self.dropped: list[int] = []
+        self._gate = gate
+        self._lock = threading.Lock()
+
+    def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
+        ids = [record.id for record in records]
+        with self._lock:
+            self.begun.append(ids)
+            self.running += 1
+            self.most = max(self.most, self.running)
+        try:
+            self._gate(self, ids)
+        finally:
+            with self._lock:
+                self.running -= 1
+        return ids
+
+    def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
+        assert prepared == record.id
+        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason=""))
+
+    def lost(self, partitions: Sequence[int]) -> None:
+        self.dropped += partitions
+
+
+@pytest.fixture
+def memory() -> MemoryLog:
+    log = MemoryLog()
+    log.create([Topic(name, PARTITIONS) for name in ("in", "out", "dead-letters")])
+    return log
+
+
+def put(log: Log, count: int, partition: int = 0, first: int = 0) -> None:
+    """Append hits to one partition; ids count up from `first`."""
+    hits = [Hit(id=str(first + n), site="a.example", url="x") for n in range(count)]
+    log.append([Output("in", partition, b"a.example", encode(hit)) for hit in hits])
+
+
+def out(log: Log) -> list[str]:
+    """Ids on the output, partition by partition."""
+    return [decode(Decision, m.value).id for p in range(PARTITIONS) for m in log.read("out", p) if m.value]
+
+
+def loop_on(log: Log, stage: Stage, settings: LoopSettings = FAST, member: Any = None) -> StageLoop:
+    joined = member or log.join("group", list(stage.inputs), member="one")
+    return StageLoop(stage, joined, metrics=Metrics(), settings=settings)
+
+
+def cycle(loop: StageLoop, times: int = 12) -> None:
+    stop = threading.Event()
+    for _ in range(times):
+        loop.cycle(stop)
+
+
+def ids(*numbers: int) -> list[str]:
+    return [str(number) for number in numbers]
+
+
+def beside_the_next(stage: Ahead, batch: Sequence[str]) -> None:
+    """A gate: the first batch waits until the second one has begun."""
+    if "0" in batch:
+        patiently(lambda: len(stage.begun) > 1, "the second batch to begin")
+
+
+def behind_the_next(stage: Ahead, batch: Sequence[str]) -> None:
+    """A gate: the first batch ends last."""
+    if "0" in batch:
+        patiently(lambda: len(stage.begun) > 1 and stage.running == 1, "the second batch to end")
+
+
+def test_the_next_batch_begins_while_one_is_worked_on(memory: MemoryLog) -> None:
+    """Two batches are in flight at once and never a third; each record is committed once."""
+    put(memory, 12)
+
+    def gate(stage: Ahead, batch: Sequence[str]) -> None:
+        beside_the_next(stage, batch)
+        time.sleep(0.05)
+
+    stage = Ahead(gate)
+    cycle(loop_on(memory, stage))
+    assert stage.most == 2
+    assert out(memory) == ids(*range(12))
+
+
+def test_batches_are_committed_in_the_order_of_reading(memory: MemoryLog) -> None:
+    """A second batch that is ready first waits for the first one; each commit's offsets lie behind the last one's."""
+    put(memory, 6)
+    member = memory.join("group", ["in"], member="one")
+    offsets: list[int] = []
+
+    class Noting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(member, name)
+
+        def commit(self, commit: Commit) -> None:
+            offsets.extend(commit.offsets.values())
+            member.commit(commit)
+
+    stage = Ahead(behind_the_next)
+    cycle(loop_on(memory, stage, member=Noting()))
+    assert offsets == [2, 4, 6]
+    assert out(memory) == ids(*range(6))
+
+
+def test_a_stage_that_does_not_ask_has_one_batch_in_flight(memory: MemoryLog) -> None:
+    """With ahead = 1 nothing is read while a batch is worked on."""
+    put(memory, 6)
+    stage = Ahead(lambda *_: time.sleep(0.05))
+    stage.ahead = 1
+    cycle(loop_on(memory, stage))
+    assert stage.most == 1
+    assert out(memory) == ids(*range(6))
+
+
+@pytest.mark.parametrize("fault", [Transient("comes back"), Fenced("moved"), LogUnavailable("away")])
+def test_a_rollback_of_the_first_drops_the_second(memory: MemoryLog, fault: Exception) -> None:
+    """The slow work of the first fails while the second is ready: neither is committed, both are read again, once."""
+    put(memory, 4)
+    faults = [fault]
+    seen: list[list[str]] = []
+
+    def gate(stage: Ahead, batch: Sequence[str]) -> None:
+        if faults:
+            behind_the_next(stage, batch)
+            if "0" in batch:
+                raise faults.pop()
+
+    stage = Ahead(gate)
+    loop = loop_on(memory, stage)
+    stop = threading.Event()
+    assert loop.cycle(stop) is False
+    seen.append(out(memory))
+    assert memory.committed("group", "in") == [None, None]
+    assert stage.dropped, "the stage was told to drop what it cached"
+    cycle(loop, 6)
+    assert seen == [[]]
+    assert stage.begun == [ids(0, 1), ids(2, 3), ids(0, 1), ids(2, 3)]
+    assert out(memory) == ids(0, 1, 2, 3)
+
+
+def test_a_failed_commit_of_the_first_drops_the_second(memory: MemoryLog) -> None:
+    """When the commit of the first is refused, the second is not committed either: it would leave a gap."""
+    put(memory, 4)
+    member = memory.join("group", ["in"], member="one")
+    faults = [LogUnavailable("the disk is full")]
+
+    class Faulty:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(member, name)
+
+        def commit(self, commit: Commit) -> None:
+            if faults:
+                raise faults.pop()
+            member.commit(commit)
+
+    stage = Ahead(beside_the_next)
+    cycle(loop_on(memory, stage, member=Faulty()))
+    assert stage.begun == [ids(0, 1), ids(2, 3)] * 2
+    assert out(memory) == ids(0, 1, 2, 3)
+
+
+def test_a_fault_of_the_second_leaves_the_first_committed(memory: MemoryLog) -> None:
+    """The first is committed before the second is looked at; only the second is read again."""
+    put(memory, 4)
+    faults = [Transient("comes back")]
+
+    def gate(stage: Ahead, batch: Sequence[str]) -> None:
+        beside_the_next(stage, batch)
+        if "2" in batch and faults:
+            raise faults.pop()
+
+    stage = Ahead(gate)
+    cycle(loop_on(memory, stage))
+    assert stage.begun == [ids(0, 1), ids(2, 3), ids(2, 3)]
+    assert out(memory) == ids(0, 1, 2, 3)
+
+
+def test_a_fatal_fault_ends_the_run_and_buries_nothing(memory: MemoryLog) -> None:
+    """It concerns no record: the loop ends with it, nothing is committed, and the next process reads all again."""
+    put(memory, 4)
+
+    def gate(_stage: Ahead, _batch: Sequence[str]) -> None:
+        raise Fatal("the card is gone")
+
+    with pytest.raises(Fatal):
+        loop_on(memory, Ahead(gate)).run(threading.Event())
+    assert memory.committed("group", "in") == [None, None]
+    assert [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)] == []
+
+
+def run_and_stop(memory: MemoryLog, stage: Ahead, release: threading.Event, drain_s: float = 10.0) -> None:
+    """Run until two batches are in flight, tell the loop to stop, then let the batches end."""
+    stop = threading.Event()
+    settings = LoopSettings(linger_s=0.0, drain_s=drain_s)
+    thread = threading.Thread(target=loop_on(memory, stage, settings).run, args=(stop,))
+    thread.start()
+    patiently(lambda: stage.running == 2, "two batches in flight")
+    stop.set()
+    if drain_s > 1:
+        release.set()
+    thread.join(20)
+    release.set()
+    assert not thread.is_alive()
+
+
+def test_stop_commits_both_batches_in_flight_and_reads_no_more(memory: MemoryLog) -> None:
+    """Told to stop with two in flight, the loop commits both, in order, and begins no third."""
+    put(memory, 8)
+    release = threading.Event()
+    stage = Ahead(lambda *_: release.wait(20))
+    run_and_stop(memory, stage, release)
+    assert out(memory) == ids(0, 1, 2, 3)
+    assert len(stage.begun) == 2
+    assert memory.committed("group", "in")[0] == 4
+
+
+def test_both_batches_are_given_up_when_the_drain_is_over(memory: MemoryLog) -> None:
+    """The drain is one for all that is in flight: past it nothing of either is committed."""
+    put(memory, 8)
+    release = threading.Event()
+    stage = Ahead(lambda *_: release.wait(20))
+    run_and_stop(memory, stage, release, drain_s=0.2)
+    assert out(memory) == []
+    assert memory.committed("group", "in") == [None, None]
+
+
+def test_a_crash_with_two_in_flight_costs_no_record_and_doubles_none(memory: MemoryLog) -> None:
+    """The process dies between the first commit and the second: its successor does exactly what was not committed."""
+    put(memory, 8)
+    dead = loop_on(memory, Ahead(beside_the_next))
+    dead.cycle(threading.Event())  # one committed, one in flight; then nobody calls it again
+    assert out(memory) == ids(0, 1)
+    again = Ahead()
+    cycle(loop_on(memory, again))
+    assert out(memory) == ids(*range(8))
+    assert again.begun[0] == ids(2, 3)
+
+
+def test_partitions_lost_in_between_are_left_to_the_new_owner(world: World) -> None:
+    """A member joins while two batches are in flight: each record is committed once, by one or the other."""
+    world.topics("in", "out", "dead-letters", partitions=PARTITIONS)
+    appended = 0  # to each partition; more is to do until both have had a part in it, however fast they are
+
+    def append(count: int) -> None:
+        nonlocal appended
+        for partition in range(PARTITIONS):
+            put(world.log, count, partition, first=1000 * partition + appended)
+        appended += count
+
+    append(10)
+    first, second = Ahead(lambda *_: time.sleep(0.02)), Ahead(lambda *_: time.sleep(0.02))
+    loops = [loop_on(world.log, first, member=world.join("in", name="one"))]
+    stop = threading.Event()
+
+    def some() -> bool:
+        loops[0].cycle(stop)
+        return len(out(world.log)) >= 2
+
+    patiently(some, "the first commits")
+    loops.append(loop_on(world.log, second, member=world.join("in", name="two", log=world.again())))
+
+    def done() -> bool:
+        for loop in loops:
+            loop.cycle(stop)
+        left = PARTITIONS * appended - len(out(world.log))
+        if not second.begun and left <= 4 * PARTITIONS:
+            append(4)
+            return False
+        return left == 0
+
+    patiently(done, "all records")
+    for loop in loops:
+        cycle(loop, 3)
+    assert sorted(out(world.log), key=int) == ids(*range(appended), *range(1000, 1000 + appended))
+    assert second.begun, "the second member had a part in it"
+
+
+def test_records_of_a_partition_that_came_back_are_left_out() -> None:
+    """Lost and given back since, it has another epoch: others may have read on, so only what is still ours stays."""
+    work: Future[dict[int, Any]] = Future()
+    work.set_result({0: "of 0", 1: "of 1", 2: "of 0 again", 3: "of 1 again"})
+    messages = [Message("in", n % 2, n // 2, b"k", b"v", {}, 0) for n in range(4)]
+    flight = InFlightBatch(messages, [7, 7, 7, 7], work, 0.0)
+    assert flight.still_owned({0: 8, 1: 7}) == ([messages[1], messages[3]], {0: "of 1", 1: "of 1 again"})
+    assert flight.still_owned({1: 7}) == ([messages[1], messages[3]], {0: "of 1", 1: "of 1 again"})
+    assert flight.still_owned({0: 7, 1: 7})[0] == messages
+
+
+@pytest.mark.parametrize(
+    ("moves", "starting", "healthy"), [(True, False, True), (False, True, True), (False, False, False)]
+)
+def test_a_long_batch_is_told_from_one_that_stands_still(
+    memory: MemoryLog, moves: bool, starting: bool, healthy: bool
+) -> None:
+    """Past the watchdog's limit a batch is healthy while the stage says that it moves on, or that it still loads."""
+    put(memory, 1)
+    now, looks, release = [0.0], [0], threading.Event()
+    seen: list[bool] = []
+
+    class Long(Ahead):
+        def advanced(self) -> int:
+            seen.append(loop.health().ok)
+            looks[0] += 1
+            now[0] += 50.0
+            if looks[0] == 8:
+                release.set()
+            return looks[0] if moves else 0
+
+        def starting(self) -> bool:
+            return starting
+
+    stage = Long(lambda *_: release.wait(20))
+    loop = StageLoop(
+        stage,
+        memory.join("group", ["in"], member="one"),
+        metrics=Metrics(),
+        settings=LoopSettings(linger_s=0.0, watchdog_s=120.0),
+        monotonic=lambda: now[0],
+    )
+    assert loop.cycle(threading.Event())
+    assert all(seen) is healthy
+    assert loop.health().ok, "it was committed"
+
+
+def test_a_stage_that_loads_again_is_not_ready_meanwhile(memory: MemoryLog) -> None:
+    """Readiness follows the stage while a batch is worked on, not only between batches."""
+    put(memory, 1)
+    release = threading.Event()
+    seen: list[bool] = []
+
+    class Reloading(Ahead):
+        works = True
+
+        def ready(self) -> bool:
+            return self.works
+
+        def advanced(self) -> int:
+            seen.append(loop.health().ready)
+            self.works = len(seen) > 2
+            if len(seen) == 5:
+                release.set()
+            return 0
+
+    loop = loop_on(memory, Reloading(lambda *_: release.wait(20)))
+    loop.cycle(threading.Event())
+    assert seen[:5] == [True, False, False, True, True]
+
+
+def test_a_batch_of_the_background_is_not_waited_with(memory: MemoryLog) -> None:
+    """Another poll, in the time in which a batch fills, could find nothing live and add of the background again."""
+
+    class Both(Ahead):
+        inputs: Mapping[str, type[Record]] = {"in": Hit, "out": Hit}
+        background = ("out",)
+
+        def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
+            pass
+
+    member = memory.join("group", ["in", "out"], member="one", background=["out"])
+    left = [0, 1]
+
+    def later() -> None:
+        hits = [Hit(id=str(left.pop(0)), site="a.example", url="x")] if left else []
+        memory.append([Output("out", 0, b"a.example", encode(hit)) for hit in hits])
+
+    class Filling:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(member, name)
+
+        def poll(self, wait_s: float, records: int, room: int) -> list[Message]:
+            found = list(member.poll(wait_s, records, room))
+            if found:
+                later()
+            return found
+
+    later()
+    stage = Both()
+    cycle(loop_on(memory, stage, LoopSettings(linger_s=0.5), member=Filling()), 4)
+    assert stage.begun == [ids(0), ids(1)]

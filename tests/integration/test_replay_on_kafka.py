@@ -1,0 +1,111 @@
+"""A whole replay on Kafka: markers between the records, a run that is shared, one that is stopped in its midst."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from replay.engine.runner import Ending, Standing
+from replay.runs.counts import counts_of, rows_of
+from replay.runs.overview import run_state
+from replay.runs.phases import progress_of
+from replay.runs.removal import remove, what_it_frees
+from stream.processing.heartbeat import beat
+from stream.schema.control import Control
+from tests.support.replay_world import (
+    DETECTOR,
+    OTHER_DETECTOR,
+    PARTITIONS,
+    LiveWorld,
+    config_of,
+    features_of_pages,
+    requests_of,
+    write_rules,
+)
+from tests.support.worlds import KafkaWorld, patiently
+
+pytestmark = [pytest.mark.kafka]
+
+
+def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verdicts and rows are those of live, which has not moved; cut off and gone on with; its topics go with it."""
+    kafka = KafkaWorld(tmp_path)
+    try:
+        world = LiveWorld(kafka.log, config_of("kafka:127.0.0.1:9"))
+        world.feed(features_of_pages(6, 40, world.epoch))
+        world.carry_on()
+        world.feed(features_of_pages(6, 10, world.epoch, seed=2))  # a second transaction, markers between
+        world.carry_on()
+        before = world.live_traces()
+        run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="same")
+        stop = threading.Event()
+
+        def stop_at_first_commit(standing: Standing) -> None:
+            if standing.progress.done:
+                stop.set()
+
+        with monkeypatch.context() as slow:
+            slow.setattr("replay.engine.stages._RECORDS", 2)
+            slow.setattr("replay.engine.runner._LOOK_S", 0.01)
+            slow.setattr("replay.engine.runner._CONTROL_S", 0.01)
+            assert world.carry_out(run, ruleset, stop=stop, told=stop_at_first_commit) is Ending.STOPPED
+        stopped = progress_of(kafka.log, world.row("same"))
+        assert 0 < stopped.done < stopped.total
+        run, ruleset = world.begin(name="same")
+        assert world.carry_out(run, ruleset) is Ending.DONE
+        assert world.outcome("same") == world.outcome()
+        assert world.live_traces() == before
+        progress = progress_of(kafka.log, world.row("same"))
+        assert progress.done == progress.total
+        assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).state == "done"
+        counts = counts_of(rows_of(kafka.log, "sites.same"))
+        assert (counts.pages > 0, counts.unscored) == (True, 0)
+        for number in range(3):
+            beat(kafka.log, PARTITIONS, number)
+        assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).lag == 0  # neither they nor markers
+        world.feed(features_of_pages(1, 2, world.epoch, seed=3))
+        assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).lag == 4  # hits and features
+        world.carry_on()
+        before = world.live_traces()
+
+        loose, loose_rules = world.begin(ruleset=write_rules(tmp_path, 5), name="loose")
+        endings: list[Ending] = []
+        other_log = kafka.again()
+
+        def work(member: str, log: object) -> None:
+            mine = LiveWorld.__new__(LiveWorld)
+            mine.__dict__ = {**world.__dict__, "log": log}
+            endings.append(mine.carry_out(loose, loose_rules, member=member))
+
+        def work_both() -> None:
+            both = [threading.Thread(target=work, args=given) for given in (("one", kafka.log), ("other", other_log))]
+            for thread in both:
+                thread.start()
+            for thread in both:
+                thread.join()
+
+        work_both()
+        assert endings == [Ending.DONE, Ending.DONE]
+        assert [v.id for v in world.outcome("loose")[0]] == [v.id for v in world.outcome()[0]]
+        asked = requests_of(world, "loose")
+        assert len(set(asked)) == len(asked) > 0
+        world.score_runs(OTHER_DETECTOR)
+        world.score()  # which leaves them unanswered
+        world.score_runs(DETECTOR, OTHER_DETECTOR)
+        loose, _ = world.begin(name="loose")
+        work_both()
+        assert sorted(requests_of(world, "loose")) == sorted(2 * asked)
+        assert world.score() > 0
+        assert world.replay(name="loose") is Ending.DONE
+        assert {row.articles - row.scored for row in world.outcome("loose")[1].values()} == {0}
+
+        assert what_it_frees(kafka.log, world.row("same")).records > 0
+        patiently(lambda: kafka.log.members("judge.same") == [], "the members to have left")
+        remove(kafka.log, "same")
+        assert "same" not in Control(kafka.log).runs
+        assert not [topic for topic in kafka.log.topics() if topic.endswith(".same")]
+        assert world.live_traces()["offsets"].keys() == before["offsets"].keys()
+    finally:
+        kafka.close()

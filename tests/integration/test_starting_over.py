@@ -1,0 +1,102 @@
+"""Groups that read a topic again, on every log: they are found before they begin, and it is as is said of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from farmwatch.daemon.deleted_groups import StartOver, groups_starting_over
+from stream.log.contract import At, Commit
+from stream.schema.roles import Role
+from stream.schema.topics import FEATURES, HITS, SCORES, VERDICTS
+from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages
+from tests.support.worlds import KafkaWorld, World, settle
+
+SITES, PAGES = 3, 4
+
+
+@pytest.fixture
+def live(world: World) -> LiveWorld:
+    """A log on which JUDGE, SCORE and TALLY have worked to the end."""
+    made = LiveWorld(world.log, config_of("sqlite:unused"))
+    made.feed(features_of_pages(SITES, PAGES, made.epoch))
+    made.carry_on()
+    return made
+
+
+def records(live: LiveWorld, topic: str) -> int:
+    """What a topic holds, as the log counts."""
+    return live.log.sizes([topic])[topic].records
+
+
+def test_nothing_is_said_where_all_is_as_it_was_left(live: LiveWorld) -> None:
+    """Groups with offsets go on; CRAWL and MEASURE have made nothing here, so they begin."""
+    assert list(groups_starting_over(live.log)) == []
+
+
+def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
+    """Records wait, and nothing was made of them: that is a first start."""
+    made = LiveWorld(world.log, config_of("sqlite:unused"))
+    made.feed(features_of_pages(SITES, PAGES, made.epoch))
+    assert list(groups_starting_over(made.log)) == []
+
+
+def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
+    """It is told with its topic and the records; then each verdict stands there twice, and the rows are the same."""
+    verdicts, rows = live.outcome()
+    live.log.remove(groups=["judge"])
+    (found,) = groups_starting_over(live.log)
+    assert (found.group, found.records) == ("judge", {FEATURES: records(live, FEATURES)})
+    assert "has no offsets, though verdicts holds what it made" in found.said
+    assert list(groups_starting_over(live.log, [Role.TALLY])) == []
+    live.carry_on()
+    again, rows_again = live.outcome()
+    assert rows_again == rows
+    assert set(Counter(verdict.id for verdict in again).values()) == {2}
+    assert len(again) == 2 * len(verdicts)
+    assert list(groups_starting_over(live.log)) == []
+
+
+def test_tally_without_offsets_counts_nothing_twice(live: LiveWorld) -> None:
+    """It reads three topics again, and its rows stay as they were."""
+    _, rows = live.outcome()
+    live.log.remove(groups=["tally"])
+    (found,) = groups_starting_over(live.log)
+    assert found.group == "tally"
+    assert found.records == {topic: records(live, topic) for topic in (HITS, VERDICTS, SCORES)}
+    live.carry_on()
+    assert live.outcome()[1] == rows
+
+
+def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
+    """A topic that was made anew, or cut off, is read from its beginning by a group that was further."""
+    member = live.log.join("judge", [FEATURES], member="m")
+    settle([member], PARTITIONS)
+    member.commit(Commit(offsets={At(FEATURES, 0): 10_000}))
+    member.close()
+    (found,) = groups_starting_over(live.log)
+    assert (found.group, found.records) == ("judge", {FEATURES: records(live, FEATURES)})
+    assert "beyond the end of features, which was made anew or cut off" in found.said
+
+
+def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live: LiveWorld, world: World) -> None:
+    """Its offsets went with it on every log, so what comes on it is read, and nothing of it was read before."""
+    live.log.remove(topics=[FEATURES])
+    again = LiveWorld(world.again(), config_of("sqlite:unused"))
+    assert again.log.committed("judge", FEATURES) == [None] * PARTITIONS
+    assert list(groups_starting_over(again.log)) == []
+    before = len(again.outcome()[0])
+    again.feed(features_of_pages(SITES, 1, again.epoch, seed=3))
+    again.carry_on()
+    assert len(again.outcome()[0]) == before + SITES
+
+
+def test_the_remedy_names_the_group_and_its_topics_as_the_broker_has_them(world: World) -> None:
+    """On Kafka a command that can be pasted, prefix included; the embedded log forgets no offsets by itself."""
+    from farmwatch.daemon.deleted_groups import remedy
+
+    said = remedy(world.log, "p.", StartOver("judge", {FEATURES: 3}, "has no offsets"))
+    on_kafka = isinstance(world, KafkaWorld)
+    assert ("--group p.judge --topic p.features --reset-offsets --to-latest --execute" in said) is on_kafka
+    assert ("restore" in said) is not on_kafka

@@ -1,0 +1,145 @@
+"""A stage, on every log, whose input expired unread: one dead letter, one count, and the rest is processed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from stream.log.contract import Commit, Log, Member, Output
+from stream.log.errors import LogUnavailable
+from stream.processing.dead_letters import DeadLetter
+from stream.processing.loop import LoopSettings, StageLoop
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Context, Stage
+from stream.schema.records import Decision, Hit, Record, decode, encode
+from stream.schema.topics import DEAD_LETTERS
+from tests.support.worlds import World, patiently
+
+RECORDS = 6
+
+
+class Copying(Stage):
+    """Copies hits to `out`."""
+
+    name = "copying"
+    run = "live"
+    inputs: Mapping[str, type[Record]] = {"in": Hit}
+    poll_s = 0.1
+
+    def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
+        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason="copied"))
+
+
+class OnceAway:
+    """A member whose first commit fails, as where the broker goes away."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self.failed = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._member, name)
+
+    def commit(self, commit: Commit) -> None:
+        if not self.failed:
+            self.failed += 1
+            raise LogUnavailable("away")
+        self._member.commit(commit)
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    """A log with an input that can be taken away, an output and dead letters, of one partition each."""
+    world.topics("in", partitions=1, retention_ms=1)
+    world.topics("out", DEAD_LETTERS, partitions=1)
+    world.log.append([Output("in", 0, b"s", encode(Hit(id=str(n), site="s", url="u"))) for n in range(RECORDS)])
+    return world
+
+
+def copied(log: Log) -> list[str]:
+    """Ids of what is on `out`."""
+    return [decode(Decision, message.value or b"").id for message in log.read("out", 0)]
+
+
+def letters(log: Log) -> list[DeadLetter]:
+    """All dead letters."""
+    return [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, 0)]
+
+
+def count(metrics: Metrics, name: str, **labels: str) -> float:
+    """The value of a counter."""
+    return metrics.registry.get_sample_value(f"farmwatch_{name}_total", labels) or 0.0
+
+
+def run(world: World, metrics: Metrics, last: str, *, fails: bool = False) -> None:
+    """Run the stage as a process of its own until the record `last` is copied and nothing is left.
+
+    Its breaker opens at the first record that fails.
+    """
+    log = world.again()
+    member: Any = log.join("g", ["in"], member="one")
+    if fails:
+        member = OnceAway(member)
+    settings = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_least=1, breaker_share=0.0)
+    loop = StageLoop(Copying(), member, metrics=metrics, settings=settings)
+    stop = threading.Event()
+
+    def done() -> bool:
+        loop.cycle(stop)
+        return last in copied(log) and not any(member.lag().values())
+
+    patiently(done, f"record {last}")
+    assert not fails or member.failed
+    stop.set()
+    loop.run(stop)
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["at once", "after a rollback"])
+def test_what_expired_is_buried_once_and_the_rest_goes_on(world: World, fails: bool) -> None:
+    """One letter names the offsets and the cause, the counter has them, the breaker stays closed, the rest is done."""
+    world.lose("in", [4])
+    metrics = Metrics()
+    with capture_logs() as logged:
+        run(world, metrics, "5", fails=fails)
+    log = world.again()
+    assert copied(log) == ["4", "5"]
+    (letter,) = letters(log)
+    assert (letter.topic, letter.partition, letter.offset, letter.expired) == ("in", 0, 0, 4)
+    assert (letter.stage, letter.run, letter.key, letter.value) == ("copying", "live", b"", b"")
+    assert letter.error.startswith("RecordsExpired: retention removed offsets 0 to 3 of in-0 before the group")
+    assert count(metrics, "log_expired_unread_records", topic="in") == 4
+    assert count(metrics, "dead_letters", stage="copying", reason="RecordsExpired") == 1
+    assert count(metrics, "log_records", topic="in", direction="in") == 2
+    (said,) = [line for line in logged if line["event"] == "records_expired_unread"]
+    assert (said["topic"], said["partition"], said["from"], said["to"]) == ("in", 0, 0, 3)
+    assert (said["log_level"], said["stage"]) == ("error", "copying")
+
+
+def test_nothing_is_told_a_second_time(world: World) -> None:
+    """A process that comes after, and reads on, buries and counts nothing of what was told."""
+    world.lose("in", [RECORDS - 1])
+    run(world, Metrics(), str(RECORDS - 1))
+    world.log.append([Output("in", 0, b"s", encode(Hit(id="next", site="s", url="u")))])
+    metrics = Metrics()
+    run(world, metrics, "next")
+    log = world.again()
+    assert [letter.expired for letter in letters(log)] == [RECORDS - 1]
+    assert count(metrics, "log_expired_unread_records", topic="in") == 0
+    assert copied(log) == [str(RECORDS - 1), "next"]
+
+
+def test_a_stage_that_falls_behind_tells_each_gap(world: World) -> None:
+    """Retention that overtakes a group again is told again, with the offsets that it took this time."""
+    world.lose("in", [2])
+    run(world, Metrics(), str(RECORDS - 1))
+    world.log.append([Output("in", 0, b"s", encode(Hit(id=f"more-{n}", site="s", url="u"))) for n in range(3)])
+    begun = world.log.committed("g", "in")[0]
+    assert begun is not None
+    last = [message.offset for message in world.log.read("in", 0)][-1]
+    world.lose("in", [last])
+    run(world, Metrics(), "more-2")
+    assert [(letter.offset, letter.expired) for letter in letters(world.again())] == [(0, 2), (begun, last - begun)]

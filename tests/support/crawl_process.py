@@ -1,0 +1,162 @@
+"""CRAWL alone, as processes that tests start, look at and kill: see `main`.
+
+It imports what CRAWL needs and nothing else, so that a start takes well under a second. `Crawl` is the test's side.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from crawler.crawl_stage import CrawlStage, FrontierCounts, frontier_left
+from crawler.settings import CrawlSettings
+from stream.log.contract import Log, Output, partition_of
+from stream.opening import open_log
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.schema.records import Hit, Page, decode, encode
+from stream.schema.topics import HITS, PAGES, all_topics
+from tests.support.paths import ROOT
+
+PARTITIONS = 4
+FIRST = "crawl-1"  # the process that is meant where none is named
+_SETTINGS = "crawl.json"
+
+
+def options_of(url: str, folder: Path) -> dict[str, Any]:
+    """What the log at `url` wants besides."""
+    return {"state_folder": folder / "state"} if url.startswith("kafka:") else {}
+
+
+class Crawl:
+    """One crawl over restarts, in `folder` on the log `url`. Use as a context manager: at its end nothing runs."""
+
+    def __init__(self, folder: Path, url: str, settings: CrawlSettings, env: Mapping[str, str] | None = None) -> None:
+        """Lay the log out; nothing runs yet. `env` is added to the process's environment."""
+        self.folder, self.url, self.settings = folder, url, settings
+        folder.mkdir(exist_ok=True)
+        (folder / _SETTINGS).write_bytes(msgspec.json.encode(settings))
+        self._env = dict(env or {})
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}  # by the name of the member
+        self.log: Log = open_log(url, **options_of(url, folder / "seen"))
+        self.log.create(all_topics(PARTITIONS, "none"))
+
+    def __enter__(self) -> Crawl:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for member in list(self._processes):
+            self.kill(member)
+        self.log.close()
+
+    def hits(self, hits: Sequence[Hit]) -> None:
+        """Append hits."""
+        self.log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in hits])
+
+    def start(self, member: str = FIRST) -> None:
+        """Start a process. It shares the partitions with those of other names that run."""
+        command = [sys.executable, "-m", "tests.support.crawl_process", self.url, str(self.folder), member]
+        with self._output(member).open("ab") as output:
+            self._processes[member] = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=output,
+                cwd=ROOT,
+                env={**os.environ, **self._env},
+            )
+
+    def kill(self, member: str = FIRST) -> None:
+        """kill -9, if it runs."""
+        if process := self._processes.pop(member, None):
+            process.kill()
+            process.wait()
+
+    def stop(self, member: str = FIRST, timeout_s: float = 60) -> None:
+        """SIGTERM, and wait for the drain."""
+        process = self._processes[member]
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(timeout_s)
+        assert code in (0, -signal.SIGTERM), f"exit code {code}\n{self.output()}"  # the latter: it was still starting
+        del self._processes[member]
+
+    @property
+    def running(self) -> bool:
+        """Whether the first process lives."""
+        return FIRST in self._processes and self._processes[FIRST].poll() is None
+
+    def peak_mib(self) -> float:
+        """The most resident memory that the first process had so far, MiB."""
+        for line in Path(f"/proc/{self._processes[FIRST].pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+        raise AssertionError("the kernel tells no VmHWM")
+
+    def left(self) -> FrontierCounts:
+        """How far the crawl is, as committed."""
+        return frontier_left(self.log, PARTITIONS)
+
+    def is_done(self) -> bool:
+        """Whether all hits were read and nothing is left to do but visits that lie ahead."""
+        committed, ends = self.log.committed("crawl", HITS), self.log.end(HITS)
+        unread = any((known or 0) < end for known, end in zip(committed, ends, strict=True))
+        return self._is_read(unread) and self.left().active == 0
+
+    def _is_read(self, unread: bool) -> bool:
+        if not unread or not self.url.startswith("kafka:"):
+            return not unread
+        return all(  # the markers of transactions take offsets, too
+            next(iter(self.log.read(HITS, p, self.log.committed("crawl", HITS)[p] or 0)), None) is None
+            for p in range(PARTITIONS)
+        )
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait until the crawl is at its end."""
+        until = time.monotonic() + timeout_s
+        while not self.is_done():
+            assert self.running, f"the crawl's process ended\n{self.output()}"
+            assert time.monotonic() < until, f"not at its end after {timeout_s} s: {self.left()}\n{self.output()}"
+            time.sleep(0.2)
+
+    def pages(self) -> list[Page]:
+        """All page records, by partition in order."""
+        read = (message.value for p in range(PARTITIONS) for message in self.log.read(PAGES, p))
+        return [decode(Page, value) for value in read if value is not None and value]
+
+    def output(self, lines: int = 40) -> str:
+        """The end of what the first process printed."""
+        path = self._output(FIRST)
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+
+    def _output(self, member: str) -> Path:
+        return self.folder / f"{member}.log"
+
+
+def main(url: str, folder: Path, name: str) -> None:
+    """Run CRAWL until SIGTERM."""
+    if public := os.environ.get("FARMWATCH_TEST_INTERNET"):
+        from tests.hostile.internet import be_public
+
+        be_public(public)
+    settings = msgspec.json.decode((folder / _SETTINGS).read_bytes(), type=CrawlSettings)
+    settings = msgspec.structs.replace(settings, contact=f"{settings.contact}#{name}")  # a server sees who came
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    log = open_log(url, **options_of(url, folder))
+    metrics = Metrics()
+    stage = CrawlStage(settings, metrics, partitions=PARTITIONS)
+    member = log.join(stage.name, list(stage.inputs), member=name, store=stage.store)
+    StageLoop(stage, member, metrics=metrics).run(stop)
+    log.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,231 @@
+"""A log on which runs are begun, judged and cut over, on either log: features by number, rulesets, replays at hand."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import zstandard
+
+from crawler.frontier.page_headers import page_headers
+from crawler.web.urls import page_id
+from farmwatch.config.config import Config, load
+from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.daemon.roles import run_role
+from filters.judge_stage import JudgeStage
+from filters.rules.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
+from replay.live.live_run import live_or_begun
+from scoring.tally_stage import TallyStage
+from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
+from stream.memory.log import MemoryLog
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Stage
+from stream.schema.control import Control, exclusive
+from stream.schema.records import Features, Hit, Page, Verdict, decode, encode
+from stream.schema.roles import Role
+from stream.schema.runs import Run, RunNames, RunStatus
+from stream.schema.topics import FEATURES, HITS, PAGES
+from tests.support.extraction_here import extract_here
+from tests.support.front_door import PARTITIONS, article_html
+from tests.support.kafka_broker import broker
+from tests.support.replay_world import at_end
+
+DETECTOR = "some-detector/1/x"
+OTHER = "notes"  # a ruleset that differs from the default one
+
+
+@cache
+def _measured(words: int) -> Features:
+    return Measurer(MeasureSettings()).measure("http://a.example/garden", article_html(words), "a.example", page_id="p")
+
+
+@dataclass
+class CutoverWorld:
+    """A log, its configuration, and what was put into it."""
+
+    log: Log
+    config: Config
+    put: list[str] = field(default_factory=list)  # ids of features, in the order in which they were appended
+
+    def features(self, number: int, site: str = "") -> None:
+        """Append so many features records, of ten sites, every third of a page that is too short for an article."""
+        outputs = []
+        for _ in range(number):
+            place = len(self.put)
+            name = site or f"s{place % 10}.example"
+            url = f"http://{name}/{place}"
+            features = msgspec.structs.replace(
+                _measured(3 if place % 3 == 0 else 400), id=f"f{place}", site=name, url=url, page_id=page_id(url)
+            )
+            partition = partition_of(name, PARTITIONS)
+            hit = Hit(id=f"h{place}", site=name, url=url)
+            outputs.append(Output(HITS, partition, name.encode(), encode(hit)))
+            outputs.append(Output(FEATURES, partition, name.encode(), encode(features)))
+            self.put.append(features.id)
+        self.log.append(outputs)
+
+    def pages(self, number: int) -> None:
+        """Append so many pages, of ten sites, every third too short for an article, and the hits that led to them."""
+        outputs = []
+        for place in range(len(self.put), len(self.put) + number):
+            name, url = f"s{place % 10}.example", f"http://s{place % 10}.example/{place}"
+            body = zstandard.ZstdCompressor().compress(article_html(3 if place % 3 == 0 else 220).encode())
+            partition, key = partition_of(name, PARTITIONS), name.encode()
+            page = Page(id=f"f{place}", site=name, page_id=page_id(url), url=url, body=body)
+            outputs.append(Output(HITS, partition, key, encode(Hit(id=f"h{place}", site=name, url=url))))
+            outputs.append(Output(PAGES, partition, key, encode(page), page_headers(page)))
+            self.put.append(page.id)
+        self.log.append(outputs)
+
+    def begin_live(self) -> Run:
+        """The run that a live stage begins."""
+        return live_or_begun(self.log, self.config, by="test").run
+
+    def begin(self, name: str, ruleset: str = OTHER, **fields: Any) -> Run:
+        """The row, the ruleset and the topics of a run."""
+        rules = load_ruleset(ruleset)
+        run = Run(name=name, ruleset=rules.name, digest=rules.digest, detector=DETECTOR, **{"epoch": "e", **fields})
+        names = run.names()
+        self.log.create(
+            [
+                Topic(names.verdicts, PARTITIONS),
+                *(
+                    Topic(topic, PARTITIONS, CleanupPolicy.COMPACT)
+                    for topic in (names.sites, f"state.{names.tally_store}")
+                ),
+            ]
+        )
+        with exclusive(self.log) as writer:
+            writer.put(run, rulesets=[(rules.digest, rules.source)])
+        return run
+
+    def begin_broken(self, name: str) -> Run:
+        """A row whose ruleset is not in the log; the caller writes it."""
+        return Run(name=name, ruleset="gone", digest="0" * 16, detector=DETECTOR, epoch="e")
+
+    def replay(self, run: Run) -> None:
+        """Judge and tally all that is there, as the run; it is done then."""
+        names = run.names()
+        self.work(names.judge_group, JudgeStage(load_ruleset(run.ruleset), run=run.name, names=names))
+        self.work(names.tally_group, TallyStage(DETECTOR, run=run.name, names=names, decides=False))
+        with exclusive(self.log) as writer:
+            writer.put(msgspec.structs.replace(run, state=RunStatus.DONE))
+
+    def work(self, group: str, stage: Stage) -> None:
+        """Run a stage until its group is at the ends."""
+        inputs = list(stage.inputs)
+        member = self.log.join(group, inputs, member="m", store=stage.store, background=stage.background)
+        loop, stop = StageLoop(stage, member, metrics=Metrics()), threading.Event()
+        stage.poll_s = 0.01
+        try:
+            while not self.at_end(group, inputs):
+                loop.cycle(stop)
+        finally:
+            stop.set()
+            loop.run(stop)
+
+    def at_end(self, group: str, topics: list[str]) -> bool:
+        """Whether a group has read all of these topics."""
+        return at_end(self.log, group, topics)
+
+    def verdicts(self, names: RunNames) -> list[Verdict]:
+        """The verdicts of a run."""
+        found = (m for partition in range(PARTITIONS) for m in self.log.read(names.verdicts, partition))
+        return [decode(Verdict, message.value) for message in found if message.value]
+
+    def judged(self, names: RunNames) -> Counter[str]:
+        """Features id -> verdicts of a run."""
+        return Counter(verdict.id for verdict in self.verdicts(names))
+
+    def passed(self, group: str) -> set[str]:
+        """Ids of the features that a group has passed."""
+        found = set()
+        for partition, offset in enumerate(self.log.committed(group, FEATURES)):
+            for message in self.log.read(FEATURES, partition, 0, offset or 0):
+                found.add(decode(Features, message.value or b"").id)
+        return found
+
+    def control(self) -> Control:
+        """What stands in `control`."""
+        return Control(self.log)
+
+    @contextmanager
+    def live(self, *roles: Role) -> Iterator[dict[Role, Metrics]]:
+        """The roles in threads of this process, drained at the end; their metrics."""
+        stop, failures = threading.Event(), list[BaseException]()
+        metrics = {role: Metrics() for role in roles}
+
+        def run(role: Role) -> None:
+            try:
+                run_role(role, self.config, f"{role.value}-1", stop, metrics=metrics[role])
+            except BaseException as error:  # noqa: BLE001 - told below, in the test's own thread
+                failures.append(error)
+
+        threads = [threading.Thread(target=run, args=(role,)) for role in roles]
+        for thread in threads:
+            thread.start()
+        try:
+            yield metrics
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(30)
+        if failures:
+            raise failures[0]
+
+
+def patiently(done: Callable[[], bool], what: str) -> None:
+    """Look until it is done, leaving threads at work their time; fails naming `what` when it never is."""
+    until = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < until, what
+        time.sleep(0.02)
+
+
+def config_of(url: str, *flags: str) -> Config:
+    """A small configuration; the detector needs no file."""
+    numbers = "tally.sprt={p0=0.1, p1=0.6}"
+    settings = [f"log.url={url}", f"log.partitions={PARTITIONS}", "metrics.port=0", f"tally.detector={DETECTOR}"]
+    return load(None, [*settings, numbers, "score.detectors=lite-ngram", *flags], {}).config
+
+
+class _Shared(MemoryLog):
+    """A log that several roles of one process open and close."""
+
+    def close(self) -> None:
+        """It stays."""
+
+
+@contextmanager
+def cutover_world(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A world on the log of that kind: memory, embedded, kafka. Its MEASURE extracts in this process."""
+    extract_here(monkeypatch)
+    if kind == "kafka":
+        place = [f"kafka:{broker()}", f"log.prefix=c{uuid.uuid4().hex[:8]}.", f"log.state_folder={folder / 'state'}"]
+    else:
+        place = [f"sqlite:{folder / 'log'}"]
+    config = config_of(*place)
+    if kind == "memory":
+        shared = _Shared()
+        monkeypatch.setattr("farmwatch.daemon.roles.open_configured", lambda _: shared)
+        log: Log = shared
+    else:
+        log = open_configured(config)
+    create_topics(log, config)
+    try:
+        yield CutoverWorld(log, config)
+    finally:
+        log.close()

@@ -1,0 +1,113 @@
+"""Processes that the fault tests start, and kill: `python -m tests.support.embedded_worker ROLE FOLDER [NUMBER]`."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+import time
+from pathlib import Path
+
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import At, Commit, Output, StateChange
+from stream.log.errors import LogUnavailable
+
+LEASE_MS = 1000
+LARGE_BYTES = 20_000
+
+
+def say(line: str) -> None:
+    """Tell the test, at once; a line this short enters the pipe whole or not at all, also when killed."""
+    os.write(1, f"{line}\n".encode())
+
+
+def count(folder: Path) -> None:
+    """Commit 0, 1, 2, …: a small record, a large one, a count in state and an offset; say each when it is durable.
+
+    Two threads append beside it, so that commits share groups with others.
+    """
+    log = EmbeddedLog(folder, segment_bytes=400_000)
+    member = log.join("g", ["in"], member="counter", store="s")
+    while not member.assignment():
+        member.poll(0.05, 1, 1)
+    for name in ("x", "y"):
+        threading.Thread(target=_append, args=(log, name), daemon=True).start()
+    number = int(member.state(0).get(b"count") or b"0")
+    say("ready")
+    while True:
+        text = b"%d" % number
+        outputs = [Output("out", 0, b"k", text), Output("out", 1, b"k", text.ljust(LARGE_BYTES, b"."))]
+        number += 1
+        member.commit(Commit(outputs, {At("in", 0): number}, {0: [StateChange(b"count", b"%d" % number, number)]}))
+        say(f"count {number}")
+
+
+def _append(log: EmbeddedLog, name: str) -> None:
+    """Append pairs: both or none must be there."""
+    number = sum(1 for _ in log.read("pairs", "xy".index(name))) // 2
+    while True:
+        value = (f"{number}" if number % 2 else f"{number}".ljust(5000)).encode()
+        log.append([Output("pairs", "xy".index(name), name.encode(), value)] * 2)
+        number += 1
+        say(f"{name} {number}")
+
+
+def hold(folder: Path) -> None:
+    """Own all partitions, and then work for long without a poll."""
+    log = EmbeddedLog(folder, lease_ms=LEASE_MS)
+    member = log.join("g", ["in"], member="holder")
+    while not member.assignment():
+        member.poll(0.05, 1, 1)
+    say("ready")
+    time.sleep(600)
+
+
+def fill(folder: Path, size: int) -> None:
+    """Append records of `size` bytes until the disk is full, say the error, make room, and append once more."""
+    log = EmbeddedLog(folder)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))  # writing beyond fails, as on a full disk
+    number = 0
+    errors = 0
+    while errors < 3:
+        try:
+            log.append([Output("pairs", 0, b"k", (b"%d" % number).ljust(size)) for _ in range(2)])
+            number += 1
+        except LogUnavailable as error:
+            errors += 1
+            say(f"full {error}")
+    say(f"count {number}")
+    say(f"visible {sum(1 for _ in log.read('pairs', 0))}")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    log.append([Output("pairs", 0, b"k", b"room".ljust(size)) for _ in range(2)])
+    log.close()
+    say("done")
+
+
+def many(folder: Path, partition: int) -> None:
+    """Append 100 records to a partition, one at a time, beside other processes that do the same."""
+    log = EmbeddedLog(folder)
+    for number in range(100):
+        log.append([Output("pairs", partition % 2, b"%d" % partition, b"%d" % number)])
+    log.close()
+
+
+def remove(folder: Path) -> None:
+    """Remove a topic, a group and a store, and say so."""
+    log = EmbeddedLog(folder)
+    say("ready")
+    log.remove(["pairs"], ["g"], ["s"])
+    say("done")
+
+
+def die(folder: Path) -> None:
+    """Write a large value and die in the transaction that would have committed it."""
+    log = EmbeddedLog(folder)
+    log._writer.run(lambda *_: os._exit(0), [(1, b"never committed")])
+
+
+ROLES = {"die": die, "remove": remove, "count": count, "hold": hold, "fill": fill, "many": many}
+
+if __name__ == "__main__":
+    ROLES[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))  # type: ignore[operator]

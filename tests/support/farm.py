@@ -1,0 +1,196 @@
+"""A whole farmwatch as its users run it: `farmwatch up` as real processes over a web on loopback, on either log."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from farmwatch.audit.audit import audit
+from farmwatch.audit.report import AuditReport
+from farmwatch.config.config import Config, load
+from farmwatch.config.opening import open_configured
+from farmwatch.daemon.quiescence import settle
+from farmwatch.demo.server import LoopbackWeb
+from stream.log.contract import Log
+from stream.processing.heartbeat import is_heartbeat
+from stream.schema.records import Score, SiteState, Verdict, decode
+from stream.schema.topics import SCORES, SITES, VERDICTS
+from tests.support.webs import Web
+
+ROLES = ("crawl", "measure", "judge", "score", "tally")
+PARTITIONS = 4
+# A decision comes sooner or later by chance; without it the pages of a site are the same in every run.
+REPRODUCIBLE = {
+    "crawl.contact": "https://operator.example/crawler",
+    "crawl.allow_private": "true",
+    "crawl.delay_s": "0.02",
+    "crawl.domain_delay_s": "0",
+    "crawl.address_delay_s": "0",  # all sites stand at one address
+    "crawl.ask_tdmrep": "false",
+    "crawl.delay_per_second": "0",  # a busy machine answers slowly
+    "crawl.retry_s": "0.05",
+    "crawl.stop_when_decided": "false",
+    "measure.time_limit_s": "60",
+    "log.partitions": str(PARTITIONS),
+    "metrics.port": "0",
+    "up.restart_min_s": "0.1",
+    "up.restart_max_s": "0.2",
+}
+
+
+class Farm:
+    """`farmwatch up` in `folder` on the log `url`, its crawler sent to `web`. Use as a context manager."""
+
+    def __init__(self, folder: Path, url: str, web: LoopbackWeb, settings: Mapping[str, str] | None = None) -> None:
+        """Prepare; `settings` are further `path -> value`."""
+        self._folder = folder
+        chosen = {
+            **REPRODUCIBLE,
+            "log.url": url,
+            "log.state_folder": str(folder / "state"),
+            "crawl.resolve_to": f'{{"*" = "{web.address}"}}',
+            **(settings or {}),
+        }
+        self.flags = [f"{path}={value}" for path, value in chosen.items()]
+        self.config: Config = load(None, self.flags, {}).config
+        self._process: subprocess.Popen[bytes] | None = None
+        self.output = folder / "farmwatch.log"
+
+    def start(self, hits: Path | None = None) -> None:
+        """Start the supervisor and its roles; `hits` are appended first."""
+        command = [sys.executable, "-m", "farmwatch", "up", *(f for s in self.flags for f in ("--set", s))]
+        if hits is not None:
+            command += ["--hits", str(hits)]
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self._folder)
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait until nothing is left to fetch and every stage has read its input to the end."""
+        with self.log() as log:
+            try:
+                settle(log, self.config, timeout_s)
+            except TimeoutError as error:
+                raise TimeoutError(f"{error}\n{self.tail()}") from error
+
+    def stop(self, timeout_s: float = 60) -> int:
+        """SIGTERM, and wait for the drain; returns the exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(timeout_s)
+
+    def kill_one(self, chance: random.Random) -> str:
+        """kill -9 a random role's process; says which, or "" when none runs at the moment."""
+        running = self.roles()
+        if not running:
+            return ""
+        role, pid = chance.choice(sorted(running.items()))
+        os.kill(pid, signal.SIGKILL)
+        return role
+
+    def roles(self) -> dict[str, int]:
+        """Role -> process id, of those that run now."""
+        assert self._process is not None
+        found = {}
+        for child in Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split():
+            try:
+                words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"--role" in words:
+                found[words[words.index(b"--role") + 1].decode()] = int(child)
+        return found
+
+    def kill_all(self) -> None:
+        """kill -9 the supervisor; its children end by themselves."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    @contextmanager
+    def log(self) -> Iterator[Log]:
+        """The farm's log, opened from this process."""
+        log = open_configured(self.config)
+        try:
+            yield log
+        finally:
+            log.close()
+
+    def audit(self) -> AuditReport:
+        """The audit of the log."""
+        with self.log() as log:
+            return audit(log)
+
+    def outcome(self) -> Outcome:
+        """Verdicts, scores and rows, without what depends on the clock."""
+        with self.log() as log:
+            return outcome(log)
+
+    def tail(self) -> str:
+        """The end of what the processes said."""
+        return self.output.read_text(errors="replace")[-4000:] if self.output.exists() else ""
+
+    def __enter__(self) -> Farm:
+        """Nothing to do before `start`."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave no process behind."""
+        self.kill_all()
+
+
+@dataclass
+class Outcome:
+    """What a run came to, comparable between runs: no times."""
+
+    verdicts: dict[str, Any]
+    scores: dict[str, Any]
+    sites: dict[str, Any]
+
+
+def outcome(log: Log) -> Outcome:
+    """Read verdicts by fetch id, scores by fetch id and detector, rows by site."""
+    result = Outcome({}, {}, {})
+    for partition in range(PARTITIONS):
+        for message in log.read(VERDICTS, partition):
+            if message.value and not is_heartbeat(message):
+                verdict = decode(Verdict, message.value)
+                result.verdicts[verdict.id] = msgspec.structs.replace(verdict, fetched_at=0, judged_at=0)
+        for message in log.read(SCORES, partition):
+            if message.value and not is_heartbeat(message):
+                score = decode(Score, message.value)
+                result.scores[f"{score.fetch_id} {score.detector}"] = msgspec.structs.replace(
+                    score, fetched_at=0, scored_at=0
+                )
+        for message in log.read(SITES, partition):
+            if message.value and not is_heartbeat(message):
+                row = decode(SiteState, message.value)
+                result.sites[row.site] = msgspec.structs.replace(row, updated_at=0, decided_at=0)
+    return result
+
+
+def write_hits(folder: Path, web: Web) -> Path:
+    """The hits file of a web."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "hits.jsonl"
+    path.write_text("\n".join(web.hits) + "\n", encoding="utf-8")
+    return path
+
+
+def wait_for(condition: Any, timeout_s: float, what: str) -> None:
+    """Poll until `condition()` is true. Raises TimeoutError naming `what`."""
+    until = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > until:
+            raise TimeoutError(f"waited {timeout_s:.0f} s for {what}")
+        time.sleep(0.05)

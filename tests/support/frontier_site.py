@@ -1,0 +1,111 @@
+"""A frontier under test: one site, a turned clock, and made-up answers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.frontier.frontier import Frontier
+from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, site_key, site_of_key, unpack
+from crawler.robots.rules import RobotsShelf
+from crawler.settings import CrawlSettings
+from stream.processing.metrics import Meter
+from stream.processing.state import KeyedState
+from stream.schema.records import Decision, Hit, Page
+from tests.support.crawl_driver import Committed, Store
+
+SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask_tdmrep=False, refetch_fetched_s=0.0)
+
+
+class Site:
+    """A frontier under test over time: each call is a committed batch."""
+
+    def __init__(self, **changes: object) -> None:
+        self.settings = msgspec.structs.replace(SETTINGS, **changes)
+        self.store = Store(partitions=1)
+        self.now = 1_000_000
+        self.pages: list[Page] = []
+        self.shelf = RobotsShelf("farmwatch")
+
+    @property
+    def committed(self) -> Committed:
+        return self.store.states[0]
+
+    def _batch(self) -> tuple[KeyedState, Frontier]:
+        state = KeyedState(self.committed)
+        return state, Frontier(state, self.settings, self.shelf, Meter(), self.pages.append, self.now)
+
+    def _commit(self, state: KeyedState) -> None:
+        for change in state.changes():
+            if change.value is None:
+                self.committed.rows.pop(change.key, None)
+            else:
+                self.committed.rows[change.key] = (change.value, change.due_at)
+
+    def hits(self, *hits: Hit) -> list[str]:
+        state, frontier = self._batch()
+        outcomes = [frontier.add_hit(hit) for hit in hits]
+        self._commit(state)
+        return outcomes
+
+    def decide(self, stop: bool) -> None:
+        state, frontier = self._batch()
+        frontier.decide(Decision(id="a.test", site="a.test", stop=stop, reason="x"))
+        self._commit(state)
+
+    def jobs(self, limit: int = 10, busy: tuple[str, ...] = (), since_ms: int = 0, not_before_ms: int = 0) -> list[Job]:
+        state, frontier = self._batch()
+        due = [row for row in state.due(self.now, limit) if site_of_key(row[0]) not in busy]
+        claims = [frontier.claim(value, due_at, since_ms, not_before_ms) for _, value, due_at in due]
+        self._commit(state)
+        return [claim.job for claim in claims if claim is not None]
+
+    def give_up(self) -> bool:
+        state, frontier = self._batch()
+        done = frontier.give_up(self.committed.rows[site_key("a.test")][0])
+        self._commit(state)
+        return done
+
+    def answer(self, job: Job, **fields: object) -> None:
+        state, frontier = self._batch()
+        excused_s = 30.0 if fields.pop("excused", False) else None
+        known = {"outcome": FetchOutcome.FETCHED, "status": 200, "final_url": job.url, "encoding": "utf-8"}
+        frontier.apply(FetchResult(job=job, started_ms=self.now, **(known | fields)), excused_s=excused_s)  # type: ignore[arg-type]
+        self._commit(state)
+
+    def step(self, **fields: object) -> Job:
+        """Wait until the site is due, take its job, and answer it."""
+        due = self.committed.next_due()
+        assert due is not None, "at rest"
+        self.now = max(self.now, due)
+        jobs = self.jobs()
+        assert len(jobs) == 1
+        self.answer(jobs[0], **fields)
+        return jobs[0]
+
+    def robots(self, text: bytes = b"") -> None:
+        assert self.step(body=text).kind is RequestKind.ROBOTS
+
+    def walk(self, **fields: object) -> list[str]:
+        """Paths of the jobs until the site rests, each answered alike."""
+        paths = []
+        while (due := self.committed.next_due()) is not None:
+            self.now = max(self.now, due)
+            for job in self.jobs():
+                paths.append(job.url.removeprefix("http://a.test"))
+                self.answer(job, **fields)
+        return paths
+
+    @property
+    def row(self) -> SiteRow:
+        return unpack(SiteRow, self.committed.rows[site_key("a.test")][0])
+
+    @property
+    def totals(self) -> Totals:
+        return unpack(Totals, self.committed.rows[TOTALS_KEY][0])
+
+
+def fail(reason: str = "connection", **fields: object) -> dict[str, object]:
+    """Fields of a failed answer."""
+    known = {"outcome": FetchOutcome.FAILED, "reason": reason, "status": 0, "transient": True, "unreachable": True}
+    return known | fields

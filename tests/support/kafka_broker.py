@@ -1,0 +1,242 @@
+"""A real Apache Kafka broker for tests, its data in a temporary folder, killed and restarted at will.
+
+The controller is a process of its own, which lives through the broker's deaths, as in a cluster. Where both die
+together the broker comes up as the leader of everything, as it was, and loses that again when it registers anew. In
+between Kafka 4.3 drops the markers of a transaction that was being committed (KAFKA-20734): it then hangs for ever.
+Loads of groups fail in between, too.
+
+The jars come from tests/broker/install.sh. `FARMWATCH_TEST_KAFKA=host:port` uses an operator's broker for `broker()`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import functools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from tests.support.paths import ROOT
+
+OPERATORS_BROKER = "FARMWATCH_TEST_KAFKA"
+REQUIRED = "FARMWATCH_REQUIRE_KAFKA"
+LIBS = ROOT / ".broker" / "libs"
+_JAVA_MEMORY = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_CONTROLLER_MEMORY = ("-Xms64m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_BOTH = """\
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=127.0.0.1:{controller}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+"""
+# the short session of the broker lets it register again at once after a kill: by default that waits nine seconds
+_CONTROLLER_PROPERTIES = (
+    _BOTH
+    + """\
+process.roles=controller
+node.id=2
+listeners=CONTROLLER://127.0.0.1:{controller}
+log.dirs={home}/controller
+broker.session.timeout.ms=1000
+"""
+)
+_PROPERTIES = (
+    _BOTH
+    + """\
+process.roles=broker
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:{port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+log.dirs={home}/data
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=4
+broker.heartbeat.interval.ms=250
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+log.cleaner.dedupe.buffer.size=8388608
+log.cleaner.backoff.ms=500
+transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
+message.max.bytes=8388608
+auto.create.topics.enable=false
+"""
+)
+# what became of transaction markers is told at INFO
+_LOGGING = """\
+<Configuration status="ERROR"><Appenders><Console name="out">
+<PatternLayout pattern="%d{ABSOLUTE} %p %c{1}: %m%n%throwable{8}"/>
+</Console></Appenders><Loggers>
+<Logger name="kafka.coordinator.transaction.TransactionMarkerChannelManager" level="INFO"/>
+<Root level="WARN"><AppenderRef ref="out"/></Root>
+</Loggers></Configuration>
+"""
+
+
+class Broker:
+    """One broker on fixed loopback ports. Not started by the constructor; `close` stops it and removes its data."""
+
+    def __init__(self, *properties: str) -> None:
+        """Choose ports and format the data folder; `properties` are added. Skips where Java or the jars are missing."""
+        require_installed()
+        self._home = Path(tempfile.mkdtemp(prefix="farmwatch-broker-"))
+        self._port, controller = _free_ports(2)
+        self._config, self._controller_config = self._home / "broker.properties", self._home / "controller.properties"
+        for path, text in ((self._config, _PROPERTIES), (self._controller_config, _CONTROLLER_PROPERTIES)):
+            path.write_text(text.format(port=self._port, controller=controller, home=self._home))
+        self._config.write_text("\n".join([self._config.read_text(), *properties, ""]))
+        self._logging = self._home / "log4j2.xml"
+        self._logging.write_text(_LOGGING)
+        self._output = self._home / "broker.log"
+        self._starts_at = 0  # byte of the output at which the last start begins
+        self._process: subprocess.Popen[bytes] | None = None
+        self._controller: subprocess.Popen[bytes] | None = None
+        cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+        self._format(cluster, self._controller_config, "--standalone")
+        self._format(cluster, self._config, "--no-initial-controllers")
+
+    @property
+    def address(self) -> str:
+        """host:port, the same after every restart."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def data(self) -> Path:
+        """Where its topics lie: a folder for each partition."""
+        return self._home / "data"
+
+    @property
+    def running(self) -> bool:
+        """True while its process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, timeout_s: float = 60) -> Broker:
+        """Start and wait till it answers; raises with its output where it does not."""
+        if self._controller is None:
+            self._controller = self._java(_CONTROLLER_MEMORY, self._controller_config, self._home / "controller.log")
+        self._starts_at = self._output.stat().st_size if self._output.exists() else 0
+        self._process = self._java(_JAVA_MEMORY, self._config, self._output)
+        deadline = time.monotonic() + timeout_s
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"the broker does not answer; its output:\n{self.output()}")
+            time.sleep(0.1)
+        return self
+
+    def stop(self, timeout_s: float = 30) -> None:
+        """Orderly shutdown of the broker; killed where that takes too long."""
+        self._end(signal.SIGTERM, timeout_s)
+
+    def kill(self) -> None:
+        """As a crash of the broker's process: SIGKILL."""
+        self._end(signal.SIGKILL, 10)
+
+    def close(self) -> None:
+        """Kill and remove the data."""
+        self.kill()
+        if self._controller is not None:
+            self._controller.kill()
+            self._controller.wait()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def output(self) -> str:
+        """What the broker printed since its last start: warnings, and what became of transaction markers."""
+        if not self._output.exists():
+            return ""
+        return self._output.read_bytes()[self._starts_at :].decode(errors="replace")
+
+    def _java(self, memory: tuple[str, ...], config: Path, output: Path) -> subprocess.Popen[bytes]:
+        logging = f"-Dlog4j2.configurationFile={self._logging}"
+        with output.open("ab") as sink:
+            return subprocess.Popen(
+                ["java", *memory, logging, "-cp", f"{LIBS}/*", "kafka.Kafka", str(config)],
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                cwd=self._home,
+                start_new_session=True,  # a Ctrl-C in the terminal must not take it before its clients
+            )
+
+    def _end(self, signum: int, timeout_s: float) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signum)
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _answers(self) -> bool:
+        with socket.socket() as probe:  # kafka-python backs off for seconds where nothing listens yet
+            if probe.connect_ex(("127.0.0.1", self._port)) != 0:
+                return False
+        try:
+            admin = KafkaAdminClient(bootstrap_servers=self.address, bootstrap_timeout_ms=2000)
+        except KafkaError:
+            return False
+        try:
+            return bool(admin.describe_cluster()["brokers"])
+        except KafkaError:
+            return False
+        finally:
+            admin.close()
+
+    def _format(self, cluster: str, config: Path, quorum: str) -> None:
+        tool = ["java", *_CONTROLLER_MEMORY, "-cp", f"{LIBS}/*", "kafka.tools.StorageTool"]
+        done = subprocess.run(
+            [*tool, "format", "-t", cluster, "-c", str(config), quorum], capture_output=True, text=True, timeout=60
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"StorageTool format {config.name} failed: {done.stderr or done.stdout}")
+
+
+def require_installed() -> None:
+    """Skip where Java or the jars are missing; fail where FARMWATCH_REQUIRE_KAFKA is set."""
+    if shutil.which("java") is None:
+        reason = "no java on the PATH: install a Java 17 runtime"
+    elif not any(LIBS.glob("kafka_*.jar")):
+        reason = f"no Kafka jars in {LIBS}: run tests/broker/install.sh"
+    else:
+        return
+    if os.environ.get(REQUIRED):
+        pytest.fail(f"{REQUIRED} is set, and there is {reason}")
+    pytest.skip(reason)
+
+
+def broker() -> str:
+    """host:port of the one broker for all tests of a run, started at the first call and closed at exit."""
+    return os.environ.get(OPERATORS_BROKER) or _session_broker().address
+
+
+@functools.cache
+def _session_broker() -> Broker:
+    started = Broker()
+    atexit.register(started.close)
+    return started.start()
+
+
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()

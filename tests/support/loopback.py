@@ -1,0 +1,110 @@
+"""A web on loopback for tests: any host name, one port, and a log that is the witness of what a crawler did."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from tests.support.server_thread import ServerThread
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(slots=True)
+class Seen:
+    """A request as the server saw it; times are monotonic seconds."""
+
+    host: str
+    path: str
+    headers: dict[str, str]
+    began: float
+    ended: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a path answers."""
+
+    body: bytes = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "text/html; charset=utf-8"})
+
+
+def page(text: str = "", *links: str) -> Reply:
+    """A small HTML page with links."""
+    anchors = "".join(f'<a href="{link}">{link}</a>' for link in links)
+    return Reply(f"<!doctype html><html><body><p>{text}</p>{anchors}</body></html>".encode())
+
+
+def redirect(to: str, status: int = 302) -> Reply:
+    """A redirect."""
+    return Reply(status=status, headers={"Location": to})
+
+
+def raw(reply: bytes) -> Handler:
+    """Bytes sent as they are, after which the connection ends: what no decent server sends."""
+
+    async def send(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.write(reply)
+        request.transport.close()
+        return web.Response()
+
+    return send
+
+
+class Web(ServerThread):
+    """`routes` maps "host/path" to a reply, a handler, or text of HTML; all else is 404. Use as a context manager."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.routes: dict[str, Reply | Handler | str] = {}
+        self.seen: list[Seen] = []
+        self.port = 0
+
+    @property
+    def target(self) -> str:
+        """For `CrawlSettings.resolve_to`."""
+        return f"127.0.0.1:{self.port}"
+
+    def paths(self, host: str) -> list[str]:
+        """Paths requested of a host, in order."""
+        return [seen.path for seen in self.seen if seen.host == host]
+
+    def gaps(self, host: str) -> list[float]:
+        """Seconds between the starts of requests to a host."""
+        starts = [seen.began for seen in self.seen if seen.host == host]
+        return [later - earlier for earlier, later in itertools.pairwise(starts)]
+
+    def overlaps(self, host: str) -> bool:
+        """Whether two requests to a host were ever under way at once."""
+        visits = [seen for seen in self.seen if seen.host == host]
+        return any(later.began < (earlier.ended or 1e18) for earlier, later in itertools.pairwise(visits))
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        host = request.headers.get("Host", "").partition(":")[0]
+        seen = Seen(host, request.path_qs, dict(request.headers), time.monotonic())
+        self.seen.append(seen)
+        try:
+            route = self.routes.get(host + request.path_qs)
+            if callable(route):
+                return await route(request)  # type: ignore[arg-type]
+            if isinstance(route, str):
+                route = page(route)
+            if route is None:
+                return web.Response(status=404)
+            return web.Response(body=route.body, status=route.status, headers=route.headers)
+        finally:
+            seen.ended = time.monotonic()
+
+    async def serve(self) -> None:
+        """Listen on a free port."""
+        runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = runner.addresses[0][1]

@@ -1,0 +1,181 @@
+"""A web on loopback that sends bytes as they are: what no decent server would send, and a log of who came when.
+
+A handler gets a `Visit` and writes whatever it likes. No library stands between the test and
+the wire, so that a lie in a header, a reset or a byte every second is just that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from tests.support.server_thread import ServerThread
+
+_HEAD_CAP = 65_536
+_TICK_S = 0.004
+_LONGEST_S = 60.0  # after which a handler that waits for nothing gives up
+
+
+@dataclass(slots=True)
+class Seen:
+    """A request as the server saw it; times are monotonic seconds. `ended` is 0 while it is answered.
+
+    It was read at `began`, and had come by then: at `earliest`, or later. On a busy machine much may lie in between.
+    """
+
+    host: str
+    path: str
+    headers: dict[str, str]
+    address: str
+    began: float
+    ended: float = 0.0
+    status: str = ""  # of the first line that was sent
+    earliest: float = 0.0
+    port: int = 0
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request and the connection it came on."""
+
+    host: str
+    path: str
+    port: int
+    headers: dict[str, str]
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    other_port: int = 0  # the same web is there, too
+    number: int = 1  # of this host's requests for this path
+    keep: bool = False  # whether the connection stays open for the next request
+    sent: bytearray = field(default_factory=bytearray)  # the first bytes
+
+    async def send(self, data: bytes) -> None:
+        """Write, and wait while the other side reads slowly."""
+        if len(self.sent) < 20:
+            self.sent += data[:20]
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def gone(self) -> None:
+        """Wait until the other side leaves."""
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(_LONGEST_S):
+                while await self.reader.read(65_536):
+                    pass
+
+    def reset(self) -> None:
+        """End the connection with a TCP reset."""
+        raw = self.writer.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+
+Handler = Callable[[Visit], Awaitable[None]]
+
+
+def head(status: str = "200 OK", *lines: str, **fields: str) -> bytes:
+    """A status line and headers: `content_type="text/html"` becomes Content-Type."""
+    named = [f"{name.replace('_', '-').title()}: {value}" for name, value in fields.items()]
+    return "\r\n".join([f"HTTP/1.1 {status}", *lines, *named, "", ""]).encode("latin-1", "surrogateescape")
+
+
+def reply(body: bytes | str = b"", status: str = "200 OK", **fields: str) -> Handler:
+    """A decent answer, after which the connection stays open."""
+    data = body.encode() if isinstance(body, str) else body
+    fields.setdefault("content_type", "text/html; charset=utf-8")
+    wire = head(status, content_length=str(len(data)), **fields) + data
+
+    async def send(visit: Visit) -> None:
+        visit.keep = True
+        await visit.send(wire)
+
+    return send
+
+
+class RawWeb(ServerThread):
+    """Serves every host name on a port of each of `addresses`, and on another of the first. It is a context manager."""
+
+    def __init__(self, answer: Handler, addresses: Sequence[str] = ("127.0.0.1",)) -> None:
+        """Requests are given to `answer`, which looks at the visit's host and path."""
+        super().__init__()
+        self._answer = answer
+        self._addresses = addresses
+        self.seen: list[Seen] = []
+        self.port = 0
+        self.other_port = 0
+        self.connections = 0
+        self.heads = 0  # connections that ended without a readable request
+        self.longest_round_s = 0.0  # of the loop: how late this machine is with what is due at once
+        self._ticks = [0.0, 0.0, 0.0]  # when the loop last looked for requests, oldest first
+        self._counts: dict[tuple[str, str], int] = {}
+
+    def listen(self, context: ssl.SSLContext, address: str = "127.0.0.1") -> int:
+        """Serve TLS, too; says the port."""
+        return asyncio.run_coroutine_threadsafe(self._listen(address, 0, context), self.loop).result(10)
+
+    def paths(self, host: str) -> list[str]:
+        """Paths requested of a host, in order."""
+        return [seen.path for seen in self.seen if seen.host == host]
+
+    def under_way(self) -> int:
+        """Requests that were begun and are not yet answered to the end."""
+        return sum(1 for seen in self.seen if not seen.ended)
+
+    async def _listen(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
+        server = await asyncio.start_server(
+            self._serve, address, port, ssl=context, limit=_HEAD_CAP, backlog=1024, reuse_address=True
+        )
+        return int(server.sockets[0].getsockname()[1])
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with contextlib.suppress(OSError, ssl.SSLError, asyncio.CancelledError):
+            try:
+                while await self._one(reader, writer):
+                    pass
+            except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                self.heads += 1
+            finally:
+                writer.close()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        text = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        began = time.monotonic()
+        first, *lines = text.split("\r\n")
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
+        path = [*first.split(" "), "", ""][1]
+        address, port = writer.get_extra_info("sockname")[:2]
+        seen = Seen(host, path, headers, address, began, earliest=self._ticks[0], port=port)
+        self.seen.append(seen)
+        number = self._counts[host, path] = self._counts.get((host, path), 0) + 1
+        visit = Visit(host, path, port, headers, reader, writer, self.other_port, number)
+        try:
+            await self._answer(visit)
+        finally:
+            seen.ended = time.monotonic()
+            seen.status = visit.sent.decode("latin-1").partition(" ")[2][:3]
+        return visit.keep
+
+    async def _tick(self) -> None:
+        """Note when the loop goes round: what is read now came after the round before the last one began."""
+        while True:
+            now = time.monotonic()
+            if self._ticks[-1]:
+                self.longest_round_s = max(self.longest_round_s, now - self._ticks[-1])
+            self._ticks = [*self._ticks[1:], now]
+            await asyncio.sleep(_TICK_S)
+
+    async def serve(self) -> None:
+        """Listen on the ports."""
+        self._ticking = self.loop.create_task(self._tick())
+        self.port = await self._listen(self._addresses[0], 0)
+        self.other_port = await self._listen(self._addresses[0], 0)
+        for address in self._addresses[1:]:
+            await self._listen(address, self.port)

@@ -1,0 +1,226 @@
+"""A log under test, of any kind, with what the contract suite needs to know and do around it."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
+from stream.log.errors import LogUnavailable
+from stream.memory.log import MemoryLog
+
+PATIENCE_S = 30.0  # a test that waits for longer has failed
+LEASE_MS = 60_000  # of the logs whose clock the tests turn
+MEMORY_DISK = Path("/dev/shm")
+NOON = 1_700_000_000_000
+
+
+class TestClock:
+    """A clock in milliseconds that stands still until it is turned."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.now_ms = NOON
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def turn(self, ms: int) -> None:
+        """Let `ms` pass."""
+        self.now_ms += ms
+
+
+class World:
+    """One log under test. `log` is a process's view of it; `again()` opens another's, which shares only the log."""
+
+    turns_clock = True  # leases and timestamps follow `clock`
+    expires = True  # expire() applies retention; Kafka's broker does it by itself, in its own time
+    examples = 25  # of the state machine
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = TestClock()
+        self.opened: list[Any] = []
+        self.members: list[Any] = []
+        self.log: Log = self.again()
+
+    def again(self) -> Log:
+        """Open the log as another process would, local files lost."""
+        opened = self._open()
+        self.opened.append(opened)
+        return opened
+
+    def topics(
+        self,
+        *names: str,
+        partitions: int = 2,
+        kept: CleanupPolicy = CleanupPolicy.DELETE,
+        store: str | None = None,
+        **keeping: int,
+    ) -> None:
+        """Create topics, and the changelog of a store."""
+        made = [Topic(name, partitions, kept, **keeping) for name in names]
+        if store is not None:
+            made.append(Topic(f"state.{store}", partitions, CleanupPolicy.COMPACT))
+        self.log.create(made)
+
+    def join(
+        self,
+        *topics: str,
+        name: str = "m",
+        group: str = "g",
+        store: str | None = None,
+        log: Any = None,
+        background: Sequence[str] = (),
+    ) -> Member:
+        """Join a group; the member is closed after the test unless that was done."""
+        member: Member = (log or self.log).join(group, topics, member=name, store=store, background=background)
+        self.members.append(member)
+        return member
+
+    def lose(self, topic: str, offsets: Sequence[int]) -> None:
+        """Let retention take what lies below these offsets, one per partition, of a topic with `retention_ms=1`."""
+        self.log.expire(NOON * 2, {topic: offsets})
+
+    def close(self) -> None:
+        """Close members and logs, the fenced and the closed included."""
+        for member in self.members:
+            member.close()
+        for log in self.opened:
+            log.close()
+
+    def _open(self) -> Log:
+        raise NotImplementedError
+
+
+class MemoryWorld(World):
+    """The in-memory log: every process is this one."""
+
+    def _open(self) -> Log:
+        return self.opened[0] if self.opened else MemoryLog(clock=self.clock, lease_ms=LEASE_MS)
+
+
+class EmbeddedWorld(World):
+    """The embedded log in a folder; in memory where that can be had: what is visible does not depend on the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._place = Path(tempfile.mkdtemp(prefix="farmwatch-log-", dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None))
+        super().__init__(folder)
+
+    def close(self) -> None:
+        super().close()
+        remove(self._place)
+
+    def _open(self) -> Log:
+        return EmbeddedLog(self._place / "log", clock=self.clock, lease_ms=LEASE_MS)
+
+
+class KafkaWorld(World):
+    """The Kafka log on a real broker, under a prefix of its own."""
+
+    turns_clock = False
+    expires = False
+    examples = 3
+
+    def __init__(self, folder: Path) -> None:
+        self.prefix = f"t{uuid.uuid4().hex[:12]}."
+        self._states = (folder / f"state-{number}" for number in itertools.count())
+        super().__init__(folder)
+
+    def lose(self, topic: str, offsets: Sequence[int]) -> None:
+        from kafka import KafkaAdminClient, TopicPartition
+
+        from tests.support.kafka_broker import broker
+
+        client = KafkaAdminClient(bootstrap_servers=broker())
+        client.delete_records({TopicPartition(self.prefix + topic, p): offset for p, offset in enumerate(offsets)})
+        client.close()
+
+    def _open(self) -> Log:
+        from stream.kafka.log import KafkaLog
+        from tests.support.kafka_broker import broker
+
+        opened: Log = KafkaLog(broker(), prefix=self.prefix, state_folder=next(self._states))
+        return opened
+
+
+KINDS: dict[str, type[World]] = {"memory": MemoryWorld, "embedded": EmbeddedWorld, "kafka": KafkaWorld}
+
+
+def patiently(condition: Callable[[], bool], what: str) -> None:
+    """Call `condition` until it is true; fails naming `what` when it never is."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+
+
+def drain(member: Member, count: int, max_records: int = 100, max_bytes: int = 1 << 24) -> list[Message]:
+    """Poll until `count` records came, and once more to see that none is left."""
+    found: list[Message] = []
+
+    def enough() -> bool:
+        found.extend(member.poll(0.2, max_records, max_bytes))
+        return len(found) >= count
+
+    patiently(enough, f"{count} records")
+    found.extend(member.poll(0.05, max_records, max_bytes))
+    assert len(found) == count, [(m.topic, m.partition, m.offset) for m in found]
+    return found
+
+
+def turn_over(members: Iterable[Member]) -> None:
+    """Let members see changes of their group, without reading records."""
+    for member in members:
+        member.pause()
+        member.poll(0.02, 1, 1)
+        member.resume()
+
+
+def settle(members: Sequence[Member], partitions: int) -> None:
+    """Poll until the members own all partitions, each one once, in fair shares."""
+
+    def settled() -> bool:
+        turn_over(members)
+        owned = [set(member.assignment()) for member in members]
+        sizes = [len(share) for share in owned]
+        return sum(sizes) == partitions == len(set().union(*owned)) and max(sizes) - min(sizes) <= 1
+
+    patiently(settled, f"{len(members)} members to share {partitions} partitions")
+
+
+def until_available(action: Callable[[], None]) -> None:
+    """Run `action` again while the log is not available, as the loop does."""
+
+    def done() -> bool:
+        try:
+            action()
+        except LogUnavailable:
+            time.sleep(0.05)
+            return False
+        return True
+
+    patiently(done, "the log to become available")
+
+
+def record(topic: str, partition: int, key: str, value: str | bytes | None = "v", **more: Any) -> Output:
+    """An output with text in place of bytes."""
+    data = value.encode() if isinstance(value, str) else value
+    return Output(topic, partition, key.encode(), data, **more)
+
+
+def values(messages: Iterable[Message]) -> list[str]:
+    """The values as text, tombstones as a dash."""
+    return ["-" if m.value is None else m.value.decode() for m in messages]
+
+
+def remove(folder: Path) -> None:
+    """Delete a folder, if it is there."""
+    shutil.rmtree(folder, ignore_errors=True)

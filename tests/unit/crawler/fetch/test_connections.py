@@ -1,0 +1,254 @@
+"""Where connections lead: DNS, the race of families, rebinding, and places at domains and addresses; on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from crawler.fetch.connections import Connections
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.thread import Done, FetchThread
+from crawler.robots.rules import RobotsRules
+from crawler.settings import CrawlSettings
+from crawler.web.urls import host_of
+from tests.support.crawl_driver import settings_for
+from tests.support.loopback import Web, page, redirect
+from tests.support.loopback_dns import A, LoopbackDns, Zone
+
+OPEN = RobotsRules(b"", "farmwatch")
+
+
+@pytest.fixture
+def loopback() -> Iterator[Web]:
+    """A web on loopback."""
+    with Web() as served:
+        yield served
+
+
+@pytest.fixture
+def dns() -> Iterator[LoopbackDns]:
+    """A nameserver."""
+    with LoopbackDns() as served:
+        yield served
+
+
+class Told(AbstractResolver):
+    """DNS that says what it is told."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = addresses
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        kinds = [(address, socket.AF_INET6 if ":" in address else socket.AF_INET) for address in self.addresses]
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=0)
+            for address, kind in kinds
+        ]
+
+    async def close(self) -> None:
+        """Nothing."""
+
+
+def job_for(url: str) -> Job:
+    """A page."""
+    return Job(RequestKind.PAGE, host_of(url), url, 0.01, OPEN)
+
+
+def fetch(settings: CrawlSettings, *urls: str, resolver: AbstractResolver | None = None) -> list[FetchResult]:
+    """Fetch URLs in turn."""
+
+    async def main() -> list[FetchResult]:
+        async with Fetcher(settings, resolver=resolver) as fetcher:
+            return [await fetcher.fetch(job_for(url)) for url in urls]
+
+    return asyncio.run(main())
+
+
+def open_settings(**changes: Any) -> CrawlSettings:
+    """Without a table of addresses, so that DNS counts."""
+    return settings_for("127.0.0.1:1", resolve_to={}, **changes)
+
+
+def test_names_are_found_by_the_nameserver(loopback: Web, dns: LoopbackDns) -> None:
+    """A page is fetched from the address that the configured nameserver gives, and it is asked once."""
+    dns.put("a.test", "127.0.0.1")
+    loopback.routes["a.test/x"] = page("here")
+    url = f"http://a.test:{loopback.port}/x"
+    answers = fetch(open_settings(nameservers=[dns.nameserver]), url, url)
+    assert [(answer.outcome, answer.address) for answer in answers] == [(FetchOutcome.FETCHED, "127.0.0.1")] * 2
+    assert dns.count("a.test") == 2
+
+
+def test_why_a_name_leads_nowhere(dns: LoopbackDns) -> None:
+    """No such name, no address and no answer are told apart in the reason; each may be tried again."""
+    dns.names |= {"empty.test": [Zone()], "silent.test": [Zone(silent=True)]}
+    settings = open_settings(nameservers=[dns.nameserver], connect_timeout_s=0.3)
+    answers = fetch(settings, "http://nobody.test/", "http://empty.test/", "http://silent.test/")
+    assert [answer.reason for answer in answers] == ["dns_no_name", "dns_no_address", "dns"]
+    assert all(answer.unreachable and answer.transient and len(answer.requests) == 1 for answer in answers)
+
+
+def test_what_was_let_through_is_what_is_connected_to(loopback: Web, dns: LoopbackDns) -> None:
+    """A name whose answers change with each question (rebinding) is asked once per request: no second one decides."""
+    dns.names["a.test"] = [Zone(("127.0.0.1",), ttl=0), Zone(("127.0.0.9",), ttl=0)]
+    loopback.routes["a.test/x"] = page("here")
+    url = f"http://a.test:{loopback.port}/x"
+    (answer,) = fetch(open_settings(nameservers=[dns.nameserver], dns_least_s=0.001, dns_most_s=0.002), url)
+    assert answer.address == "127.0.0.1" and dns.asked.count(("a.test", A)) == 1
+
+
+def test_names_that_turn_private_are_refused(loopback: Web, dns: LoopbackDns) -> None:
+    """Whatever DNS says in whatever turn, loopback, mapped and link-local addresses get no connection."""
+    turns = ("127.0.0.1", "::1", "::ffff:127.0.0.1", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "169.254.169.254")
+    settings = CrawlSettings(
+        contact="a@example.org", delay_s=0.01, domain_delay_s=0, address_delay_s=0, nameservers=[dns.nameserver]
+    )
+    for number, address in enumerate(turns):
+        dns.put(f"h{number}.test", address)
+    urls = [f"http://h{number}.test:{loopback.port}/" for number in range(len(turns))]
+    assert {answer.reason for answer in fetch(settings, *urls)} == {"private_address"} and loopback.seen == []
+
+
+def test_a_dead_address_of_one_family_costs_little(loopback: Web) -> None:
+    """With nobody at ::1 the page comes from 127.0.0.1, which is the address that is told (happy eyeballs)."""
+    loopback.routes["a.test/x"] = page("here")
+    url = f"http://a.test:{loopback.port}/x"
+    for addresses in (("::1", "127.0.0.1"), ("127.0.0.1", "::1")):
+        (answer,) = fetch(open_settings(), url, resolver=Told(*addresses))
+        assert (answer.outcome, answer.address) == (FetchOutcome.FETCHED, "127.0.0.1")
+
+
+def test_a_silent_address_is_overtaken() -> None:
+    """An address that takes connections after a long time, or never, is overtaken by that of the other family."""
+
+    async def main() -> FetchResult:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        full = socket.socket(socket.AF_INET6)
+        fillers = [socket.socket(socket.AF_INET6) for _ in range(4)]
+        try:
+            full.bind(("::1", port))
+            full.listen(0)
+            for filler in fillers:  # its backlog is full: further connections hang
+                filler.setblocking(False)
+                filler.connect_ex(("::1", port))
+            async with server, Fetcher(open_settings(), resolver=Told("::1", "127.0.0.1")) as fetcher:
+                return await fetcher.fetch(job_for(f"http://a.test:{port}/x"))
+        finally:
+            for one in (full, *fillers):
+                one.close()
+
+    try:
+        answer = asyncio.run(main())
+    except OSError as error:
+        pytest.skip(f"no IPv6 on loopback: {error}")
+    assert (answer.outcome, answer.address) == (FetchOutcome.FETCHED, "127.0.0.1") and answer.duration_ms < 2000
+
+
+def test_one_address_of_each_family_is_asked_for() -> None:
+    """Of many addresses the first of each family are pinned; those that took no connection come last for a while."""
+    now = 1000.0
+    many = Told("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")
+
+    async def main() -> None:
+        nonlocal now
+        connections = Connections(open_settings(), many, lambda: now)
+
+        async def found(host: str = "a.test") -> list[str]:
+            return [result["host"] for result in await connections.find(host, 80)]
+
+        assert await found() == ["192.0.2.1", "2001:db8::1"]
+        connections.failed(await found())
+        assert await found() == ["192.0.2.2", "2001:db8::2"]
+        now += 601
+        assert await found() == ["192.0.2.1", "2001:db8::1"]
+        assert await found("[2001:db8::7]") == ["2001:db8::7"] and await found("192.0.2.9") == ["192.0.2.9"]
+
+    asyncio.run(main())
+
+
+def by_address(loopback: Web, *hosts: str, **changes: Any) -> CrawlSettings:
+    """Settings under which these hosts stand at the loopback web."""
+    return settings_for(loopback.target, resolve_to=dict.fromkeys(hosts, loopback.target), **changes)
+
+
+@pytest.mark.parametrize("delays", [{"domain_delay_s": 0.4}, {"address_delay_s": 0.4}])
+def test_hosts_that_share_are_sent_away_once(loopback: Web, delays: dict[str, float]) -> None:
+    """Hosts of one domain at one address are told when to come back, are let through then, and start apart."""
+    hosts = [f"h{number}.farm.test" for number in range(4)]
+    loopback.routes |= {f"{host}/": page("x") for host in hosts}
+    told: dict[str, int] = {}
+
+    async def main() -> None:
+        async with Fetcher(by_address(loopback, *hosts, **delays)) as fetcher:
+            await asyncio.sleep(0.4)  # since its birth
+
+            async def crawl(host: str) -> None:
+                at = 0
+                while True:
+                    answer = await fetcher.fetch(job_for(f"http://{host}/"), wait=False)
+                    if answer.outcome is not FetchOutcome.DEFERRED:
+                        assert answer.outcome is FetchOutcome.FETCHED
+                        return
+                    assert answer.requests == [] and answer.status == 0 and answer.not_before_ms > at
+                    at, told[host] = answer.not_before_ms, told.get(host, 0) + 1
+                    await asyncio.sleep(max(0.0, at / 1000 - time.time()))
+
+            await asyncio.gather(*(crawl(host) for host in hosts))
+
+    asyncio.run(main())
+    starts = sorted(seen.began for seen in loopback.seen)
+    assert len(starts) == 4 and all(later - earlier > 0.37 for earlier, later in itertools.pairwise(starts))
+    assert sorted(told.values()) == [1, 1, 1]
+
+
+def test_nothing_starts_right_after_birth(loopback: Web) -> None:
+    """A process that has just begun may have been killed just before: its first request waits one delay."""
+    loopback.routes["a.test/"] = page("x")
+    settings = by_address(loopback, "a.test", address_delay_s=0.4)
+
+    async def main() -> list[FetchResult]:
+        async with Fetcher(settings) as fetcher:
+            job = job_for("http://a.test/")
+            return [await fetcher.fetch(job, wait=False), await fetcher.fetch(job)]
+
+    deferred, fetched = asyncio.run(main())
+    assert (deferred.outcome, fetched.outcome) == (FetchOutcome.DEFERRED, FetchOutcome.FETCHED)
+    assert len(loopback.seen) == 1 and fetched.started_ms - deferred.started_ms > 370
+
+
+def test_the_hop_of_a_redirect_is_spaced_too(loopback: Web) -> None:
+    """A redirect to the same site waits for the delay of its address, in place, whoever was promised one."""
+    loopback.routes |= {"a.test/": redirect("/end"), "a.test/end": page("x")}
+    (answer,) = fetch(by_address(loopback, "a.test", address_delay_s=0.3), "http://a.test/")
+    assert answer.outcome is FetchOutcome.FETCHED and loopback.gaps("a.test")[0] > 0.27
+
+
+def test_the_thread_hands_on_its_share(loopback: Web) -> None:
+    """A thread with a quarter of the sites keeps four times the delay; its jobs are sent away, not held."""
+    loopback.routes["a.test/"] = page("x")
+    thread = FetchThread(Fetcher(by_address(loopback, "a.test", address_delay_s=10.0)))
+    try:
+        thread.share(0.25)
+        thread.submit({1: job_for("http://a.test/")})
+        done: list[Done] = []
+        while not done:
+            done = thread.collect()
+        answer = done[0].answer
+    finally:
+        thread.close()
+    assert answer.outcome is FetchOutcome.DEFERRED and answer.not_before_ms - answer.started_ms > 39_000

@@ -1,0 +1,154 @@
+"""Sites that are left alone: after failures, at the word of a server, and where a domain or an address has its turn."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from crawler.fetch.jobs import FetchOutcome, RequestKind
+from tests.support.crawl_driver import hits_of
+from tests.support.frontier_site import Site, fail
+
+BUSY = fail("http_429", status=429, unreachable=False)
+
+
+def begun(*paths: str, **changes: object) -> Site:
+    """A site whose robots.txt is read."""
+    site = Site(use_sitemaps=False, **changes)
+    site.hits(*hits_of(*(f"http://a.test/{path}" for path in paths or ("1",))))
+    site.robots()
+    return site
+
+
+def test_a_park_says_until_when_and_why() -> None:
+    """The row of a site tells why it is left alone and until when, and it counts as parked until it is asked again."""
+    site = begun()
+    site.step(**BUSY, retry_after_s=600.0)
+    assert (site.row.parked_until, site.row.parked_why) == (site.now + 600_000, "http_429")
+    assert (site.totals.parked, site.totals.active, site.totals.resting) == (1, 1, 0)
+    site.step()
+    assert (site.row.parked_until, site.row.parked_why, site.row.park_level) == (0, "", 0)
+    assert (site.totals.parked, site.totals.resting) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("failed", "why"),
+    [
+        (fail("http_503", status=503, unreachable=False), "robots.txt:http_503"),
+        (fail("timeout"), "timeout"),
+    ],
+)
+def test_a_park_says_that_robots_txt_failed(failed: dict[str, object], why: str) -> None:
+    """Where the server answered, but not with robots.txt, no page failed; where nobody answers, the host did."""
+    site = Site(use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/1"))
+    assert site.step(**failed).kind is RequestKind.ROBOTS
+    assert site.row.parked_why == why
+
+
+def test_a_park_says_which_other_file_failed() -> None:
+    """So do tdmrep.json and sitemaps: what the site was parked over is no page."""
+    site = Site(ask_tdmrep=True)
+    site.hits(*hits_of("http://a.test/1"))
+    site.robots()
+    assert site.step(**BUSY).kind is RequestKind.TDMREP
+    assert site.row.parked_why == "tdmrep.json:http_429"
+
+
+def test_failures_in_a_row_wait_twice_as_long_whatever_page_failed() -> None:
+    """The waits of a host double over its pages, and begin anew once it has answered as it should."""
+    site = begun("1", "2", "3", tries=1)
+    site.step(**BUSY)
+    assert site.row.next_start == site.now + 30_000
+    site.step(**BUSY)
+    assert site.row.next_start == site.now + 60_000
+    site.step()
+    site.hits(*hits_of("http://a.test/4"))
+    site.step(**BUSY)
+    assert site.row.next_start == site.now + 30_000
+
+
+def test_a_burst_counts_once() -> None:
+    """Answers to what was sent before the park began belong to it: the level stays, and the longest wait holds."""
+    site = begun()
+    site.now = site.committed.next_due() or 0
+    (job,) = site.jobs()
+    sent = site.now
+    for retry_after_s in (10.0, 300.0, 20.0):
+        site.now = sent
+        site.answer(job, **BUSY, duration_ms=500, retry_after_s=retry_after_s)
+        assert site.row.park_level == 1
+    assert site.row.parked_until == site.row.next_start == sent + 500 + 300_000
+
+
+def test_a_retry_after_of_zero_does_not_cancel_the_backoff() -> None:
+    """A server that says 0 each time is still left alone for longer each time."""
+    site = begun(tries=5)
+    waits = []
+    for _ in range(4):
+        site.step(**BUSY, retry_after_s=0.0)
+        waits.append(site.row.next_start - site.now)
+    assert waits == [30_000, 60_000, 120_000, 240_000]
+
+
+def test_no_park_is_longer_than_the_cap() -> None:
+    """Neither a server's word nor doubling goes beyond the cap."""
+    site = begun(tries=100, requests_per_page=100)
+    for _ in range(20):
+        site.step(**BUSY, retry_after_s=1e12)
+        assert site.row.next_start <= site.now + 3_600_000
+
+
+def test_an_answer_that_comes_late_does_not_shorten_a_park() -> None:
+    """A good answer to an old request spaces from its own start, and the park stays."""
+    site = begun("1", "2")
+    site.now = site.committed.next_due() or 0
+    (job,) = site.jobs()
+    site.answer(job, **BUSY, retry_after_s=600.0)
+    until = site.row.parked_until
+    site.answer(job)
+    assert site.row.next_start >= until
+
+
+def test_a_deferred_job_is_no_attempt() -> None:
+    """Where no request was made the site waits for its place, and nothing else changes; then the same job comes."""
+    site = begun()
+    site.now = site.committed.next_due() or 0
+    (job,) = site.jobs()
+    before = site.row
+    for _ in range(5):
+        place = site.now + 7_000
+        site.answer(job, outcome=FetchOutcome.DEFERRED, status=0, not_before_ms=place)
+        assert site.row == msgspec.structs.replace(before, next_start=place) and site.pages == []
+        site.now = place
+        assert site.jobs() == [job]
+
+
+def test_a_deferred_robots_txt_comes_again() -> None:
+    """Deferral is no failure of robots.txt either."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/1"))
+    for _ in range(5):
+        assert site.step(outcome=FetchOutcome.DEFERRED, status=0, not_before_ms=site.now + 1).kind is RequestKind.ROBOTS
+    assert site.row.robots_tries == 0 and not site.row.stopped
+
+
+def test_an_excused_failure_parks_without_blame() -> None:
+    """While our own network is down a site is parked for that, and its level does not rise."""
+    site = begun()
+    site.step(**fail(), excused=True)
+    assert (site.row.parked_why, site.row.park_level) == ("connection", 0)
+
+
+def test_what_an_answer_asks_for_outlives_a_stop_that_is_taken_back() -> None:
+    """A Retry-After that comes while the site is stopped holds, should the site be opened again before its end."""
+    site = Site(use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/1"))
+    (job,) = site.jobs()
+    site.decide(True)
+    site.answer(job, **BUSY, retry_after_s=600.0)
+    asked_ms = site.now
+    site.decide(False)
+    site.hits(*hits_of("http://a.test/2"))
+    due = site.committed.next_due()
+    assert due is not None and due >= asked_ms + 600_000

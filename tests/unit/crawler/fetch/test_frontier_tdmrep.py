@@ -1,0 +1,108 @@
+"""tdmrep.json in the life of a site: when it is asked for, what it changes, and that it never stands in the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.fetch.jobs import FetchOutcome, RequestKind
+from tests.support.crawl_driver import hits_of
+from tests.support.frontier_site import Site, fail
+
+RESERVING = b'[{"location": "/mine/*", "tdm-reservation": 1}]'
+SIGNAL = "well-known:tdm-reservation"
+
+
+def begun(robots: bytes = b"", **changes: object) -> Site:
+    """A site with a reserved and a free hit whose robots.txt is read."""
+    site = Site(**{"use_sitemaps": False, "ask_tdmrep": True, **changes})
+    site.hits(*hits_of("http://a.test/mine/1", "http://a.test/free"))
+    site.robots(robots)
+    return site
+
+
+def test_reserved_pages_carry_the_signal() -> None:
+    """It is asked for once after robots.txt; pages it reserves have the signal, others have not."""
+    site = begun()
+    job = site.step(body=RESERVING)
+    assert (job.kind, job.url) == (RequestKind.TDMREP, "http://a.test/.well-known/tdmrep.json")
+    assert site.walk(opt_out=["meta:noai"]) == ["/mine/1", "/free"]
+    assert [page.opt_out for page in site.pages] == [["meta:noai", SIGNAL], ["meta:noai"]]
+
+
+def test_reserved_pages_are_not_asked_for_where_opt_outs_are_obeyed() -> None:
+    """With obey_opt_out a reserved URL is refused without a request, and its record says why."""
+    site = begun(obey_opt_out=True)
+    site.step(body=RESERVING)
+    assert site.walk() == ["/free"]
+    assert [(page.outcome, page.reason, page.opt_out) for page in site.pages] == [
+        ("refused", "opt_out", [SIGNAL]),
+        ("fetched", "", []),
+    ]
+
+
+def test_a_redirect_into_a_reserved_place_carries_the_signal() -> None:
+    """Where a free URL leads to a reserved one, the page has the signal."""
+    site = begun()
+    site.step(body=RESERVING)
+    site.walk(final_url="http://a.test/mine/2")
+    assert [page.opt_out for page in site.pages] == [[SIGNAL]] * 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        fail("http_404", status=404, transient=False, unreachable=False),
+        fail("http_503", status=503, unreachable=False),
+        fail("timeout"),
+        {"body": b"<html>not found"},
+        {"body": b"\xff\xfe["},
+        {"outcome": FetchOutcome.REFUSED, "reason": "content_type", "body": RESERVING},
+    ],
+)
+def test_what_cannot_be_read_reserves_nothing(fields: dict[str, object]) -> None:
+    """No file, a failure and nonsense cost one request and no more: the pages come, without a signal."""
+    site = begun()
+    assert site.step(**fields).kind is RequestKind.TDMREP
+    assert site.walk() == ["/mine/1", "/free"] and [page.opt_out for page in site.pages] == [[], []]
+
+
+def test_robots_txt_keeps_us_from_it() -> None:
+    """Where robots.txt forbids the path, it is not asked for."""
+    assert begun(b"User-agent: *\nDisallow: /.well-known/").walk() == ["/mine/1", "/free"]
+
+
+def test_it_is_believed_for_a_day() -> None:
+    """After a day both files are asked for again, and what is then said counts."""
+    site = begun()
+    site.step(body=RESERVING)
+    site.walk()
+    site.now += 25 * 3_600_000
+    site.hits(*hits_of("http://a.test/mine/9"))
+    site.robots()
+    assert site.step(body=b"[]").kind is RequestKind.TDMREP
+    site.walk()
+    assert site.pages[-1].url.endswith("/9") and site.pages[-1].opt_out == []
+
+
+def test_a_stopped_site_keeps_no_text() -> None:
+    """The texts of robots.txt and tdmrep.json go with the stop."""
+    site = begun()
+    site.step(body=RESERVING)
+    site.decide(stop=True)
+    site.walk()
+    assert not [key for key in site.committed.rows if key[:1] in b"rtm"]
+
+
+def test_a_failure_that_may_pass_takes_back_no_reservation() -> None:
+    """What a site has reserved stays reserved while the file cannot be had, and it is asked for again within hours."""
+    site = begun()
+    site.step(body=RESERVING)
+    site.walk()
+    site.now += 25 * 3_600_000
+    site.hits(*hits_of("http://a.test/mine/8", "http://a.test/mine/9"))
+    site.robots()
+    assert site.step(**fail("http_503", status=503, unreachable=False)).kind is RequestKind.TDMREP
+    assert site.step().kind is RequestKind.PAGE and site.pages[-1].opt_out == [SIGNAL]
+    site.now += 2 * 3_600_000
+    assert site.step(**fail("http_404", status=404, transient=False, unreachable=False)).kind is RequestKind.TDMREP
+    assert site.step().kind is RequestKind.PAGE and site.pages[-1].opt_out == []

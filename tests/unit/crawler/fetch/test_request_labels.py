@@ -1,0 +1,127 @@
+"""Requests in metrics: an operator sees status and reason, and no server can make a label of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
+from crawler.fetch.request_labels import STATUSES, WORDS, expected, reason_label, status_label
+from tests.support.crawl_driver import Driver, Store, hits_of, settings_for
+from tests.support.loopback import Reply, Web, page, raw, redirect
+from tests.support.loopback_dns import SERVFAIL, LoopbackDns, Zone
+from tests.unit.crawler.test_reasons import used
+
+
+@pytest.fixture
+def loopback() -> Iterator[Web]:
+    """A web on loopback."""
+    with Web() as served:
+        yield served
+
+
+def counted(loopback: Web, *urls: str, nameservers: Sequence[str] = ()) -> Counter[tuple[str, ...]]:
+    """Crawl and count the requests by their labels: kind, outcome, status, reason."""
+    asked = {"resolve_to": {}, "nameservers": list(nameservers)} if nameservers else {}
+    few = {"tries": 1, "robots_tries": 1, "redirects": 1, "use_sitemaps": False, "use_links": False}
+    settings = settings_for(loopback.target, **few, **asked)
+    driver = Driver(settings, Store())
+    try:
+        driver.run(hits_of(*urls))
+    finally:
+        driver.close()
+    samples = (sample for family in driver.metrics.registry.collect() for sample in family.samples)
+    found: Counter[tuple[str, ...]] = Counter()
+    for sample in samples:
+        if sample.name == "farmwatch_fetch_requests_total" and sample.value:
+            labels = tuple(sample.labels[name] for name in ("kind", "outcome", "status", "reason"))
+            found[labels] += int(sample.value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "status", "reason"),
+    [
+        (page("good"), "fetched", "2xx", ""),
+        (Reply(status=429), "failed", "429", "status"),
+        (Reply(status=503), "failed", "503", "status"),
+        (Reply(status=500), "failed", "5xx", "status"),
+        (Reply(status=403), "failed", "403", "status"),
+        (Reply(status=404), "failed", "404", "status"),
+        (Reply(status=410), "failed", "4xx", "status"),
+        (redirect("http://elsewhere.test/"), "redirected", "3xx", "redirect_offsite"),
+        (redirect("/forbidden"), "redirected", "3xx", "robots"),
+        (redirect("http://["), "redirected", "3xx", "bad_redirect"),
+        (Reply(b"%PDF-1.7", headers={"Content-Type": "application/pdf"}), "refused", "2xx", "content_type"),
+        (raw(b""), "failed", "none", "connection"),
+        (raw(b"HTTP/1.1 abc def\r\n\r\n"), "failed", "none", "bad_response"),
+        (raw(b'HTTP/1.1 799 a"b{c}\\n\r\nContent-Length: 0\r\n\r\n'), "failed", "other", "status"),
+        (raw(b"HTTP/1.1 999 \r\nContent-Length: 0\r\n\r\n"), "failed", "other", "status"),
+    ],
+)
+def test_a_page_request_is_counted_by_status_and_reason(
+    loopback: Web, reply: Reply, outcome: str, status: str, reason: str
+) -> None:
+    """What the server answered, and why it was of no use, stand on the request that met it."""
+    loopback.routes |= {"a.test/robots.txt": Reply(b"User-agent: *\nDisallow: /forbidden\n"), "a.test/x": reply}
+    found = counted(loopback, "http://a.test/x")
+    assert found[("page", outcome, status, reason)] >= 1
+    assert {labels for labels in found if labels[0] == "page"} == {("page", outcome, status, reason)}
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "status", "reason"),
+    [
+        (Reply(b""), "fetched", "2xx", ""),
+        (Reply(status=404), ABSENT, "404", ""),
+        (Reply(status=410), ABSENT, "4xx", ""),
+        (Reply(status=403), "failed", "403", "status"),
+        (Reply(status=503), "failed", "503", "status"),
+        (raw(b""), "failed", "none", "connection"),
+    ],
+)
+def test_a_request_for_robots_txt_is_counted_likewise(
+    loopback: Web, reply: Reply, outcome: str, status: str, reason: str
+) -> None:
+    """A site without the file is absent, not failed."""
+    loopback.routes |= {"a.test/robots.txt": reply, "a.test/x": page("good")}
+    found = counted(loopback, "http://a.test/x")
+    assert {labels for labels in found if labels[0] == "robots"} == {("robots", outcome, status, reason)}
+
+
+def test_a_host_without_an_address_is_counted_as_dns() -> None:
+    """A name that nobody answers for is a request without a status, for the reason that DNS gave."""
+    with LoopbackDns() as dns:
+        dns.names = {"failing.test": [Zone(rcode=SERVFAIL)], "empty.test": [Zone()]}
+        hosts = (("nobody", "dns_no_name"), ("failing", "dns"), ("empty", "dns_no_address"))
+        found = counted(Web(), *(f"http://{host}.test/x" for host, _ in hosts), nameservers=[dns.nameserver])
+    assert set(found) == {("robots", "failed", "none", reason) for _, reason in hosts}
+
+
+def test_statuses_are_of_a_fixed_set() -> None:
+    """Whatever number a server sends has one of eleven labels, and an operator's four have their own."""
+    assert {status_label(status) for status in range(100_000)} == set(STATUSES) and len(STATUSES) == 11
+    assert [status_label(status) for status in (0, 200, 403, 404, 410, 429, 500, 503, 600)] == [
+        *("none", "2xx", "403", "404", "4xx", "429", "5xx", "503", "other")
+    ]
+
+
+def test_reasons_are_of_a_fixed_set() -> None:
+    """Each word that the crawler gives is its own label, but for statuses; any other text has one label together."""
+    words = {word for word in used() if not word.startswith("http_")}
+    assert {reason_label(word) for word in words} == words
+    assert {reason_label(f"http_{status}") for status in range(1000)} == {"status"}
+    assert reason_label("") == "" and reason_label('x"} 1\n') == reason_label("Timeout") == "other"
+    assert len(WORDS) <= 40
+
+
+def test_series_are_bounded() -> None:
+    """However hostile the web: four kinds, seven outcomes, eleven statuses, forty reasons; expected ones begin at 0."""
+    outcomes = {*(outcome.value for outcome in FetchOutcome), REDIRECTED, ABSENT} - {FetchOutcome.DEFERRED.value}
+    for kind in RequestKind:
+        assert {outcome for outcome, _, _ in expected(kind)} <= outcomes
+        assert {status for _, status, _ in expected(kind)} <= set(STATUSES)
+        assert {reason for _, _, reason in expected(kind)} <= set(WORDS)
+        assert len(set(expected(kind))) == len(list(expected(kind))) <= 22

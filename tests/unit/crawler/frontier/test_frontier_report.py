@@ -1,0 +1,224 @@
+"""What a frontier says of itself, from its committed rows."""
+
+from __future__ import annotations
+
+import tracemalloc
+from bisect import bisect_right
+
+import pytest
+
+from crawler.dry_run import DryRun
+from crawler.errors import OldFrontier
+from crawler.fetch.jobs import FetchOutcome
+from crawler.frontier.report import FrontierReader, FrontierReport
+from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
+from crawler.frontier.site_report import site_report
+from crawler.frontier.statuses import Status
+from crawler.settings import CrawlSettings
+from crawler.web.registrable_domain import registrable_domain
+from tests.support.crawl_driver import hits_of
+from tests.support.frontier_site import SETTINGS, Site, fail
+
+
+def report_of(site: Site, limit: int | None = 10) -> FrontierReport:
+    """The report of one partition, now."""
+    reader = FrontierReader(site.settings, site.now, limit, registrable_domain)
+    reader.add(site.committed)
+    return reader.report()
+
+
+def small_world() -> Site:
+    """A site at rest with a re-visit ahead, one parked, one stopped, two of one domain that wait."""
+    site = Site(refetch_fetched_s=3600.0, use_sitemaps=False, crawl_delay_cap_s=100.0)
+    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/forbidden"))
+    site.robots(b"User-agent: *\nDisallow: /forbidden\n")
+    site.step()
+    site.step(outcome=fail()["outcome"], reason="http_404", status=404)
+    site.now += 10_000
+    assert site.jobs() == []  # the third is refused on the way
+    site.hits(*hits_of("http://parked.test/"))
+    site.step(**fail("http_503", status=503, unreachable=False, retry_after_s=1800.0))
+    site.hits(*hits_of("http://slow.test/"))
+    site.step(body=b"User-agent: *\nCrawl-delay: 900\n")
+    site.jobs()
+    site.hits(*hits_of("http://x.farm.co.uk/", "http://y.farm.co.uk/", "http://y.farm.co.uk/2"))
+    site.now += 7000
+    return site
+
+
+def test_the_sums_are_those_of_the_rows() -> None:
+    """Sites by state, URLs by status, queues by priority, parked and stopped by reason: each is counted once."""
+    report = report_of(small_world())
+    assert report.sites == {"active": 2, "parked": 1, "resting": 1, "stopped": 1}
+    assert {name: count for name, count in report.urls.items() if count} == {
+        "discovered": 4,
+        "fetched": 1,
+        "error": 1,
+        "refused": 2,
+    }
+    assert report.queued_in == {"hits": 4, "sitemaps": 0, "links": 0, "again": 0}
+    assert (report.due, report.fetched) == (2, 1)
+    assert (report.parked_reasons, report.stopped_reasons) == ({"robots.txt:http_503": 1}, {"crawl_delay": 1})
+
+
+def test_the_lists_say_who_waits_for_what() -> None:
+    """The oldest due first with its time, the parked host with its end and reason, the next re-visit, large domains."""
+    site = small_world()
+    report = report_of(site)
+    assert [(line.site, site.now - line.due_at) for line in report.oldest_due] == [
+        ("x.farm.co.uk", 7000),
+        ("y.farm.co.uk", 7000),
+    ]
+    (parked,) = report.parked_sites
+    assert (parked.site, parked.parked_why) == ("parked.test", "robots.txt:http_503")
+    assert parked.parked_until > site.now + 1_700_000
+    (stopped,) = report.stopped_sites
+    assert (stopped.site, stopped.stopped_why, stopped.queued) == ("slow.test", "crawl_delay", 0)
+    (revisit,) = report.revisits
+    assert (revisit.site, revisit.fetched) == ("a.test", 1) and revisit.revisit_at > site.now
+    assert [(line.domain, line.sites) for line in report.domains[:2]] == [("farm.co.uk", 2), ("a.test", 1)]
+
+
+def test_a_list_is_no_longer_than_asked_for() -> None:
+    """With a limit each list has so many lines, with None all of them; the sums stay those of all sites."""
+    site = Site()
+    for number in range(30):
+        site.hits(*hits_of(f"http://s{number:02}.test/"))
+    site.now += 1
+    assert [line.site for line in report_of(site, 2).oldest_due] == ["s00.test", "s01.test"]
+    assert len(report_of(site, None).oldest_due) == 30
+    assert report_of(site, 2).sites["active"] == 30
+
+
+def test_one_site_is_told_with_its_urls_in_order() -> None:
+    """URLs that wait come first in their order, then those that are asked again, then the rest with their reason."""
+    site = small_world()
+    site.hits(*hits_of("http://a.test/new"))
+    report = site_report(site.committed, site.settings, "a.test", site.now, None)
+    assert report is not None
+    assert [(url.url.removeprefix("http://a.test"), url.status, url.waits_in, url.reason) for url in report.urls] == [
+        ("/new", "discovered", "hits", ""),
+        ("/1", "fetched", "", ""),
+        ("/2", "error", "", "http_404"),
+        ("/forbidden", "refused", "", "robots"),
+    ]
+    assert report.urls[1].due_at > site.now and report.robots_bytes > 0
+    assert (report.line.state, report.urls_known) == ("active", 4)
+    short = site_report(site.committed, site.settings, "a.test", site.now, 1)
+    assert short is not None and (len(short.urls), short.urls_known) == (1, 4)
+    assert site_report(site.committed, site.settings, "none.test", site.now, None) is None
+
+
+def test_rows_of_another_version_are_not_guessed_at() -> None:
+    """A frontier of another format is refused by name, by the reports and by the dry run."""
+    site = Site()
+    site.hits(*hits_of("http://a.test/"))
+    site.committed.rows[TOTALS_KEY] = (pack(Totals(format=1)), None)
+    with pytest.raises(OldFrontier, match="another version"):
+        report_of(site)
+    with pytest.raises(OldFrontier):
+        site_report(site.committed, site.settings, "a.test", site.now, None)
+    with pytest.raises(OldFrontier):
+        DryRun(site.settings, site.now, None).add(site.committed)
+
+
+class _Large:
+    """A frontier of 100,000 sites with a URL each in the queue, made as it is read; of what is asked for, no more."""
+
+    SITES = 100_000
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+
+    def get(self, key: bytes) -> bytes | None:
+        """As `StateReader.get`."""
+        return None
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        """As `StateReader.scan`."""
+        assert limit <= 1000
+        if prefix:
+            return [] if after is not None else [_queue_row(_number(prefix))]
+        assert after is not None and limit == 1
+        number = 0 if after == TOTALS_KEY else 1 + _number(after)
+        return [_site_row(number)] if number < self.SITES else []
+
+
+def _number(key: bytes) -> int:
+    return int(key[1:7])
+
+
+_NAME = b"h000000.d.example"
+_URLS = [1] + [0] * (len(Status) - 1)
+_WAITS = pack(SiteRow(_NAME.decode(), "http://x", next_start=5, queued=1, wanted=1, urls=_URLS))
+_STOPPED = pack(SiteRow(_NAME.decode(), "http://x", queued=1, wanted=1, stopped="unreachable", urls=_URLS))
+
+
+def _site_row(number: int) -> tuple[bytes, bytes]:
+    name = b"h%06d" % number
+    return b"%s.d.example\0" % name, (_WAITS if number % 10 else _STOPPED).replace(b"h000000", name)
+
+
+def _queue_row(number: int) -> tuple[bytes, bytes]:
+    return b"h%06d.d.example\0q\0\0\0\0\0\0\0\0\0" % number, b"p" * 16
+
+
+def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
+    """200,000 rows are read page by page: what is held at a time does not grow with them."""
+    reader = FrontierReader(CrawlSettings(), 10_000_000, 10, lambda host: host, domains_kept=1000)
+    tracemalloc.start()
+    try:
+        reader.add(_Large())  # type: ignore[arg-type]  # of a StateReader the report scans, and nothing else
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    report = reader.report()
+    assert (sum(report.sites.values()), report.stopped_reasons) == (100_000, {"unreachable": 10_000})
+    assert (report.queued_in["hits"], report.urls["discovered"]) == (100_000, 100_000)
+    assert [line.site for line in report.oldest_due[:2]] == ["h000001.d.example", "h000002.d.example"]
+    assert peak_bytes < 4_000_000
+
+
+def test_large_domains_are_found_among_many_names() -> None:
+    """Where more domains are there than are counted at a time, the large ones stay, and are marked as `at least`."""
+    rows = [SiteRow(f"h{n}.{'big' if n % 4 == 0 else f'd{n}'}.example", "http://x") for n in range(4000)]
+    keys = sorted((site_key(row.site), pack(row)) for row in rows)
+    names = [key for key, _ in keys]
+
+    class Rows:
+        def get(self, key: bytes) -> bytes | None:
+            return None
+
+        def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+            first = 0 if after is None else bisect_right(names, after)
+            return [] if prefix else keys[first : first + limit]
+
+    reader = FrontierReader(SETTINGS, 1, 3, lambda host: host.partition(".")[2], domains_kept=100)
+    reader.add(Rows())  # type: ignore[arg-type]
+    largest = reader.report().domains[0]
+    assert largest.domain == "big.example" and largest.at_least
+    assert 900 <= largest.sites <= 1000
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        *(fail(reason) for reason in ("dns", "dns_no_name", "timeout", "connection")),
+        fail("tls_expired", transient=False),
+        fail("http_503", status=503, unreachable=False),
+        fail("http_404", status=404, unreachable=False, transient=False),
+        {"outcome": FetchOutcome.REFUSED, "reason": "content_type"},
+    ],
+)
+@pytest.mark.parametrize("tries", [1, 3])
+def test_a_url_has_the_reason_of_its_page_record(failure: dict[str, object], tries: int) -> None:
+    """Whatever ends it, and if it stops the site: `frontier --site` says what the newest record says."""
+    site = Site(tries=tries, use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/forbidden"))
+    site.robots(b"User-agent: *\nDisallow: /forbidden\n")
+    site.walk(**failure)
+    report = site_report(site.committed, site.settings, "a.test", site.now, None)
+    assert report is not None
+    newest = {page.url: page.reason for page in site.pages}
+    assert len(newest) == 3 and {line.url: line.reason for line in report.urls} == newest
+    assert failure["reason"] in newest.values()

@@ -1,0 +1,243 @@
+"""The frontier over months: what is asked for again and when, with what condition, and what a visit leaves behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crawler.fetch.jobs import FetchOutcome, Job, RequestKind
+from crawler.frontier.rows import UrlRow, revisit_prefix, unpack, url_key
+from crawler.frontier.statuses import Status
+from crawler.web.sitemaps import SitemapFile
+from crawler.web.urls import fetch_id, page_bytes
+from tests.support.crawl_driver import hits_of
+from tests.support.frontier_site import Site, fail
+
+DAY_S = 86_400.0
+MONTH_MS = 30 * 86_400_000
+VALIDATORS = {"etag": '"v1"', "last-modified": "Tue, 01 Sep 2026 08:00:00 GMT"}
+
+
+def site_with(**changes: object) -> Site:
+    """A site whose pages are asked for again after 30 days."""
+    return Site(**{"use_sitemaps": False, "refetch_fetched_s": 30 * DAY_S, **changes})
+
+
+def fetched(*paths: str, site: Site | None = None, **fields: Any) -> Site:
+    """A site at rest, its pages fetched."""
+    site = site or site_with()
+    site.hits(*hits_of(*(f"http://a.test/{path}" for path in paths)))
+    site.robots()
+    for _ in paths:
+        site.step(**fields)
+    return site
+
+
+def later(site: Site) -> Job:
+    """The page that is asked for at the next re-visit, robots.txt dealt with."""
+    due = site.committed.next_due()
+    assert due is not None
+    site.now = max(site.now, due)
+    (job,) = site.jobs()
+    if job.kind is RequestKind.ROBOTS:
+        site.answer(job)
+        return later(site)
+    return job
+
+
+def row_of(site: Site, url: str) -> UrlRow:
+    """The stored row of a URL."""
+    return unpack(UrlRow, site.committed.rows[url_key("a.test", page_bytes(url))][0])
+
+
+def test_a_page_is_asked_for_again_with_its_validators() -> None:
+    """After its interval a fetched page is asked for with the etag and date of its last visit, as visit 2."""
+    site = fetched("1", headers=VALIDATORS)
+    assert (site.totals.active, site.totals.resting, site.totals.queued) == (0, 1, 0)
+    started = site.now
+    job = later(site)
+    assert site.now >= started + MONTH_MS
+    assert (job.url, job.etag, job.last_modified) == ("http://a.test/1", *VALIDATORS.values())
+    assert (site.totals.active, site.totals.queued) == (1, 1)
+    site.answer(job, headers={"etag": 'W/"v2"'}, body=b"new")
+    assert [(page.visit, page.outcome, page.id) for page in site.pages] == [
+        (visit, "fetched", fetch_id("http://a.test/1", visit)) for visit in (1, 2)
+    ]
+    assert len({page.page_id for page in site.pages}) == 1 and site.pages[1].hits == site.pages[0].hits
+    job = later(site)
+    assert (job.etag, job.last_modified) == ('W/"v2"', "")
+
+
+def test_an_unchanged_page_is_recorded_without_a_body() -> None:
+    """A 304 gives a record `unchanged`; the validators it does not name stay, and the next visit comes."""
+    site = fetched("1", headers=VALIDATORS)
+    site.answer(later(site), outcome=FetchOutcome.UNCHANGED, status=304, headers={"etag": '"v1b"'})
+    page = site.pages[-1]
+    assert (page.visit, page.outcome, page.reason, page.body) == (2, "unchanged", "", b"")
+    job = later(site)
+    assert (job.etag, job.last_modified) == ('"v1b"', VALIDATORS["last-modified"])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"etag": "x\r\nHost: evil"}, {"etag": '"' + "a" * 300 + '"'}, {"etag": "unquoted"}, {"etag": '"caf\xe9"'},
+     {"last-modified": "Tue\r\nX: y, 01 Sep 2026"}, {"last-modified": "0" * 5000}, {"last-modified": "\x1b[2J" * 3}],
+)  # fmt: skip
+def test_validators_that_could_do_harm_are_not_sent_back(headers: dict[str, str]) -> None:
+    """What is no entity tag or no date is not kept; such a page is asked for without a condition."""
+    job = later(fetched("1", headers=headers))
+    assert (job.etag, job.last_modified) == ("", "")
+
+
+def test_revisits_eat_neither_budget() -> None:
+    """A site with room is re-visited for years: neither its page budget nor its requests are used up."""
+    site = fetched("1", site=site_with(page_budget=2))
+    for _ in range(20):
+        site.answer(later(site))
+    assert not site.row.stopped and (site.row.fetched, site.row.page_requests, site.totals.fetched) == (1, 1, 1)
+    assert site.hits(*hits_of("http://a.test/2")) == ["queued"]
+
+
+@pytest.mark.parametrize("how", ["decision", "budget"])
+def test_a_stopped_site_is_never_revisited(how: str) -> None:
+    """Neither a decided site nor one whose budget is used up is due again, and the latter forgets what was planned."""
+    site = fetched("1", site=site_with(page_budget=1 if how == "budget" else 5))
+    if how == "decision":
+        site.decide(stop=True)
+    site.walk()
+    assert site.committed.next_due() is None and site.row.stopped
+    assert any(key.startswith(revisit_prefix("a.test")) for key in site.committed.rows) == (how == "decision")
+
+
+def test_a_site_that_is_opened_again_is_revisited_again() -> None:
+    """Where a stop is taken back, what was to be asked for again is so still, though it waited in the queue."""
+    site = fetched("1", "2")
+    later(site)
+    site.decide(stop=True)
+    site.walk()
+    assert site.totals.queued == 0 and len(site.pages) == 2
+    site.decide(stop=False)
+    assert {later(site).url} <= {"http://a.test/1", "http://a.test/2"}
+
+
+def test_a_new_hit_goes_before_what_is_visited_again() -> None:
+    """A hit that comes while re-visits wait is fetched first; a hit for a page that waits is known, and remembered."""
+    site = fetched("1", "2")
+    first = later(site)
+    site.hits(*hits_of("http://a.test/new"))
+    again = hits_of("http://a.test/2", "http://a.test/1")
+    assert site.hits(*again) == ["known", "known"]
+    site.answer(first)
+    assert site.step().url == "http://a.test/new"
+    assert site.step().url == "http://a.test/2"
+    assert again[0].id in site.pages[-1].hits
+
+
+@pytest.mark.parametrize(
+    ("setting", "fields", "status"),
+    [
+        ("refetch_error_s", fail("http_404", status=404, transient=False, unreachable=False), Status.ERROR),
+        ("refetch_refused_s", {"outcome": FetchOutcome.REFUSED, "reason": "opt_out"}, Status.REFUSED),
+    ],
+)
+def test_each_status_has_its_interval(setting: str, fields: dict[str, Any], status: Status) -> None:
+    """What failed, or opted out, is asked for again after the interval of its status, and then may be fetched."""
+    calm = fetched("1", **fields)
+    assert row_of(calm, "http://a.test/1").status is status and calm.committed.next_due() is None
+    site = fetched("1", site=site_with(**{setting: 2 * DAY_S}), **fields)
+    assert site.committed.next_due() == site.now + 2 * DAY_S * 1000
+    site.answer(later(site))
+    assert [page.visit for page in site.pages] == [1, 2] and site.row.fetched == 1
+    assert row_of(site, "http://a.test/1").status is Status.FETCHED
+
+
+def test_what_a_redirect_led_to_may_have_an_interval() -> None:
+    """A URL that another one led to has no record until it is asked for itself."""
+    site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
+    assert row_of(site, "http://a.test/moved").status is Status.REDIRECTION
+    job = later(site)
+    assert job.url == "http://a.test/moved"
+    site.answer(job)
+    assert [(page.url, page.visit) for page in site.pages][1:] == [("http://a.test/moved", 1)]
+
+
+def test_a_hit_for_what_only_redirects_led_to_has_a_record_even_if_its_site_is_stopped() -> None:
+    """A hit that comes while such a URL waits makes it a hit's: its first visit is recorded, be it as a refusal."""
+    site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
+    later(site)
+    site.hits(*hits_of("http://a.test/moved"))
+    site.decide(stop=True)
+    site.walk()
+    assert [(page.url[-5:], page.reason) for page in site.pages[1:]] == [("moved", "site_decided")]
+
+
+def test_a_url_has_one_place_in_the_plan() -> None:
+    """A hit on a stopped site for a URL that is planned takes it out of the plan, or moves it."""
+    site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
+    site.decide(stop=True)
+    site.hits(*hits_of("http://a.test/moved"))
+    planned = [key[-16:] for key in site.committed.rows if key.startswith(revisit_prefix("a.test"))]
+    assert planned == [page_bytes("http://a.test/1")]
+
+
+def test_a_refusal_that_lasts_leaves_no_second_record() -> None:
+    """What robots.txt still forbids is looked at again without a request and without a record, until it allows it."""
+    site = site_with(refetch_refused_s=2 * DAY_S)
+    site.hits(*hits_of("http://a.test/1"))
+    site.robots(b"User-agent: *\nDisallow: /")
+    site.now = site.committed.next_due() or 0
+    assert site.jobs() == []
+    for body in (b"User-agent: *\nDisallow: /", b""):
+        assert len(site.pages) == 1 and site.committed.next_due() == site.now + 2 * DAY_S * 1000
+        site.robots(body)
+        site.now = site.committed.next_due() or 0
+        jobs = site.jobs()
+    assert [job.url for job in jobs] == ["http://a.test/1"]
+
+
+def test_other_refusals_are_not_looked_at_again() -> None:
+    """What another port or a private address refused has no interval."""
+    site = site_with(refetch_refused_s=DAY_S)
+    site.hits(*hits_of("http://a.test/1", "http://a.test:81/2"))
+    site.robots()
+    site.step(outcome=FetchOutcome.REFUSED, reason="content_type")
+    assert site.committed.next_due() is None
+
+
+def test_a_page_that_fails_when_visited_again_is_tried_as_often() -> None:
+    """A transient failure at a re-visit is tried again; the last one is recorded, and the page stays counted once."""
+    site = fetched("1", headers=VALIDATORS)
+    site.answer(later(site), **fail("http_500", status=500, unreachable=False))
+    assert row_of(site, "http://a.test/1").status is Status.FETCHED and len(site.pages) == 1
+    for _ in range(2):
+        site.step(**fail("http_500", status=500, unreachable=False))
+    assert [(page.visit, page.outcome) for page in site.pages] == [(1, "fetched"), (2, "failed")]
+    assert site.row.fetched == 1 and site.committed.next_due() is None
+
+
+def test_sitemaps_are_read_again_for_new_pages() -> None:
+    """At a re-visit the sitemaps of a site with room are read again, and new pages are found and fetched."""
+    site = site_with(use_sitemaps=True, page_budget=4, use_links=False)
+    site.hits(*hits_of("http://a.test/1"))
+    site.robots()
+    site.step()
+    listed = SitemapFile(pages=("http://a.test/m1",))
+    assert site.step(sitemap=listed).kind is RequestKind.SITEMAP and site.step().url == "http://a.test/m1"
+    assert site.totals.resting == 1
+    seen: list[str] = []
+    while "http://a.test/new" not in seen:
+        job = later(site)
+        seen.append(job.url)
+        listed = SitemapFile(pages=("http://a.test/m1", "http://a.test/1", "http://a.test/new"))
+        site.answer(job, sitemap=listed if job.kind is RequestKind.SITEMAP else SitemapFile())
+    assert "http://a.test/sitemap.xml" in seen
+    assert site.pages[-1].url == "http://a.test/new" and site.pages[-1].found_by == "sitemap"
+
+
+def test_never_means_never() -> None:
+    """With all intervals at 0 a finished site is not due again, and the state holds no plan for it."""
+    site = fetched("1", site=site_with(refetch_fetched_s=0.0, use_sitemaps=True))
+    site.walk()
+    assert site.committed.next_due() is None
+    assert not any(key.startswith(revisit_prefix("a.test")) for key in site.committed.rows)

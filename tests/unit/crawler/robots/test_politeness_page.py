@@ -1,0 +1,76 @@
+"""docs/politeness.md: what it promises is what the code does."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from crawler.robots.lines import ROBOTS_CAP_BYTES
+from crawler.robots.opt_outs import forbids_mining, opt_outs
+from crawler.robots.rules import ROBOTS_REDIRECTS, WILDCARDS_CAP, RobotsRules
+from crawler.settings import CrawlSettings
+from crawler.web.sitemaps import URLS_CAP
+from tests.support.paths import ROOT
+
+PAGE = (ROOT / "docs" / "politeness.md").read_text(encoding="utf-8")
+
+
+def test_every_setting_that_is_named_exists() -> None:
+    """Whoever follows the page finds each `crawl.…` among the settings."""
+    named = set(re.findall(r"crawl\.([a-z_]+)", PAGE))
+    known = {field.name for field in msgspec.structs.fields(CrawlSettings)}
+    assert len(named) >= 15 and named <= known
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("delay_s", "| 5 s | `crawl.delay_s`"),
+        ("domain_delay_s", "| 2 s | `crawl.domain_delay_s`"),
+        ("address_delay_s", "| 1 s | `crawl.address_delay_s`"),
+        ("delay_slow_cap_s", "2 ×, up to 60 s"),
+        ("crawl_delay_cap_s", "up to 120 s, else the site is left"),
+        ("page_budget", "| 40, and 3 a page"),
+        ("requests_per_page", "40, and 3 a page"),
+        ("url_cap", "(500 URLs a site)"),
+        ("link_depth", "`crawl.link_depth` (3)"),
+        ("retry_s", "`crawl.retry_s` (30 s)"),
+        ("sitemap_files", "At most 10 files"),
+    ],
+)
+def test_the_defaults_are_those_of_the_code(name: str, words: str) -> None:
+    """A number on the page is the default, and still stands on the page."""
+    assert words in PAGE
+    assert f"{getattr(CrawlSettings(), name):g}" in words
+    assert CrawlSettings().park_cap_s == 3600 and "`crawl.park_cap_s` (1 h)" in PAGE
+    assert CrawlSettings().obey_opt_out is False and "`crawl.obey_opt_out` is **off** by default" in PAGE
+
+
+def test_the_caps_are_those_of_the_code() -> None:
+    """The sizes that are promised are read."""
+    assert ROBOTS_CAP_BYTES == 500 * 1024 and "500 KiB" in PAGE
+    assert ROBOTS_REDIRECTS == 5 and "up to five redirects" in PAGE
+    assert f"{WILDCARDS_CAP:,} characters" in PAGE
+    assert f"{URLS_CAP:,} entries" in PAGE
+    assert CrawlSettings().body_bytes == 2 * 1024 * 1024 and "cut off at 2 MiB" in PAGE
+    assert CrawlSettings().refetch_fetched_s == 30 * 86_400 and "after 30 days" in PAGE
+
+
+def test_the_example_of_a_group_is_right() -> None:
+    """The robots.txt on the page forbids us what the page says it forbids, and the way out of it works."""
+    text = re.search(r"```\n  (User-agent: \*.*?)\n  ```", PAGE, re.DOTALL)
+    assert text is not None
+    lines = "\n".join(line.strip() for line in text[1].split("\n"))
+    rules = RobotsRules(lines.encode(), "farmwatch")
+    assert not rules.allows("https://a.example/") and rules.crawl_delay_s == 10
+    mended = lines.replace("Crawl-delay: 10\n", "Crawl-delay: 10\nDisallow:\n")
+    assert RobotsRules(mended.encode(), "farmwatch").allows("https://a.example/")
+
+
+def test_the_signals_are_those_of_the_code() -> None:
+    """Each word of the table is recorded from its place, and those that are obeyed are obeyed."""
+    for word in re.findall(r"`(\w+)`", PAGE.split("| signal | where | obeyed |")[1].split("\n")[2].split("|")[1]):
+        signals = opt_outs({"x-robots-tag": word}, f"<meta name=robots content={word}>".encode(), "farmwatch")
+        assert signals == [f"header:{word}", f"meta:{word}"] and forbids_mining(signals)

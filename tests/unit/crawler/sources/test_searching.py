@@ -1,0 +1,358 @@
+"""A source at work: ranks, back-off, quotas, and rounds that survive the end of their process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from crawler.settings import CrawlSettings
+from crawler.sources.brave import Brave
+from crawler.sources.catalogue import open_source
+from crawler.sources.ledger import Ledger
+from crawler.sources.queries import read_queries
+from crawler.sources.searxng import Searxng
+from crawler.sources.settings import BraveSettings, SearchSettings, SearxngSettings
+from crawler.sources.source import Query, QuotaSpent, SourceAnswer, SourceBusy, SourceRefused, SourceRequest
+from crawler.sources.usage import PARK_FIRST_S
+from stream.log.contract import Log, Message, Output
+from stream.log.errors import LogUnavailable
+from stream.memory.log import MemoryLog
+from stream.opening import open_log
+from stream.schema.topics import CONTROL, all_topics
+from tests.support.paths import ROOT
+from tests.support.search_desk import NOON, PARTITIONS, Desk, answer
+
+QUERIES = [Query(f"q{n}", f"garden {n}") for n in range(6)]
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    """A log with every topic."""
+    made: Log = MemoryLog() if request.param == "memory" else open_log(f"sqlite:{tmp_path / 'log'}")
+    made.create(all_topics(PARTITIONS, "e"))
+    yield made
+    made.close()
+
+
+def _brave(urls: int = 2, more: bool = True) -> dict[str, object]:
+    results = [{"url": f"https://s{n}.example/", "title": f"T{n}"} for n in range(urls)]
+    return {"query": {"more_results_available": more}, "web": {"results": results}}
+
+
+def _desk(log: Log, answering: Callable[[SourceRequest], SourceAnswer | Exception], **settings: object) -> Desk:
+    mine = BraveSettings(rate=100.0, **settings)  # type: ignore[arg-type]
+    return Desk(log, Brave(mine, "key"), mine, answering)
+
+
+def test_ranks_go_on_over_result_pages(log: Log) -> None:
+    """The first result of the second page is ranked behind the last of the first, bad ones counted; both pages kept."""
+    pages = iter([_brave(2), {"web": {"results": [{"title": "no url"}, {"url": "https://s9.example/"}]}}])
+    desk = _desk(log, lambda _: answer(next(pages)), pages=2)
+    summary = desk.run(QUERIES[:1])
+    found = sorted((hit.rank, hit.result_page, hit.site, hit.query_id, hit.source) for hit in desk.hits())
+    assert found == [
+        (1, 1, "s0.example", "q0", "brave"),
+        (2, 1, "s1.example", "q0", "brave"),
+        (4, 2, "s9.example", "q0", "brave"),
+    ]
+    assert (summary.hits, summary.skipped, summary.outcomes["found"]) == (3, 1, 1)
+    assert {hit.fetched_at // 1000 for hit in desk.hits()} == {int(NOON)}
+
+
+def test_a_result_that_is_no_url_of_the_web_is_skipped(log: Log) -> None:
+    """What a hit cannot be is counted and passed over; the others are kept."""
+    bad = {"web": {"results": [{"url": "ftp://a.example/"}, {"url": "https://\x00/"}, {"url": "https://b.example/"}]}}
+    desk = _desk(log, lambda _: answer(bad))
+    summary = desk.run(QUERIES[:1])
+    assert (summary.hits, summary.skipped) == (1, 2)
+    assert [hit.rank for hit in desk.hits()] == [3]
+
+
+def test_a_busy_source_is_left_alone_and_asked_again(log: Log) -> None:
+    """429 twice: our own wait, then what Retry-After says, then the answer; nothing is lost."""
+    script: list[SourceAnswer | Exception] = [SourceBusy("429"), SourceBusy("429", 600.0), answer(_brave())]
+    desk = _desk(log, lambda _: script.pop(0))
+    summary = desk.run(QUERIES[:1])
+    assert [round(later - NOON) for later in desk.asked] == [0, 30, 630]
+    assert (summary.hits, summary.ended) == (2, "")
+    assert Ledger(log, "brave").usage.park_level == 0
+
+
+def test_a_query_that_never_succeeds_is_given_up(log: Log) -> None:
+    """After `tries`; the others are asked, and the level of the back-off stays."""
+    desk = _desk(log, lambda _: SourceBusy("503"), tries=2)
+    summary = desk.run(QUERIES[:2])
+    assert (summary.outcomes["failed"], len(desk.asked), summary.ended) == (2, 4, "")
+    assert [later - earlier for earlier, later in zip(desk.asked, desk.asked[1:], strict=False)] == [
+        PARK_FIRST_S,
+        2 * PARK_FIRST_S,
+        4 * PARK_FIRST_S,
+    ]
+
+
+def test_a_park_survives_a_restart(log: Log) -> None:
+    """The next process waits what the one before was asked to wait."""
+    desk = _desk(log, lambda _: SourceBusy("429", 900.0), tries=1)
+    desk.run(QUERIES[:1])
+    desk.answering = lambda _: answer(_brave())
+    desk.run(QUERIES[:1])
+    assert desk.asked == [NOON, NOON + 900]
+
+
+def test_a_search_by_hand_does_not_wait_for_long(log: Log) -> None:
+    """With little patience the round ends, and says what is waited for and until when."""
+    desk = _desk(log, lambda _: SourceBusy("brave answers 429", 900.0))
+    summary = desk.run(QUERIES, patience_s=120.0, kept=False)
+    assert "brave answers 429" in summary.ended and "12:15:00 UTC" in summary.ended
+    assert (summary.queries, summary.refused) == (0, False)
+
+
+def test_a_refusal_ends_the_round(log: Log) -> None:
+    """A wrong key is wrong for all queries: one request, and the rest stays unasked."""
+    desk = _desk(log, lambda _: answer({}, status=401))
+    summary = desk.run(QUERIES)
+    assert (len(desk.asked), summary.queries, summary.refused) == (1, 0, True)
+    assert "key" in summary.ended
+    desk.answering = lambda _: answer(_brave())
+    assert desk.run(QUERIES).queries == len(QUERIES)
+
+
+def test_a_query_that_is_refused_costs_only_itself(log: Log) -> None:
+    """One too long for Brave is passed over without a request."""
+    desk = _desk(log, lambda _: answer(_brave()))
+    summary = desk.run([Query("long", "x" * 500), QUERIES[0]])
+    assert (summary.outcomes["refused"], summary.outcomes["found"], len(desk.asked)) == (1, 1, 1)
+
+
+def test_the_quota_is_never_overdrawn_also_over_restarts(log: Log) -> None:
+    """Three a month: the third request is the last of the month in whatever process; then it goes on by itself."""
+    desk = _desk(log, lambda _: answer(_brave()), quota_month=3)
+    desk.stop_after = 2
+    desk.run(QUERIES)
+    desk.stop_after = None
+    summary = desk.run(QUERIES, patience_s=120.0)
+    assert len(desk.asked) == 3
+    assert "no request left until 2025-12-01 00:00:00 UTC" in summary.ended
+    assert summary.left == 0
+    assert desk.metrics.registry.get_sample_value("farmwatch_search_quota_left", {"source": "brave"}) == 0
+    desk.stop_after = 5
+    desk.run(QUERIES)
+    assert [moment >= 1_764_547_200 for moment in desk.asked] == [False] * 3 + [True] * 2  # 2025-12-01
+
+
+def test_requests_that_failed_count_against_the_quota(log: Log) -> None:
+    """They are counted before they are made: what was under way at a crash is not forgotten."""
+    desk = _desk(log, lambda _: SourceBusy("503"), tries=1, quota_day=10)
+    desk.run(QUERIES[:1])
+    assert Ledger(log, "brave").usage.day_used == 1
+
+
+def test_requests_of_a_process_before_count_too(log: Log) -> None:
+    """A searcher that was there first sees what another one asked meanwhile, before its next request."""
+    desk = _desk(log, lambda _: answer(_brave()), quota_day=4)
+    stranger = _desk(log, lambda _: answer(_brave()), quota_day=4)
+    first = desk.searcher(patience_s=60.0)
+    stranger.run(QUERIES[:3], patience_s=60.0, kept=False)
+    desk.searcher = lambda patience_s=60.0: first  # type: ignore[method-assign]
+    summary = desk.run(QUERIES, patience_s=60.0, kept=False)
+    assert (len(stranger.asked), len(desk.asked)) == (3, 1)
+    assert "no request left" in summary.ended
+
+
+def test_a_quota_that_is_spent_is_no_failure_of_the_query(log: Log) -> None:
+    """However often the source says so: it is waited for, and the query is asked until it is answered."""
+    script: list[SourceAnswer | Exception] = [
+        QuotaSpent("limit", 3600.0),
+        QuotaSpent("limit", 7200.0),
+        answer(_brave()),
+    ]
+    desk = _desk(log, lambda _: script.pop(0), tries=1)
+    summary = desk.run(QUERIES[:1])
+    assert (summary.outcomes["found"], summary.ended) == (1, "")
+    assert [asked - NOON for asked in desk.asked] == [0, 3600, 10_800]
+
+
+def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> None:
+    """Three at once with twenty requests a day among them: twenty are made, and twenty are counted."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    made = open_log(url)
+    made.create(all_topics(PARTITIONS, "e"))
+    made.close()
+    code = (
+        "import sys; from functools import partial; from pathlib import Path\n"
+        "from crawler.sources.brave import Brave; from crawler.sources.machine_lock import file_lock\n"
+        "from crawler.sources.settings import BraveSettings; from crawler.sources.source import Query\n"
+        "from stream.opening import open_log; from tests.support.search_desk import Desk, answer\n"
+        "mine = BraveSettings(rate=100.0, quota_day=20)\n"
+        "desk = Desk(open_log(sys.argv[1]), Brave(mine, 'key'), mine, lambda _: answer({}))\n"
+        "desk.exclusive = partial(file_lock, Path(sys.argv[2]))\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "desk.run([Query(f'q{n}', 'garden') for n in range(20)], patience_s=60.0, kept=False)\n"
+        "print(len(desk.asked))\n"
+    )
+    command = [sys.executable, "-c", code, url, str(tmp_path / "lock")]
+    root = ROOT
+    searches = [
+        subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    for search in searches:
+        assert search.stdout is not None and search.stdout.readline() == "ready\n"
+    for search in searches:
+        assert search.stdin is not None
+        search.stdin.write("\n")
+        search.stdin.flush()
+    asked = [int(search.communicate(timeout=60)[0]) for search in searches]
+    made = open_log(url)
+    assert (sum(asked), Ledger(made, "brave").usage.day_used) == (20, 20)
+    made.close()
+    assert sum(count > 0 for count in asked) > 1, "they were at work at the same time"
+
+
+def test_the_end_is_not_kept_waiting_by_a_request(log: Log) -> None:
+    """A source that does not answer: the request is given up, its query is not dealt with, and asked again later."""
+    desk = _desk(log, lambda _: answer(_brave()))
+    desk.stop_after, desk.together = 1, 2  # the answer takes five seconds
+    summary = desk.run(QUERIES)
+    assert (summary.queries, summary.ended, desk.hits()) == (0, "stopped", [])
+    desk.stop_after, desk.together = None, 1
+    assert desk.run(QUERIES).queries == len(QUERIES)
+
+
+def test_a_round_goes_on_where_it_was_broken_off(log: Log) -> None:
+    """Stopped after two queries, the next process asks the other four, and every hit is there once."""
+    desk = _desk(log, lambda request: answer(_brave()))
+    desk.stop_after = 2
+    first = desk.run(QUERIES)
+    assert (first.queries, first.ended) == (2, "stopped")
+    desk.stop_after = None
+    second = desk.run(QUERIES)
+    assert (second.queries, len(desk.asked)) == (4, 6)
+    ids = [hit.id for hit in desk.hits()]
+    assert len(ids) == len(set(ids)) == 12
+
+
+def test_a_query_that_is_asked_again_after_a_crash_gives_the_same_ids(log: Log) -> None:
+    """A process that died after its hits and before its progress: the hits come twice, under one id each."""
+    desk = _desk(log, lambda _: answer(_brave()))
+    desk.run(QUERIES[:1], kept=False)
+    desk.now += 0.0
+    desk.run(QUERIES[:1], kept=False)
+    ids = [hit.id for hit in desk.hits()]
+    assert (len(ids), len(set(ids))) == (4, 2)
+
+
+def test_the_rate_is_kept(log: Log) -> None:
+    """Two a second over six queries: their starts are half a second apart, and that also after a restart."""
+    mine = BraveSettings(rate=2.0)
+    desk = Desk(log, Brave(mine, "key"), mine, lambda _: answer(_brave()))
+    desk.run(QUERIES[:3])
+    desk.run(QUERIES[:3])
+    gaps = [later - earlier for earlier, later in zip(desk.asked, desk.asked[1:], strict=False)]
+    assert all(gap >= 0.499 for gap in gaps)
+
+
+def test_searxng_is_asked_at_most_so_many_at_once(log: Log) -> None:
+    """`at_once` queries are under way, never more, and each is answered under its own id."""
+    mine = SearxngSettings(url="http://127.0.0.1:1", at_once=3, rate=100.0)
+    said = {"results": [{"url": "https://a.example/", "engine": "e"}], "unresponsive_engines": [["qwant", "timeout"]]}
+    desk = Desk(log, Searxng(mine), mine, lambda _: answer(said))
+    desk.together = 3
+    summary = desk.run(QUERIES)
+    assert desk.most_under_way == 3
+    assert sorted(hit.query_id for hit in desk.hits()) == [query.id for query in QUERIES]
+    assert summary.unresponsive == {"qwant": "timeout"}
+    assert Ledger(log, "searxng").usage.unresponsive == {"qwant": "timeout"}
+
+
+def test_sources_do_not_share_their_records(log: Log) -> None:
+    """A park of one is none of the other's; a record that cannot be read is as none."""
+    desk = _desk(log, lambda _: SourceBusy("429"), tries=1)
+    desk.run(QUERIES[:1])
+    assert Ledger(log, "mojeek").usage.park_level == 0
+    log.append([Output(CONTROL, 0, b"search/mojeek", b"\xc1"), Output(CONTROL, 0, b"other", b"x")])
+    assert Ledger(log, "mojeek").usage.day_used == 0
+
+
+def test_an_unexpected_redirect_or_refusal_leaves_hits_of_earlier_pages(log: Log) -> None:
+    """The first page was answered, the second refused: what was found stays."""
+    script: list[SourceAnswer | Exception] = [answer(_brave()), SourceRefused("moved")]
+    desk = _desk(log, lambda _: script.pop(0), pages=2)
+    summary = desk.run(QUERIES[:1])
+    assert (summary.ended, len(desk.hits())) == ("moved", 2)
+
+
+class _AwayLog(MemoryLog):
+    """A log that is away for its next few appends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away = 0
+
+    def append(self, outputs: Sequence[Output]) -> None:
+        """Fail, while it is away."""
+        if self.away:
+            self.away -= 1
+            raise LogUnavailable("the broker is away")
+        super().append(outputs)
+
+
+class _CountingLog(MemoryLog):
+    """A log that counts how often it is read."""
+
+    reads = 0
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        """Count, and read."""
+        self.reads += 1
+        return super().read(topic, partition, start, stop)
+
+
+def test_a_look_where_nothing_is_new_reads_nothing() -> None:
+    """On Kafka a read is a consumer, with its connections: only what was appended since is worth one."""
+    log = _CountingLog()
+    log.create(all_topics(PARTITIONS, "e"))
+    log.append([Output(CONTROL, 0, b"other", b"x")])
+    ledger = Ledger(log, "brave")
+    reads = log.reads
+    ledger.refresh()
+    assert log.reads == reads
+    log.append([Output(CONTROL, 0, b"other", b"x")])
+    ledger.refresh()
+    assert log.reads == reads + 1
+
+
+def test_a_daemon_waits_for_its_log_and_asks_nothing_meanwhile() -> None:
+    """A request that cannot be counted is not made; by hand the search ends instead."""
+    log = _AwayLog()
+    log.create(all_topics(PARTITIONS, "e"))
+    desk = _desk(log, lambda _: answer(_brave()))
+    log.away = 3
+    summary = desk.run(QUERIES[:2])
+    assert (summary.hits, summary.ended) == (4, "")
+    assert desk.asked[0] == NOON + 15.0
+    log.away = 1
+    with pytest.raises(LogUnavailable):
+        desk.run(QUERIES[:2], patience_s=60.0)
+
+
+def test_queries_are_read_in_three_forms() -> None:
+    """A plain list, CSV and JSONL; a query without an id is its own, and broken lines are named."""
+    plain, bad = read_queries([b"garden  wall\n", b"# a remark\n", b"\n", b"how to, quickly\n"])
+    assert ([query.id for query in plain], bad) == (["garden wall", "how to, quickly"], [])
+    lines = [b"query_id;query;language;country\n", b"a;garden;de;AT\n", b"b;;;\n", b"c;x;no such!;\n", b"a;other;;\n"]
+    table, bad = read_queries(lines)
+    assert table == [Query("a", "garden", "de", "AT")]
+    assert [line.number for line in bad] == [3, 4, 5]
+    objects, bad = read_queries([b'{"query": "garden", "query_id": 7}\n', b'{"query": 5}\n', b"{\n"])
+    assert (objects, [line.number for line in bad]) == ([Query("7", "garden")], [2, 3])
+
+
+def test_every_built_in_source_opens_with_its_default_address() -> None:
+    """The addresses that the APIs document need no setting."""
+    environment = {"BRAVE_API_KEY": "k", "MOJEEK_API_KEY": "k"}
+    for name in ("brave", "mojeek", "marginalia"):
+        assert open_source(SearchSettings(), name, environment, CrawlSettings()).name == name

@@ -1,0 +1,456 @@
+"""The audit on constructed logs: a complete run is clean; every way to lose, double or contradict a record is named."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from crawler.frontier.rows import Priority, queue_key
+from crawler.web.urls import page_bytes, page_id
+from farmwatch.audit.audit import audit
+from farmwatch.audit.report import AuditReport
+from stream.log.contract import At, Commit, Message, StateChange
+from stream.memory.log import MemoryLog
+from stream.processing import heartbeat
+from stream.schema.records import Features, Hit, Page, RuleOutcome, Verdict
+from stream.schema.topics import FEATURES, HITS, PAGES, SCORES, VERDICTS
+from tests.support.audit_world import OTHER, SITE, World
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def broken(report: AuditReport) -> list[tuple[str, str]]:
+    return [(b.step, b.id) for b in report.broken]
+
+
+def test_a_complete_run_is_clean(world: World) -> None:
+    """Fetched, refused, dropped, scored and abstained: all is accounted for, with the reasons counted."""
+    world.judged("1")
+    world.judged("2", article=False)
+    world.page("3", outcome="refused", reason="robots")
+    fid = world.judged("4", scored=False)
+    world.score(fid, page_id(f"http://{SITE}/4"), "digest-4", abstain="too_short")
+    world.row(pages=3, articles=2, abstained=1)
+    world.log.append([heartbeat.travelling(HITS, 0, {heartbeat.HEADER: "1"})])
+    report = world.report()
+    assert report.ok
+    assert report.settled
+    assert [(s.records, s.done) for s in report.steps.values()] == [(4, 4), (3, 3), (3, 3), (2, 2), (1, 1)]
+    assert report.steps["hits -> pages"].reasons == {"robots": 1}
+    assert report.steps["articles -> scores"].reasons == {"too_short": 1}
+
+
+def lost_page(world: World) -> tuple[str, str]:
+    world.put("hits", Hit(id="hit-1", site=SITE, url=f"http://{SITE}/1"))
+    world.row(pages=0, articles=0)
+    return "hits -> pages", "hit-1"
+
+
+def lost_features(world: World) -> tuple[str, str]:
+    fid = world.page("1")
+    world.row(pages=0, articles=0)
+    return "pages -> features", fid
+
+
+def lost_verdict(world: World) -> tuple[str, str]:
+    fid = world.page("1")
+    pid = page_id(f"http://{SITE}/1")
+    world.put("features", Features(id=fid, site=SITE, page_id=pid, url="u", epoch="e"))
+    world.row(pages=0, articles=0)
+    return "features -> verdicts", fid
+
+
+def lost_score(world: World) -> tuple[str, str]:
+    fid = world.judged("1", scored=False)
+    world.row(pages=1, articles=1, scored=0)
+    return "articles -> scores", fid
+
+
+def score_of_another_site_only(world: World) -> tuple[str, str]:
+    fid = world.judged("1", scored=False, text="same")
+    world.judged("1", site=OTHER, text="same")
+    world.row(pages=1, articles=1, scored=0)
+    world.row(pages=1, articles=1, site=OTHER)
+    return "articles -> scores", fid
+
+
+def lost_row(world: World) -> tuple[str, str]:
+    world.judged("1")
+    return "sites -> rows", SITE
+
+
+def contradicting_row(world: World) -> tuple[str, str]:
+    world.judged("1")
+    world.row(pages=1, articles=0)
+    return "sites -> rows", SITE
+
+
+def row_without_its_score(world: World) -> tuple[str, str]:
+    world.judged("1")
+    world.row(pages=1, articles=1, scored=0)
+    return "sites -> rows", SITE
+
+
+def row_with_a_flag_too_few(world: World) -> tuple[str, str]:
+    world.judged("1")
+    world.row(pages=1, articles=1, flagged=0)
+    return "sites -> rows", SITE
+
+
+def row_with_scores_of_another_detector(world: World) -> tuple[str, str]:
+    world.judged("1")
+    world.row(pages=1, articles=1, detector="d/2")
+    return "sites -> rows", SITE
+
+
+def row_of_two_rulesets(world: World) -> tuple[str, str]:
+    world.judged("1", rules="r1")
+    world.judged("2", rules="r2")
+    world.row(pages=2, articles=2, rules="r2")
+    return "sites -> rows", SITE
+
+
+def row_of_the_ruleset_before(world: World) -> tuple[str, str]:
+    world.judged("1", rules="r1")
+    world.judged("2", rules="r2")
+    world.row(pages=1, articles=1, rules="r1")
+    return "sites -> rows", SITE
+
+
+def doubled_page(world: World) -> tuple[str, str]:
+    fid = world.judged("1")
+    url = f"http://{SITE}/1"
+    world.put("pages", Page(id=fid, site=SITE, page_id=page_id(url), url=url))
+    world.row(pages=1, articles=1)
+    return "hits -> pages", fid
+
+
+def doubled_features(world: World) -> tuple[str, str]:
+    fid = world.judged("1")
+    world.put("features", Features(id=fid, site=SITE, page_id="p", url="u", epoch="e"))
+    world.row(pages=1, articles=1)
+    return "pages -> features", fid
+
+
+def doubled_verdict(world: World) -> tuple[str, str]:
+    fid = world.judged("1", article=False)
+    pid = page_id(f"http://{SITE}/1")
+    world.put("verdicts", Verdict(id=fid, site=SITE, page_id=pid, url="u", verdict="dropped"))
+    world.row(pages=1, articles=0)
+    return "features -> verdicts", fid
+
+
+def doubled_verdict_of_two_rulesets(world: World) -> tuple[str, str]:
+    fid = world.judged("1", article=False, rules="r1")
+    for _ in range(2):
+        world.judged("1", article=False, rules="r2", again=True)
+    world.row(pages=1, articles=0, rules="r2")
+    return "features -> verdicts", fid
+
+
+def doubled_score(world: World) -> tuple[str, str]:
+    fid = world.judged("1")
+    world.score(fid, page_id(f"http://{SITE}/1"), "digest-1")
+    world.row(pages=1, articles=1)
+    return "articles -> scores", "digest-1:d/1"
+
+
+def page_lost_where_another_stage_gave_up(world: World) -> tuple[str, str]:
+    world.put("hits", Hit(id="hit-1", site=SITE, url=f"http://{SITE}/1"))
+    world.bury("tally", HITS, 0, OTHER)
+    world.row(pages=0, articles=0)
+    return "hits -> pages", "hit-1"
+
+
+def score_lost_where_tally_gave_up_the_verdict(world: World) -> tuple[str, str]:
+    fid = world.judged("1", scored=False)
+    world.bury("tally", "score.requests", 0, OTHER)
+    world.bury("tally", VERDICTS, 0, OTHER)
+    world.row(pages=1, articles=1, scored=0)
+    return "articles -> scores", fid
+
+
+def row_lost_where_tally_gave_up_another_site(world: World) -> tuple[str, str]:
+    world.judged("1")
+    world.bury("tally", VERDICTS, 9, OTHER)
+    world.bury("tally", SCORES, 9, f"{OTHER} digest-1:d/1")
+    return "sites -> rows", SITE
+
+
+def features_of_nothing(world: World) -> tuple[str, str]:
+    world.put("features", Features(id="stray", site=SITE, page_id="p", url="u", epoch="e"))
+    world.put("verdicts", Verdict(id="stray", site=SITE, page_id="p", url="u", verdict="dropped"))
+    world.row(pages=1, articles=0)
+    return "pages -> features", "stray"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lost_page,
+        lost_features,
+        lost_verdict,
+        lost_score,
+        score_of_another_site_only,
+        lost_row,
+        contradicting_row,
+        row_without_its_score,
+        row_with_a_flag_too_few,
+        row_with_scores_of_another_detector,
+        row_of_two_rulesets,
+        row_of_the_ruleset_before,
+        doubled_page,
+        doubled_features,
+        doubled_verdict,
+        doubled_verdict_of_two_rulesets,
+        doubled_score,
+        page_lost_where_another_stage_gave_up,
+        score_lost_where_tally_gave_up_the_verdict,
+        row_lost_where_tally_gave_up_another_site,
+        features_of_nothing,
+    ],
+)
+def test_each_fault_is_named(world: World, fault: Callable[[World], tuple[str, str]]) -> None:
+    """What is missing, doubled or contradicts is broken, with its step and its id, and nothing else is."""
+    expected = fault(world)
+    report = world.report()
+    assert broken(report) == [expected]
+    assert not report.ok
+    assert report.steps[expected[0]].broken == 1
+
+
+def test_what_is_not_read_yet_waits(world: World) -> None:
+    """A record beyond the committed offset of its reader is waiting, not broken."""
+    world.page("1")
+    world.log.reset("crawl", HITS, world.log.end(HITS))
+    report = audit(world.log)
+    assert report.ok
+    assert not report.settled
+    assert report.steps["pages -> features"].waiting == 1
+    assert report.steps["sites -> rows"].waiting == 1
+
+
+def test_a_hit_in_the_frontier_waits(world: World) -> None:
+    """A hit that CRAWL has read and queued is waiting, not lost."""
+    url = f"http://{SITE}/1"
+    world.put("hits", Hit(id="hit-1", site=SITE, url=url))
+    world.row(pages=0, articles=0)
+    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
+    for _ in range(5):
+        member.poll(0.01, 10, 10**6)
+    change = StateChange(queue_key(SITE, Priority.HIT, 0), page_bytes(url))
+    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
+    member.close()
+    report = world.report()
+    assert report.ok
+    assert report.steps["hits -> pages"].waiting == 1
+
+
+@pytest.mark.parametrize(("run", "dead"), [("", 1), ("live", 1), ("other", 0)])
+def test_a_dead_letter_is_a_reason(world: World, run: str, dead: int) -> None:
+    """A page that MEASURE gave up is dead, not broken; one that was given up for other features only is broken."""
+    world.page("1")
+    world.bury("measure", PAGES, 0, SITE, run)
+    world.row(pages=0, articles=0)
+    report = world.report()
+    assert report.ok is bool(dead)
+    assert report.steps["pages -> features"].dead == dead
+
+
+@pytest.mark.parametrize(
+    ("topic", "key"),
+    [(HITS, SITE), (VERDICTS, SITE), (SCORES, f"{SITE} digest-1:d/1")],
+    ids=["hit", "verdict", "score"],
+)
+def test_a_row_is_excused_by_a_letter_of_its_site(world: World, topic: str, key: str) -> None:
+    """What TALLY gave up of a site, whether hit, verdict or score, excuses that site's row."""
+    world.judged("1")
+    world.bury("tally", topic, 0, key)
+    report = world.report()
+    assert report.ok
+    assert report.steps["sites -> rows"].dead == 1
+
+
+def test_a_row_counts_articles_of_one_text_each(world: World) -> None:
+    """Two pages with one text have one score and count as two scored articles, as TALLY counts them."""
+    world.judged("1", text="same")
+    world.judged("2", text="same", scored=False)
+    world.row(pages=2, articles=2)
+    assert world.report().ok
+
+
+def test_pages_of_the_ruleset_before_do_not_count(world: World) -> None:
+    """After a change of ruleset the row counts what the new one has judged; judged anew is not judged twice."""
+    world.judged("1", rules="r1")
+    world.judged("2", rules="r1")
+    world.judged("2", rules="r2", again=True)
+    world.row(pages=1, articles=1, rules="r2")
+    report = world.report()
+    assert broken(report) == []
+    assert report.steps["features -> verdicts"].done == 2
+
+
+def test_two_texts_of_one_fetch_are_accounted_for_each(world: World) -> None:
+    """Rulesets that have different texts of a page scored ask twice: each request has its score or its own reason."""
+    world.judged("1", rules="r1", scored=False)
+    world.judged("1", rules="r2", text="cleaned", again=True)
+    world.bury("score", "score.requests", 0)
+    world.row(pages=1, articles=1, rules="r2")
+    report = world.report()
+    step = report.steps["articles -> scores"]
+    assert broken(report) == []
+    assert (step.records, step.done, step.dead) == (2, 1, 1)
+
+
+def test_another_detector_has_its_own_scores(world: World) -> None:
+    """A row is compared with the scores of the detector it names, whatever others have said."""
+    fid = world.judged("1")
+    world.judged("2")
+    world.score(fid, page_id(f"http://{SITE}/1"), "digest-1", "too_short", detector="d/2")
+    world.row(pages=2, articles=2, scored=0, abstained=1, detector="d/2")
+    assert world.report().ok
+
+
+def test_an_older_fetch_that_was_judged_late_changes_nothing(world: World) -> None:
+    """A page's newest fetch counts, also where an older one was judged after it."""
+    world.judged("1", visit=2)
+    world.judged("1", visit=1, article=False)
+    world.row(pages=1, articles=1)
+    assert broken(world.report()) == []
+
+
+def test_rules_and_measures_are_not_held_in_memory() -> None:
+    """The audit's memory does not grow with what verdicts and features say beyond what it compares."""
+
+    def peak(width: int) -> int:
+        world = World()
+        rules = [RuleOutcome(f"rule-{i}", i / 7, "<=", 1.5, "pass") for i in range(width)]
+        measures: dict[str, Any] = {f"measure-{i}": i / 7 for i in range(width)}
+        for number in range(200):
+            name, page = f"f{number}", f"p{number}"
+            quality = {"main": [*measures.values()]}
+            features = Features(
+                id=name, site=SITE, page_id=page, url="u", epoch="e", measures=measures, quality=quality
+            )
+            world.put(FEATURES, features)
+            world.put(VERDICTS, Verdict(id=name, site=SITE, page_id=page, url="u", verdict="dropped", rules=rules))
+        tracemalloc.start()
+        try:
+            audit(world.log)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(100) < 1.5 * peak(1)
+
+
+def test_what_retention_took_is_expired() -> None:
+    """Features whose verdict has left by retention are expired, not broken; newer ones still have to have theirs."""
+    now = [1_000_000]
+    world = World(MemoryLog(clock=lambda: now[0]))
+    world.judged("1", article=False)
+    now[0] += 100 * 86_400_000  # beyond what hits, pages and verdicts are kept, within what features are
+    world.judged("2", article=False)
+    lost = world.page("3")
+    pid = page_id(f"http://{SITE}/3")
+    world.put("features", Features(id=lost, site=SITE, page_id=pid, url="u", epoch="e"))
+    world.row(pages=2, articles=0)
+    world.log.expire(now[0])
+    report = world.report()
+    assert broken(report) == [("features -> verdicts", lost)]
+    step = report.steps["features -> verdicts"]
+    assert (step.records, step.expired, step.done) == (3, 1, 1)
+
+
+def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> None:
+    """A hit whose page was unreachable and is fetched by another visit is done, and no reason is left of it."""
+    world = World()
+    world.page("1", outcome="refused", reason="unreachable")
+    assert audit(world.log).steps["hits -> pages"].reasons == {"unreachable": 1}
+    place, page = queue_key(SITE, Priority.HIT, 1), page_bytes(f"http://{SITE}/1")
+    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
+    for _ in range(5):
+        member.poll(0.01, 10, 10**6)
+    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [StateChange(place, page)]}))
+    queued = audit(world.log).steps["hits -> pages"]
+    assert (queued.waiting, queued.done, queued.reasons) == (1, 0, {})
+    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [StateChange(place, None)]}))
+    member.close()
+    world.page("1", visit=2)
+    report = audit(world.log)
+    step = report.steps["hits -> pages"]
+    assert (step.records, step.done, step.broken, step.reasons) == (1, 1, 0, {})
+    world.page("1", visit=2)
+    assert [broken.how for broken in audit(world.log).broken if broken.step == step.name] == ["written twice"]
+
+
+@pytest.mark.parametrize(("outcome", "reason"), [("unchanged", ""), ("failed", "http_500")])
+def test_a_visit_without_a_new_page_changes_no_account(outcome: str, reason: str) -> None:
+    """A page that is unchanged when it is visited again, or fails, has no features, and its hit is done once."""
+    world = World()
+    world.judged("1")
+    world.page("1", visit=2, outcome=outcome, reason=reason)
+    world.row(pages=1, articles=1)
+    report = world.report()
+    assert report.ok and report.settled
+    first, features = report.steps["hits -> pages"], report.steps["pages -> features"]
+    assert (first.records, first.done, first.reasons, features.records) == (1, 1, {}, 1)
+
+
+def test_a_page_that_is_visited_again_waits_for_nothing() -> None:
+    """While a page that was fetched waits for another visit, its hit is done."""
+    world = World()
+    world.judged("1")
+    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
+    for _ in range(5):
+        member.poll(0.01, 10, 10**6)
+    change = StateChange(queue_key(SITE, Priority.AGAIN, 0), page_bytes(f"http://{SITE}/1"))
+    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
+    member.close()
+    step = audit(world.log).steps["hits -> pages"]
+    assert (step.done, step.waiting, step.broken) == (1, 0, 0)
+
+
+def test_an_imported_hit_is_accounted_for_by_its_own_page(world: World) -> None:
+    """The page that came with a hit accounts for that hit only: a hit that asks for the same URL has its own."""
+    url = f"http://{SITE}/1"
+    taken = Page(
+        id="taken", site=SITE, page_id=page_id(url), url=url, visit=0, found_by="import", hits=["taken-hit", "other"]
+    )
+    world.put("hits", Hit(id="taken-hit", site=SITE, url=url, source="warc", imported=True))
+    world.put("pages", taken)
+    world.put("hits", Hit(id="lost", site=SITE, url=f"http://{SITE}/2", source="warc", imported=True))
+    world.put("hits", Hit(id="asked", site=SITE, url=url))
+    step = world.report().steps["hits -> pages"]
+    assert (step.records, step.done, step.broken) == (3, 1, 2)
+    assert [broken.id for broken in world.report().broken if broken.step == step.name] == ["lost", "asked"]
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_a_page_that_goes_through_meanwhile_raises_no_alarm(
+    world: World, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Stages work on while the audit reads: a page that goes all the way between two reads breaks nothing."""
+    world.judged("before")
+    world.row(pages=1, articles=1)
+    world.read_all()
+    reads, plain = 0, world.log.read
+
+    def reading(topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        nonlocal reads
+        reads += 1
+        if reads == at:
+            world.judged("meanwhile")
+            world.row(pages=2, articles=2)
+            world.read_all()
+        return plain(topic, partition, start, stop)
+
+    monkeypatch.setattr(world.log, "read", reading)
+    assert audit(world.log).broken == []
+    assert reads >= at

@@ -1,0 +1,287 @@
+"""What the audit says of records that wait, that cannot be read, and that retention removed before they were read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from farmwatch.audit.audit import audit
+from farmwatch.audit.scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED
+from filters.judge_stage import JudgeStage
+from filters.rules.ruleset import load_ruleset
+from stream.log.contract import Message, Output, partition_of
+from stream.memory.log import MemoryLog
+from stream.processing import heartbeat
+from stream.processing.dead_letters import dead_letter
+from stream.schema.control import exclusive
+from stream.schema.records import Hit, Page, encode
+from stream.schema.runs import LIVE, Gap, Run
+from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
+from stream.text.user_errors import Exit
+from tests.support.audit_world import OTHER, SITE, World
+from tests.support.cutover_world import CutoverWorld, cutover_world
+from tests.support.front_door import PARTITIONS, Runner
+from tests.support.tallied_log import DAY_MS, LLM_SITES, rewrite, rows_of, site_name, tallied
+
+GARBAGE = b"\xc1 no record"
+READER = {  # topic -> stage that buries what it cannot read, and the step that the record goes into
+    HITS: ("crawl", CRAWLED),
+    PAGES: ("measure", MEASURED),
+    FEATURES: ("judge", JUDGED),
+    VERDICTS: ("tally", SCORED),
+    SCORE_REQUESTS: ("score", SCORED),
+    SCORES: ("tally", TALLIED),
+}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def at_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """An embedded log that TALLY has judged; every stage has read all."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as made:
+        tallied(made)
+        yield made
+
+
+def not_utf8() -> bytes:
+    """A hit whose URL is not UTF-8."""
+    return encode(Hit(id="x", site=SITE, url="http://a/?")).replace(b"/?", b"/\xff")
+
+
+def test_unread_hits_wait_for_tally_though_its_rows_are_right(world: World) -> None:
+    """Settled is said only once TALLY has read all hits, verdicts and scores, and no heartbeat counts."""
+    world.judged("1")
+    world.row(pages=1, articles=1)
+    world.read_all()
+    world.log.append([heartbeat.travelling(HITS, 0, {heartbeat.HEADER: "1"})])
+    assert audit(world.log).settled
+    for topic, records in ((HITS, 1), (VERDICTS, 1), (SCORES, 1)):
+        world.read_all()
+        world.log.reset("tally", topic, [0])
+        report = audit(world.log)
+        assert report.steps[TALLIED].done == 1
+        assert (report.ok, report.settled, report.waiting["tally"]) == (True, False, records)
+        assert report.text == "nothing broken; 1 record waits (tally: 1)"
+
+
+@pytest.mark.parametrize(("stage", "topic"), [("measure", PAGES), ("judge", FEATURES), ("score", SCORE_REQUESTS)])
+def test_what_a_stage_has_not_read_is_told_in_the_last_line(world: World, stage: str, topic: str) -> None:
+    """A disk was full, say: nothing is broken, and the audit does not call it clean."""
+    for number in range(5):
+        world.judged(str(number))
+    world.row(pages=5, articles=5)
+    world.read_all()
+    world.log.reset(stage, topic, [2])
+    report = audit(world.log)
+    assert (report.ok, report.settled) == (True, False)
+    assert report.text == f"nothing broken; 3 records wait ({stage}: 3)"
+
+
+def test_the_command_ends_with_0_while_records_wait(at_rest: CutoverWorld, farmwatch: Runner) -> None:
+    """The last line says how many and for whom; JSON has the same by stage."""
+    at_rest.log.reset("measure", PAGES, [0] * PARTITIONS)
+    pages = sum(len(list(at_rest.log.read(PAGES, partition))) for partition in range(PARTITIONS))
+    ran = farmwatch("audit", "--log", at_rest.config.log.url)
+    assert (ran.code, ran.err.splitlines()[-1]) == (
+        Exit.OK,
+        f"audit: nothing broken; {pages} records wait (measure: {pages})",
+    )
+    told = json.loads(farmwatch("audit", "--json", "--log", at_rest.config.log.url).out)
+    assert (told["ok"], told["settled"], told["waiting"]["measure"]) == (True, False, pages)
+
+
+def test_a_site_whose_records_are_all_read_does_not_wait_for_others(at_rest: CutoverWorld) -> None:
+    """While hits of one site are unread, a row of another one that was changed is broken."""
+    behind, changed = site_name(LLM_SITES), site_name(LLM_SITES + 1)
+    rows = rows_of(at_rest)
+    hit = Hit(id="new", site=behind, url=f"http://{behind}/new")
+    at_rest.log.append([Output(HITS, partition_of(behind, PARTITIONS), behind.encode(), encode(hit))])
+    for site in (behind, changed):
+        rewrite(at_rest, rows[site], verdict="llm")
+    report = audit(at_rest.log, "", at_rest.config)
+    assert [broken.site for broken in report.broken] == [changed]
+    assert report.steps[TALLIED].waiting == 1
+
+
+@pytest.mark.parametrize("value", [GARBAGE, not_utf8(), b""], ids=["garbage", "utf8", "empty"])
+@pytest.mark.parametrize("topic", READER)
+def test_a_record_that_cannot_be_read_stops_nothing(world: World, topic: str, value: bytes) -> None:
+    """It waits until its stage comes to it, is dead once the stage has buried it, and broken if nobody did."""
+    world.judged("1")
+    world.row(pages=1, articles=1)
+    stage, step = READER[topic]
+    offset = world.log.end(topic)[0]
+    world.read_all()
+    world.log.append([Output(topic, 0, OTHER.encode(), value)])
+    for read, state in ((False, "waiting"), (True, "broken"), (True, "dead")):
+        if read:
+            world.read_all()
+        if state == "dead":
+            world.bury(stage, topic, offset, OTHER)
+        report = audit(world.log)
+        counts = report.steps[step]
+        assert (counts.unreadable, getattr(counts, state)) == (1, 1), report
+        (named,) = report.unreadable
+        assert (named.topic, named.partition, named.offset, named.state) == (topic, 0, offset, state)
+        assert named.text.startswith(f"{topic}/0 offset {offset}: not a ")
+        assert report.ok is (state != "broken")
+        assert report.settled is (state != "waiting")
+        assert report.steps[TALLIED].done == 1
+
+
+@pytest.mark.parametrize("topic", [PAGES, FEATURES, VERDICTS, SCORE_REQUESTS, SCORES])
+def test_what_it_was_made_from_is_accounted_for(world: World, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of a site's records is damaged and was buried: nothing else is missing for it, before or behind it."""
+    for name in ("1", "2"):
+        world.judged(name)
+    world.row(pages=2, articles=2)
+    stage, step = READER[topic]
+    plain = world.log.read
+
+    def damaged(name: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        for message in plain(name, partition, start, stop):
+            hurt = name == topic and message.offset == 1
+            yield replace(message, value=b"", damage="segments/x byte 7: checksum") if hurt else message
+
+    monkeypatch.setattr(world.log, "read", damaged)
+    world.read_all()
+    report = audit(world.log)
+    assert [(broken.step, broken.id) for broken in report.broken] == [(step, f"{topic}/0 offset 1")]
+    assert "segments/x byte 7: checksum" in report.broken[0].how
+    world.bury(stage, topic, 1, SITE)
+    report = audit(world.log)
+    assert report.ok, report.broken
+    assert report.steps[step].dead == 1
+
+
+def test_a_row_that_cannot_be_read_is_broken_unless_a_newer_one_can(world: World) -> None:
+    """Nobody buries rows: the newest of a site must be readable; an older one is superseded."""
+    world.judged("1")
+    world.row(pages=1, articles=1)
+    world.log.append([Output(SITES, 0, SITE.encode(), GARBAGE)])
+    report = world.report()
+    assert [(broken.step, broken.id, broken.site) for broken in report.broken] == [(TALLIED, "sites/0 offset 1", SITE)]
+    assert report.steps[TALLIED].broken == report.steps[TALLIED].records == 1
+    world.row(pages=1, articles=1)
+    report = world.report()
+    assert report.ok
+    assert [unreadable.state for unreadable in report.unreadable] == ["superseded"]
+
+
+def test_a_letter_that_may_have_expired_excuses_what_is_older() -> None:
+    """Dead letters are kept for a shorter time than hits: a buried hit does not turn broken when its letter goes."""
+    now = [1_000_000]
+    world = World(MemoryLog(clock=lambda: now[0]))
+    world.log.append([Output(HITS, 0, SITE.encode(), GARBAGE)])
+    world.bury("crawl", HITS, 0, SITE)
+    now[0] += 40 * DAY_MS
+    world.log.expire(now[0])
+    world.log.append([Output(HITS, 0, SITE.encode(), GARBAGE)])
+    world.read_all()
+    found = audit(world.log, clock=lambda: now[0]).unreadable
+    assert [(unreadable.offset, unreadable.state) for unreadable in found] == [(0, "expired"), (1, "broken")]
+
+
+def lost_letter(stage: str, topic: str, offset: int, records: int, run: str = "") -> Output:
+    """What a stage writes when retention took records that it had not read."""
+    letter = dead_letter(Message(topic, 0, offset, b"", b"", {}, 0), stage, ValueError("removed by retention"), 1, run)
+    return replace(letter, headers={**letter.headers, "expired": str(records)})
+
+
+@pytest.mark.parametrize(("run", "ok"), [("", False), (LIVE, False), ("other", True)])
+def test_records_that_were_removed_unread_are_told(world: World, run: str, ok: bool) -> None:
+    """The letter of a stage that works for the run, or for none, makes the audit fail; another run's does not."""
+    world.log.append([lost_letter("measure", PAGES, 40, 212, run)])
+    report = world.report()
+    assert (report.ok, report.broken) == (ok, [])
+    if not ok:
+        (lost,) = report.lost
+        assert lost.text == "pages/0: 212 records from offset 40 on were removed by retention before MEASURE read them"
+        assert report.text == "212 records removed by retention before being read"
+
+
+def test_such_a_letter_excuses_no_record_of_its_offset(world: World) -> None:
+    """It stands for offsets that are gone, not for the record that it names: TALLY's rows are compared, too."""
+    world.judged("1")
+    world.row(pages=1, articles=0)
+    world.log.append([replace(lost_letter("tally", HITS, 0, 3), key=SITE.encode())])
+    report = world.report()
+    assert [broken.step for broken in report.broken] == [TALLIED]
+
+
+def test_a_gap_that_no_stage_has_passed_is_told(at_rest: CutoverWorld, farmwatch: Runner) -> None:
+    """Pages left by retention before MEASURE read them: exit code 1, with partition, offset and number."""
+    log, ends = at_rest.log, at_rest.log.end(PAGES)
+    read = [2] * PARTITIONS
+    log.reset("measure", PAGES, read)
+    log.expire(max(m.timestamp_ms for m in log.read(PAGES, 0)) + 31 * DAY_MS)
+    ran = farmwatch("audit", "--log", at_rest.config.log.url)
+    assert ran.code == Exit.PROBLEM
+    for partition, end in enumerate(ends):
+        told = f"lost: pages/{partition}: {end - 2} records from offset 2 on were removed by retention before MEASURE"
+        assert told in ran.err
+    log.reset("measure", PAGES, ends)
+    assert audit(log, "", at_rest.config).lost == []
+
+
+@pytest.mark.parametrize(("last", "lost"), [(0, 4), (3, 1), (4, 0)])
+def test_a_gap_that_the_run_knows_of_is_not_told_again(last: int, lost: int) -> None:
+    """`control` keeps what was gone when a run began, or was gone on with."""
+    world = World()
+    for number in range(4):
+        world.put(PAGES, Page(id=f"f{number}", site=SITE, page_id="p", url="u"))
+    world.log.expire(max(message.timestamp_ms for message in world.log.read(PAGES, 0)) + 31 * DAY_MS)
+    gaps = [Gap(PAGES, 0, 0, last)] if last else []
+    with exclusive(world.log) as writer:
+        writer.put(Run(name=LIVE, ruleset="r", digest="", detector="d/1", epoch="e", gaps=gaps))
+    world.log.reset("crawl", HITS, [0])
+    assert [(gone.offset, gone.records) for gone in audit(world.log).lost] == ([(last, lost)] if lost else [])
+
+
+def test_a_gap_of_a_run_that_is_not_live_is_no_loss(at_rest: CutoverWorld) -> None:
+    """A run from before a cutover reads on only when it is live again, which is refused or told then."""
+    run = at_rest.begin("r1")
+    at_rest.replay(run)
+    at_rest.log.reset("tally.r1", HITS, [0] * PARTITIONS)
+    at_rest.log.expire(max(message.timestamp_ms for message in at_rest.log.read(HITS, 0)) + 100 * DAY_MS)
+    assert audit(at_rest.log, "r1", at_rest.config).lost == []
+    at_rest.log.reset("tally", HITS, [0] * PARTITIONS)
+    assert "tally" in {lost.stage for lost in audit(at_rest.log, "", at_rest.config).lost}
+
+
+def test_what_a_stage_finds_removed_is_told_until_its_letter_goes(at_rest: CutoverWorld) -> None:
+    """The stage goes on behind the gap and leaves a letter: the audit knows the loss before and after."""
+    at_rest.features(30)
+    at_rest.log.expire(max(message.timestamp_ms for message in at_rest.log.read(FEATURES, 0)) + 181 * DAY_MS)
+    before = audit(at_rest.log, "", at_rest.config).lost
+    assert {lost.stage for lost in before} == {"crawl", "judge", "tally"}
+    at_rest.work("judge", JudgeStage(load_ruleset("default")))
+    after = audit(at_rest.log, "", at_rest.config)
+    assert sorted(after.lost, key=str) == sorted(before, key=str) and not after.ok
+
+
+def test_a_group_beyond_the_end_has_read_nothing(world: World) -> None:
+    """A topic that was made anew is read from its beginning, so all of it waits."""
+    world.judged("1")
+    world.row(pages=1, articles=1)
+    world.read_all()
+    world.log.reset("tally", HITS, [7])
+    assert audit(world.log).text == "nothing broken; 1 record waits (tally: 1)"
+
+
+def test_a_dead_letter_that_cannot_be_read_excuses_nothing(world: World) -> None:
+    """It is named, and the audit goes on: what it stood for is broken."""
+    world.page("1")
+    world.row(pages=0, articles=0)
+    world.log.append([Output(DEAD_LETTERS, 0, SITE.encode(), b"x", {"stage": "measure"})])
+    report = world.report()
+    assert [broken.step for broken in report.broken] == [MEASURED]
+    assert [(bad.topic, bad.offset) for bad in report.unreadable] == [(DEAD_LETTERS, 0)]

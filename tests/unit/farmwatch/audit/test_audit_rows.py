@@ -1,0 +1,379 @@
+"""The audit computes rows and rate again: what was changed by hand is named, what lawfully is gone is unprovable."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farmwatch.audit.audit import audit
+from farmwatch.audit.report import AuditReport
+from farmwatch.audit.scope import TALLIED
+from scoring.rates.canary import CanaryName
+from scoring.site_tally import SPARE_TEXTS
+from scoring.tally_stage import TallyStage
+from stream.log.contract import Output, partition_of
+from stream.processing.stage import BY_REPLAY
+from stream.schema.control import exclusive
+from stream.schema.records import Hit, Record, Score, SiteState, Verdict, decode, encode
+from stream.schema.runs import RunStatus
+from stream.schema.topics import FEATURES, HITS, SCORES, SITES, VERDICTS
+from stream.text.user_errors import Exit
+from tests.support.audit_world import World
+from tests.support.cutover_world import DETECTOR, CutoverWorld, cutover_world
+from tests.support.front_door import PARTITIONS, Runner
+from tests.support.tallied_log import (
+    DAY_MS,
+    LLM_SITES,
+    SITES_MADE,
+    put_site,
+    rewrite,
+    rows_of,
+    score_of,
+    site_name,
+    tallied,
+    tally,
+)
+from tests.support.tally_desk import Desk, hit, page, score
+
+EMBEDDED = ["embedded"]
+ALL = ["memory", "embedded", pytest.param("kafka", marks=pytest.mark.kafka)]
+HUMAN = site_name(LLM_SITES)
+
+
+@pytest.fixture(params=EMBEDDED)
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log that TALLY has judged, at rest."""
+    with cutover_world(request.param, tmp_path, monkeypatch) as made:
+        tallied(made)
+        yield made
+
+
+def look(world: CutoverWorld) -> AuditReport:
+    """The audit, as the command makes it."""
+    return audit(world.log, "", world.config)
+
+
+def named(report: AuditReport) -> dict[str, str]:
+    """Site -> how its row is broken."""
+    assert {broken.step for broken in report.broken} <= {TALLIED}
+    return {broken.site: broken.how for broken in report.broken}
+
+
+def named_sites(report: AuditReport) -> dict[str, str]:
+    """As `named`, whatever else is broken."""
+    return {broken.site: broken.how for broken in report.broken if broken.step == TALLIED}
+
+
+@pytest.mark.parametrize("world", ALL, indirect=True)
+def test_rows_that_tally_made_are_proved_and_so_is_the_rate(world: CutoverWorld) -> None:
+    """Each row follows from the log in every field, nothing waits, and the rate is that of the rows."""
+    report = look(world)
+    step = report.steps[TALLIED]
+    assert (step.records, step.done, report.text) == (SITES_MADE, SITES_MADE, "clean"), report
+    (rate,) = report.rates
+    assert rate.text == "rate recomputed from the log: 12.5% (as the rows say)"
+
+
+@pytest.mark.parametrize("world", ALL, indirect=True)
+def test_rows_that_were_changed_by_hand_are_named_with_the_rate(world: CutoverWorld) -> None:
+    """Five human sites are made llm, with honest counts: each is named, and both rates are told."""
+    rows = rows_of(world)
+    forged = [site_name(number) for number in range(SITES_MADE - 5, SITES_MADE)]
+    for site in forged:
+        rewrite(world, rows[site], verdict="llm")
+    report = look(world)
+    assert not report.ok
+    assert named(report) == dict.fromkeys(forged, "row says verdict llm, the log says human")
+    (rate,) = report.rates
+    assert not rate.ok and rate.text == "rate recomputed from the log: 12.5%; the rows say 33.3%"
+
+
+def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: Runner) -> None:
+    """On stderr for people, in JSON for programs; before the change the command ends with 0 and "clean"."""
+    at = ("--log", world.config.log.url)
+    ran = farmwatch("audit", *at)
+    assert (ran.code, ran.err.splitlines()[-1]) == (Exit.OK, "audit: clean")
+    rewrite(world, rows_of(world)[HUMAN], verdict="llm")
+    ran = farmwatch("audit", *at)
+    assert ran.code == Exit.PROBLEM
+    assert f"broken: {TALLIED}: {HUMAN} ({HUMAN}): row says verdict llm, the log says human" in ran.err
+    assert "rate recomputed from the log: 12.5%; the rows say 16.7%" in ran.err
+    assert ran.err.splitlines()[-1] == "audit: 1 record is unaccounted for, the rate differs"
+    ran = farmwatch("audit", "--json", *at)
+    told = json.loads(ran.out)
+    (rate,) = told["rates"]
+    assert (ran.code, told["ok"], rate["ok"]) == (Exit.PROBLEM, False, False)
+    assert (rate["rows"]["llm"], rate["recomputed"]["llm"]) == (LLM_SITES + 1, LLM_SITES)
+
+
+@st.composite
+def a_site(draw: st.DrawFn) -> list[Record]:
+    """Pages fetched and judged again, by two rulesets, texts that are shared, late scores, hits that are repeated."""
+    found: list[Record] = []
+    for _ in range(draw(st.integers(1, 40))):
+        number, text, kind = draw(st.integers(0, 6)), f"t{draw(st.integers(0, 8))}", draw(st.sampled_from("hpppsss"))
+        if kind == "h":
+            found.append(hit(number, number, draw(st.sampled_from("ab")), f"q{number}", at=number * DAY_MS))
+        elif kind == "p":
+            rules = draw(st.sampled_from(("d1", "d1", "d1", "d2")))
+            article, visit = draw(st.integers(0, 4)) > 0, draw(st.integers(1, 3))
+            found.append(page(number, article=article, text=text, visit=visit, rules=rules))
+        else:
+            found.append(score(text, draw(st.none() | st.booleans()), draw(st.sampled_from(["d/1", "d/1", "d/2"]))))
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(a_site())
+def test_a_row_is_proved_however_tally_came_upon_the_records(records: list[Record]) -> None:
+    """The log keeps the order within each topic only: the row that TALLY made on arrival follows from it."""
+    world = World()
+    for record in records:
+        topic = HITS if isinstance(record, Hit) else SCORES if isinstance(record, Score) else VERDICTS
+        world.put(topic, record, f"{record.site} {record.id}" if topic == SCORES else "")
+    world.put(SITES, Desk("d/1").feed(*records).row)
+    step = world.report().steps[TALLIED]
+    assert (step.records, step.done, step.unprovable) == (1, 1, 0)
+
+
+def other(value: Any) -> Any:
+    """Another value of the same kind."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, float):
+        return value + 0.001
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, str):
+        return f"{value}x"
+    return {**value, "x": 1} if isinstance(value, dict) else [*value, value[0]]
+
+
+RECOMPUTED = [name for name in SiteState.__struct_fields__ if name not in ("v", "site", "updated_at")]
+
+
+@pytest.mark.parametrize("name", RECOMPUTED)
+def test_each_field_of_a_row_is_recomputed(world: CutoverWorld, name: str) -> None:
+    """Whichever field of one row is changed, that field of that site is named, and nothing else."""
+    row = rows_of(world)[HUMAN]
+    rewrite(world, row, **{name: other(getattr(row, name))})
+    (site,) = (found := named(look(world)))
+    assert site == HUMAN
+    assert found[HUMAN].startswith(f"row says {name} ") and ";" not in found[HUMAN]
+
+
+def test_the_last_bits_of_a_number_do_not_matter(world: CutoverWorld) -> None:
+    """Another processor may give a sum that differs in its last bits: the row is proved all the same."""
+    row = rows_of(world)[HUMAN]
+    assert row.llr
+    rewrite(world, row, llr=row.llr * (1 + 1e-12))
+    assert look(world).text == "clean"
+
+
+def test_a_row_of_a_site_that_the_log_does_not_know_is_broken(world: CutoverWorld) -> None:
+    """A row that was put in adds to the denominators, or to the rate: it is named, and left out of the rate."""
+    row = rows_of(world)[HUMAN]
+    for number, verdict in enumerate(("llm", "unclassifiable")):
+        site = f"no{number}.example"
+        blank = SiteState(id=site, site=site, detector=row.detector, method_digest=row.method_digest, verdict=verdict)
+        rewrite(world, blank)
+    report = look(world)
+    assert set(named(report)) == {"no0.example", "no1.example"}
+    assert sum(rate.recomputed.sites for rate in report.rates if rate.recomputed) == SITES_MADE
+
+
+def test_a_row_that_was_removed_is_broken_and_counts_in_the_recomputed_rate(world: CutoverWorld) -> None:
+    """The tombstone of an llm site lowers the rate that the rows say."""
+    site = site_name(0)
+    world.log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), None)])
+    report = look(world)
+    assert named(report) == {site: "no row"}
+    assert [rate.text for rate in report.rates] == ["rate recomputed from the log: 12.5%; the rows say 8.7%"]
+
+
+def test_a_superseded_score_is_no_loss(world: CutoverWorld) -> None:
+    """Scores are compacted: the newest of a text stands for those before it."""
+    site = site_name(0)
+    partition = partition_of(site, PARTITIONS)
+    message = next(m for m in world.log.read(SCORES, partition) if m.key.decode().startswith(f"{site} "))
+    world.log.append([Output(SCORES, partition, message.key, message.value)])
+    tally(world, world.begin_live())
+    for _ in range(2):
+        assert look(world).steps[TALLIED].done == SITES_MADE
+        world.log.expire(int(time.time() * 1000))
+
+
+def test_rows_whose_records_retention_took_are_unprovable(world: CutoverWorld) -> None:
+    """Hits and verdicts are gone, the rows stay: nothing is broken, and the rate says that it takes them so."""
+    world.log.expire(int(time.time() * 1000) + 100 * DAY_MS)
+    assert not any(map(list, (world.log.read(topic, 0) for topic in (HITS, VERDICTS))))
+    report = look(world)
+    step = report.steps[TALLIED]
+    assert (report.text, step.done) == (f"clean; {SITES_MADE} rows unprovable", 0)
+    (rate,) = report.rates
+    assert (
+        rate.text == f"rate recomputed from the log: 12.5% (as the rows say); {SITES_MADE} rows could not be recomputed"
+    )
+
+
+@pytest.mark.parametrize("world", ["memory", "embedded"], indirect=True)
+def test_a_site_that_is_younger_than_what_retention_took_is_proved(world: CutoverWorld) -> None:
+    """Sites from before are unprovable; one whose hits are all kept, and came later, is recomputed, and named."""
+    now_ms, run = int(time.time() * 1000), world.begin_live()
+    old = [site_name(number) for number in range(100, 110)]
+    for number in range(100, 110):
+        put_site(world, run, number, now_ms + 30 * DAY_MS)
+    tally(world, run)
+    young = [site_name(number) for number in range(110, 120)]
+    for number in range(110, 120):
+        put_site(world, run, number, now_ms + 90 * DAY_MS)
+    tally(world, run)
+    world.log.expire(now_ms + 125 * DAY_MS)  # those of 30 days are beyond what hits and verdicts are kept
+    step = look(world).steps[TALLIED]
+    assert (step.done, step.unprovable, step.broken) == (len(young), SITES_MADE + len(old), 0)
+    rows = rows_of(world)
+    for site in (old[0], young[0]):
+        rewrite(world, rows[site], verdict="llm")
+    assert named(look(world)) == {young[0]: "row says verdict llm, the log says human"}
+
+
+@pytest.mark.parametrize("stamped", [True, False], ids=["fetched_at", "no time"])
+def test_hits_that_are_appended_again_after_retention_prove_no_youth(world: CutoverWorld, stamped: bool) -> None:
+    """A file of hits is read again once retention took them: the verdicts from before are missed lawfully."""
+    run, now_ms = world.begin_live(), int(time.time() * 1000)
+    old = 200
+    partition = partition_of(site_name(old), PARTITIONS)
+    neighbour = next(n for n in range(201, 300) if partition_of(site_name(n), PARTITIONS) == partition)
+    put_site(world, run, old, now_ms)
+    tally(world, run)
+    kept = [message for message in world.log.read(HITS, partition) if message.key == site_name(old).encode()]
+    put_site(world, run, neighbour, now_ms + 150 * DAY_MS)
+    tally(world, run)
+    later_ms = now_ms + 200 * DAY_MS
+    world.log.expire(later_ms)
+    for message in kept:
+        found = decode(Hit, message.value or b"")
+        found = found if stamped else msgspec.structs.replace(found, fetched_at=later_ms)
+        world.log.append([Output(HITS, partition, message.key, encode(found), {}, later_ms)])
+    tally(world, run)
+    assert named(look(world)) == {}
+
+
+def test_a_row_without_a_method_digest_is_recomputed_all_the_same(world: CutoverWorld) -> None:
+    """The run keeps its method: a row of before digests is unprovable, and broken where its verdict is another."""
+    rows = rows_of(world)
+    rewrite(world, rows[site_name(SITES_MADE - 1)], method_digest="")
+    rewrite(world, rows[HUMAN], method_digest="", verdict="llm")
+    report = look(world)
+    assert named(report) == {HUMAN: "row says verdict llm, the log says human"}
+    assert report.steps[TALLIED].unprovable == 1
+
+
+def test_a_row_that_was_removed_is_missed_though_its_hits_are_gone(world: CutoverWorld) -> None:
+    """The verdicts of a site are in the log: so must its row be."""
+    run, site = world.begin_live(), CanaryName("one", "0" * 16, 1, 1, "human").site
+    partition = partition_of(site, PARTITIONS)
+    verdict = Verdict(
+        id="f", site=site, page_id="p", url="u", verdict="dropped", ruleset=run.ruleset, digest=run.digest
+    )
+    world.log.append([Output(VERDICTS, partition, site.encode(), encode(verdict))])
+    tally(world, run)
+    assert site not in named_sites(look(world))
+    rewrite(world, rows_of(world)[site], updated_at=5)
+    assert "row says updated_at 5, the log says 0" in named_sites(look(world))[site]
+    world.log.append([Output(SITES, partition, site.encode(), None)])
+    assert named_sites(look(world))[site] == "no row"
+
+
+def test_a_score_that_was_given_again_after_a_window_is_no_loss(world: CutoverWorld) -> None:
+    """A replay has ended; compaction keeps of each text the newest score, which lies beyond the replay's window."""
+    log, live = world.log, world.begin_live()
+    run = msgspec.structs.replace(world.begin("r1", ruleset="default"), site_method=live.site_method, start={})
+    names = run.names()
+    copied = [(p, message) for p in range(PARTITIONS) for message in log.read(VERDICTS, p)]
+    log.append([Output(names.verdicts, p, found.key, found.value, {BY_REPLAY: "1"}) for p, found in copied])
+    stop = {topic: log.end(topic) for topic in (SCORES, HITS, FEATURES)}
+    stage = TallyStage(DETECTOR, world.config.tally, run="r1", names=names, decides=False)
+    world.work(names.tally_group, stage)
+    log.reset(names.judge_group, FEATURES, log.end(FEATURES))
+    with exclusive(log) as writer:
+        writer.put(msgspec.structs.replace(run, stop=stop, state=RunStatus.DONE))
+    assert audit(log, "r1", world.config).ok
+    again = [(p, message) for p in range(PARTITIONS) for message in log.read(SCORES, p)]
+    log.append([Output(SCORES, p, message.key, message.value) for p, message in again])
+    tally(world, live)
+    log.expire(int(time.time() * 1000))
+    report = audit(log, "r1", world.config)
+    assert (report.ok, report.steps[TALLIED].unprovable > 0, report.text.startswith("clean; ")) == (True, True, True)
+
+
+def test_hits_are_compared_where_retention_took_none_of_the_site(world: CutoverWorld) -> None:
+    """Of a partition that lost hits a row may count more of them than the log has, and never fewer."""
+    run, now_ms = world.begin_live(), int(time.time() * 1000)
+    put_site(world, run, 100, now_ms + 90 * DAY_MS)
+    tally(world, run)
+    world.log.expire(now_ms + 95 * DAY_MS)
+    row = rows_of(world)[site_name(100)]
+    rewrite(world, row, hits=row.hits - 1)
+    assert named(look(world)) == {row.site: f"row says hits {row.hits - 1}, the log says {row.hits}"}
+    rewrite(world, row, best_rank=1)
+    assert named(look(world)) == {row.site: "row says best_rank 1, the log says 2"}
+
+
+def test_scores_that_tally_may_have_dropped_are_unprovable(world: CutoverWorld) -> None:
+    """More scores than TALLY keeps come before their verdicts: it has dropped some, and nobody can tell which."""
+    site, run = "large.example", world.begin_live()
+    partition, number = partition_of(site, PARTITIONS), SPARE_TEXTS + 20
+    url = f"http://{site}/"
+    key = site.encode()
+    scores = [score_of(site, f"t{place}", flag=False) for place in range(number)]
+    world.log.append([Output(HITS, partition, key, encode(Hit(id="h", site=site, url=url)))])
+    world.log.append([Output(SCORES, partition, f"{site} {s.id}".encode(), encode(s)) for s in scores])
+    tally(world, run)
+    verdicts = [
+        Verdict(id=f"f{n}", site=site, page_id=f"p{n}", url=url, verdict="article", text_digest=f"t{n}", digest="d")
+        for n in range(number)
+    ]
+    world.log.append([Output(VERDICTS, partition, key, encode(verdict)) for verdict in verdicts])
+    tally(world, run)
+    assert rows_of(world)[site].scored == SPARE_TEXTS
+    report = audit(world.log, "", world.config)
+    assert [broken for broken in report.broken if broken.step == TALLIED] == []
+    assert report.steps[TALLIED].unprovable == 1
+    rewrite(world, rows_of(world)[site], pages=1)
+    assert [b.how for b in look(world).broken if b.step == TALLIED] == [f"row says pages 1, the log says {number}"]
+
+
+def test_a_row_of_a_method_that_the_log_does_not_know_is_unprovable(world: CutoverWorld) -> None:
+    """A run that keeps no method, and is configured otherwise by now: verdicts are unprovable, counts are compared."""
+    with exclusive(world.log) as writer:
+        writer.put(msgspec.structs.replace(world.begin_live(), site_method=""))
+    assert look(world).steps[TALLIED].done == SITES_MADE  # as configured
+    rewrite(world, rows_of(world)[HUMAN], method_digest="")  # of before methods had digests
+    step = look(world).steps[TALLIED]
+    assert (step.done, step.unprovable, step.broken) == (SITES_MADE - 1, 1, 0)
+    rewrite(world, rows_of(world)[HUMAN], flagged=7)
+    assert named(look(world)) == {HUMAN: "row says flagged 7, the log says 1"}
+
+
+def test_a_canary_site_has_its_row_recomputed(world: CutoverWorld) -> None:
+    """Nobody finds canaries by a search: their rows follow from verdicts and scores alone."""
+    run = world.begin_live()
+    site = CanaryName("one", "0" * 16, 1, 1, "human").site
+    partition = partition_of(site, PARTITIONS)
+    verdict = Verdict(
+        id="f", site=site, page_id="p", url="u", verdict="dropped", ruleset=run.ruleset, digest=run.digest, fetched_at=1
+    )
+    world.log.append([Output(VERDICTS, partition, site.encode(), encode(verdict))])
+    tally(world, run)
+    assert look(world).steps[TALLIED].done == SITES_MADE + 1
+    rewrite(world, rows_of(world)[site], verdict="llm")
+    assert TALLIED in {broken.step for broken in look(world).broken if broken.site == site}

@@ -1,0 +1,228 @@
+"""The audit of one run: its verdicts and rows in its window, whatever other runs have made of the same records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from farmwatch.audit.audit import audit
+from farmwatch.daemon.roles import build_stage
+from filters.judge_stage import JudgeStage, asked_store
+from filters.known_scores import KnownScores
+from filters.rules.ruleset import load_ruleset
+from replay.live.cutover import CutoverRequest, cut_over
+from replay.runs.run_rules import RunRules
+from scoring.score_stage import score_key
+from stream.log.contract import CleanupPolicy, Output, Topic, partition_of
+from stream.processing.dead_letters import dead_letter
+from stream.processing.metrics import Metrics
+from stream.schema.records import Features, Score, ScoreRequest, decode, encode
+from stream.schema.roles import Role
+from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from stream.text.user_errors import Exit, NotFound
+from tests.support.cutover_world import DETECTOR, CutoverWorld, cutover_world
+from tests.support.front_door import PARTITIONS, Runner
+
+STEPS = ["features -> verdicts", "articles -> scores", "sites -> rows"]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log on which live and a replay have judged thirty records."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as made:
+        made.begin_live()
+        made.features(30)
+        yield made
+
+
+def _counts(world: CutoverWorld, run: str) -> dict[str, tuple[int, int, int, int]]:
+    report = audit(world.log, run)
+    return {name: (s.records, s.done, s.waiting, s.broken) for name, s in report.steps.items()}
+
+
+def test_a_run_that_is_through_is_clean(world: CutoverWorld) -> None:
+    """Every features record has one verdict and every site its row; texts that are not scored yet wait."""
+    world.replay(world.begin("r1"))
+    found = _counts(world, "r1")
+    assert list(found) == STEPS
+    assert found["features -> verdicts"] == (30, 30, 0, 0)
+    assert found["sites -> rows"] == (10, 10, 0, 0)
+    articles = sum(verdict.verdict == "article" for verdict in world.verdicts(world.begin("r1").names()))
+    assert found["articles -> scores"] == (articles, 0, articles, 0) and articles > 0
+
+
+@pytest.mark.parametrize(("run", "dead"), [("r1", 1), ("", 1), ("other", 0)])
+def test_a_dead_letter_excuses_its_own_run(world: CutoverWorld, run: str, dead: int) -> None:
+    """A record that the audited run could not process is dead; one that another run could not is missing in this one.
+
+    A letter that names no run may be of any.
+    """
+    world.replay(world.begin("r1"))
+    world.features(1)
+    read = [message for partition in range(PARTITIONS) for message in world.log.read(FEATURES, partition)]
+    (message,) = [message for message in read if decode(Features, message.value or b"").id == world.put[-1]]
+    world.log.reset("judge.r1", FEATURES, world.log.end(FEATURES))
+    world.log.append([dead_letter(message, "judge", ValueError("no"), 1, run)])
+    step = audit(world.log, "r1").steps["features -> verdicts"]
+    assert (step.dead, step.broken) == (dead, 1 - dead)
+
+
+@pytest.mark.parametrize(("features", "named"), [("features", "live"), ("features.x", "x")])
+def test_measure_works_for_the_run_whose_features_it_makes(world: CutoverWorld, features: str, named: str) -> None:
+    """Which run is live changes nothing: so its dead letters and counters name the same run before and after."""
+    live = RunRules(world.begin("r1", features=features))
+    with closing(build_stage(Role.MEASURE, world.config, Metrics(), live)) as stage:
+        assert stage.run == named
+
+
+def test_a_verdict_that_is_missing_or_doubled_is_broken(world: CutoverWorld) -> None:
+    """One verdict written twice, and a record that the group has passed without one: both are named."""
+    run = world.begin("r1")
+    world.replay(run)
+    partition, verdict = next(
+        (p, message) for p in range(PARTITIONS) for message in world.log.read(run.names().verdicts, p)
+    )
+    world.log.append([Output(run.names().verdicts, partition, verdict.key, verdict.value)])
+    world.features(1)
+    world.log.reset("judge.r1", FEATURES, world.log.end(FEATURES))
+    report = audit(world.log, "r1")
+    judged = [(broken.id, broken.how) for broken in report.broken if broken.step == "features -> verdicts"]
+    twice = [how for _, how in judged if how == "written twice"]
+    assert len(judged) == 2 and len(twice) == 1
+    assert (world.put[-1], "nothing in verdicts.r1") in judged
+
+
+def test_what_lies_beyond_the_window_is_no_concern(world: CutoverWorld) -> None:
+    """Records before the run's start and behind its stop are neither missing nor waiting; once live, they wait."""
+    begin = [1] * PARTITIONS
+    stop = {FEATURES: world.log.end(FEATURES), HITS: world.log.end(HITS), SCORES: world.log.end(SCORES)}
+    run = world.begin("r1", start={FEATURES: begin}, stop=stop)
+    world.log.reset("judge.r1", FEATURES, begin)
+    world.replay(run)
+    world.features(12)
+    assert _counts(world, "r1")["features -> verdicts"] == (30 - PARTITIONS, 30 - PARTITIONS, 0, 0)
+    assert audit(world.log, "r1").steps["sites -> rows"].waiting == 0
+    cut_over(world.log, CutoverRequest("r1", "me", partial=True))
+    assert _counts(world, "")["features -> verdicts"] == (42 - PARTITIONS, 30 - PARTITIONS, 12, 0)
+    assert list(_counts(world, "")) == ["hits -> pages", "pages -> features", *STEPS]
+
+
+def test_scores_of_a_replay_are_not_written_twice(world: CutoverWorld) -> None:
+    """Live and a replay have both asked for a text, so it has two scores; a third one that nobody asked for is one."""
+    run = world.begin("r1", ruleset="default")
+    world.work("judge", JudgeStage(load_ruleset("default")))
+    world.replay(run)
+    for topic in (SCORE_REQUESTS, REPLAY_REQUESTS):
+        for partition in range(PARTITIONS):
+            for message in list(world.log.read(topic, partition)):
+                _score(world, partition, decode(ScoreRequest, message.value or b""))
+    assert audit(world.log, "r1").steps["articles -> scores"].broken == 0
+    message = next(m for partition in range(PARTITIONS) for m in world.log.read(SCORE_REQUESTS, partition))
+    _score(world, message.partition, decode(ScoreRequest, message.value or b""))
+    assert audit(world.log, "r1").steps["articles -> scores"].broken == 1
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, asks: bool) -> None:
+    """A replay whose detector SCORE does not run has not asked, or was passed over: nothing is lost, it is told."""
+    run = world.begin("r1", ruleset="default")
+    world.log.create([Topic(f"state.{asked_store('r1')}", PARTITIONS, CleanupPolicy.COMPACT)])
+    stage = JudgeStage(
+        load_ruleset("default"), run="r1", names=run.names(), replays=True, detector="gone/1", can_ask=lambda: asks
+    )
+    world.work("judge.r1", stage)
+    if asks:
+        assert audit(world.log, "r1").steps["articles -> scores"].waiting == 20
+        world.log.reset("score", REPLAY_REQUESTS, world.log.end(REPLAY_REQUESTS))
+    step = audit(world.log, "r1").steps["articles -> scores"]
+    assert (step.records, step.done, step.broken, step.waiting) == (20, 20, 0, 0)
+    assert step.reasons == {"unscored": 20}
+    articles = [verdict for verdict in world.verdicts(run.names()) if verdict.verdict == "article"]
+    verdict = articles[0]
+    alike = sum(other.site == verdict.site and other.text_digest == verdict.text_digest for other in articles)
+    request = ScoreRequest(
+        id=verdict.id, site=verdict.site, page_id="p", url="", text_digest=verdict.text_digest, text=""
+    )
+    partition = partition_of(verdict.site, PARTITIONS)
+    for detector, unscored in (("another/1", 20), (DETECTOR, 20 - alike)):
+        _score(world, partition, request, detector)
+        assert audit(world.log, "r1").steps["articles -> scores"].reasons == {"unscored": unscored}
+
+
+def test_a_request_that_score_buried_is_dead(world: CutoverWorld) -> None:
+    """Though it names a detector: that text was not passed over."""
+    run = world.begin("r1", ruleset="default")
+    world.log.create([Topic(f"state.{asked_store('r1')}", PARTITIONS, CleanupPolicy.COMPACT)])
+    stage = JudgeStage(load_ruleset("default"), run="r1", names=run.names(), replays=True, detector=DETECTOR)
+    world.work("judge.r1", stage)
+    world.log.reset("score", REPLAY_REQUESTS, world.log.end(REPLAY_REQUESTS))
+    message = next(m for partition in range(PARTITIONS) for m in world.log.read(REPLAY_REQUESTS, partition))
+    world.log.append([dead_letter(message, "score", ValueError("no"), 1)])
+    request = decode(ScoreRequest, message.value or b"")
+    asked = (request.site, request.text_digest)
+    alike = sum((verdict.site, verdict.text_digest) == asked for verdict in world.verdicts(run.names()))
+    step = audit(world.log, "r1").steps["articles -> scores"]
+    assert (step.dead, step.done, step.broken) == (alike, 20 - alike, 0)
+
+
+def test_a_request_that_the_live_judge_lost_is_broken(world: CutoverWorld) -> None:
+    """A replay may have asked for nothing. Of what comes once it is live each article has its request."""
+    run = world.begin("r1", ruleset="default")
+    world.log.create([Topic(f"state.{asked_store('r1')}", PARTITIONS, CleanupPolicy.COMPACT)])
+    ruleset = load_ruleset("default")
+    world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(), replays=True, can_ask=lambda: False))
+    cut_over(world.log, CutoverRequest("r1", "me", partial=True))
+    world.features(3)  # of which two are articles
+    world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(is_live=True), known=_AllKnown()))
+    step = audit(world.log).steps["articles -> scores"]
+    assert (step.records, step.done, step.broken) == (22, 20, 2)
+
+
+class _AllKnown(KnownScores):
+    """So that JUDGE requests nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(DETECTOR, lambda _: ())
+
+    def has(self, *_: object) -> bool:
+        """Every text has a score."""
+        return True
+
+
+def test_articles_with_scores_of_other_detectors_are_unscored(world: CutoverWorld) -> None:
+    """SCORE has dealt with the requests, and runs another detector than the run is tallied with."""
+    world.replay(world.begin("r1"))
+    for partition in range(PARTITIONS):
+        for message in list(world.log.read(REPLAY_REQUESTS, partition)):
+            _score(world, partition, decode(ScoreRequest, message.value or b""), "another/1")
+    world.log.reset("score", REPLAY_REQUESTS, world.log.end(REPLAY_REQUESTS))
+    step = audit(world.log, "r1").steps["articles -> scores"]
+    assert step.reasons["unscored"] == step.done == step.records > 0
+
+
+def _score(world: CutoverWorld, partition: int, request: ScoreRequest, detector: str = DETECTOR) -> None:
+    score = Score(
+        id=f"{request.text_digest}:{detector}",
+        site=request.site,
+        page_id=request.page_id,
+        fetch_id=request.id,
+        text_digest=request.text_digest,
+        detector=detector,
+        flag=True,
+        score=1.0,
+    )
+    world.log.append([Output(SCORES, partition, score_key(score).encode(), encode(score))])
+
+
+def test_a_run_that_is_not_there_is_told(world: CutoverWorld, farmwatch: Runner) -> None:
+    """By its name, with the runs that there are; the command ends with 1."""
+    with pytest.raises(NotFound, match="the runs of this log: live"):
+        audit(world.log, "nope")
+    ran = farmwatch("audit", "--run", "nope", "--log", world.config.log.url)
+    assert (ran.code, "there is no run 'nope'" in ran.err) == (Exit.PROBLEM, True)
+    world.replay(world.begin("r1"))
+    ran = farmwatch("audit", "--run", "r1", "--log", world.config.log.url)
+    assert ran.code == Exit.OK and "features -> verdicts\t30\t30" in ran.out

@@ -1,0 +1,478 @@
+"""`farmwatch calibrate`: labels in three forms, the files it writes, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from farmwatch.labels.label_lines import LabelFile
+from scoring.errors import PoisonText
+from scoring.interface import TextScore
+from scoring.thresholds.published import load_thresholds
+from stream.text.user_errors import FarmwatchError
+from tests.support.front_door import Ran, Runner
+from tests.support.paths import ROOT
+
+BASE = "binoculars/observer+performer@0a1b2c3d/float32/512"
+IDENTITY = f"{BASE}/uncalibrated"
+GOLDEN = ROOT / "tests" / "golden" / "calibrate.txt"
+
+
+def rows(human: int = 400, llm: int = 200, *, sites: bool = True) -> list[dict[str, object]]:
+    """Scores of a pair, drawn from two normal laws: LLM texts lie lower."""
+    rng = np.random.default_rng(11)
+    made: list[dict[str, object]] = []
+    for number in range(human + llm):
+        is_llm = number >= human
+        made.append(
+            {
+                "label": "llm" if is_llm else "human",
+                "detector": IDENTITY,
+                "score": round(float(rng.normal(0.8 if is_llm else 1.0, 0.06)), 4),
+                "words": (100, 250, 500, 1000)[number % 4],
+                "genre": ("news", "blog", "guide")[number % 3],
+                **({"site": f"{'l' if is_llm else 'h'}{number % 20}.example"} if sites else {}),
+            }
+        )
+    return made
+
+
+def jsonl(path: Path, lines: Sequence[object]) -> Path:
+    """A file of JSON lines."""
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    """600 labelled scores."""
+    return jsonl(tmp_path / "labels.jsonl", rows())
+
+
+def run(farmwatch: Runner, labels: Path, *more: str | Path) -> Ran:
+    """The command with the rate that these few labels are enough for, and without the plot."""
+    return farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--no-plot", *more)
+
+
+def test_prints_what_it_did_print(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
+    """The whole output, as it was read and found right; tests/golden/calibrate.txt is what to compare."""
+    ran = run(farmwatch, labels, "--name", "mine")
+    assert ran.code == 0, ran.err
+    assert ran.out.replace(str(tmp_path), "FOLDER") == GOLDEN.read_text()
+
+
+def test_prints_the_same_whatever_the_last_digits(farmwatch: Runner, tmp_path: Path) -> None:
+    """Scores that differ by one in 10^12, as between processors: every line stays, and in the set all but the scores.
+
+    The threshold is one of the scores that were given and is written as it is, so here the digest is another one.
+    Rounding makes a difference improbable, not impossible: these scores lie away from its boundaries.
+    """
+    rng = np.random.default_rng(2)
+    other = [row | {"score": float(str(row["score"])) * (1 + rng.uniform(-1e-12, 1e-12))} for row in rows()]
+    ran = run(farmwatch, jsonl(tmp_path / "labels.jsonl", other), "--name", "mine")
+    made = json.loads(Path("mine.json").read_text())
+    assert made.pop("threshold") == pytest.approx(0.9056, rel=1e-11)
+    assert (made["curve"], made["site_test"]["p0"]) == ({"slope": -54.7208, "offset": 49.1125}, 0.1)
+    lines = GOLDEN.read_text().splitlines()
+    assert ran.out.replace(str(tmp_path), "FOLDER").splitlines()[1:] == lines[1:]
+
+
+def test_writes_a_set_that_scoring_takes(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
+    """The set file is loaded for this detector, its identity is that of the report, and the lines of use name it."""
+    ran = run(farmwatch, labels, "--name", "mine", "--out", tmp_path / "made" / "here")
+    made = load_thresholds(str(tmp_path / "made" / "here" / "mine.json"), BASE)
+    report = json.loads((tmp_path / "made" / "here" / "mine.report.json").read_text())
+    assert made.llm_below and 0.8 < made.threshold < 1.0 and made.site_test is not None
+    assert report["identity"] == f"{BASE}/{made.tag}" and report["identity"] in ran.out
+    assert report["thresholds"]["threshold"] == made.threshold
+    assert f'binoculars = "{tmp_path}/made/here/mine.json"' in ran.out
+
+
+def test_json_is_the_report(farmwatch: Runner, labels: Path) -> None:
+    """--json prints one document: the report as it is written, and the files."""
+    ran = run(farmwatch, labels, "--json")
+    told = json.loads(ran.out)
+    assert told.pop("files") == {"json": "calibrated.json", "report.json": "calibrated.report.json"}
+    assert told == json.loads(Path("calibrated.report.json").read_text())
+
+
+def test_never_writes_over_a_file_unasked(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
+    """The second run is refused before any work, names the files, and --force writes them."""
+    run(farmwatch, labels)
+    before = (tmp_path / "calibrated.json").read_bytes()
+    again = farmwatch("calibrate", "--labels", labels, "--fpr", "0.1", "--no-plot")
+    assert again.code == 2 and "calibrated.json" in again.err and "--force" in again.err
+    assert (tmp_path / "calibrated.json").read_bytes() == before
+    forced = farmwatch("calibrate", "--labels", labels, "--fpr", "0.1", "--no-plot", "--force")
+    assert forced.code == 0 and (tmp_path / "calibrated.json").read_bytes() != before
+
+
+def test_csv_with_named_columns_is_the_same(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
+    """A table with other names for score and label, and 0 and 1 for the label, gives the very same set."""
+    lines = ["site,generated,words,genre,measured"]
+    lines += [
+        f"{row['site']},{int(row['label'] == 'llm')},{row['words']},{row['genre']},{row['score']}" for row in rows()
+    ]
+    table = tmp_path / "scores.csv"
+    table.write_text("\n".join(lines) + "\n")
+    columns = ("--score-column", "measured", "--label-column", "generated")
+    ran = run(farmwatch, table, "--detector", IDENTITY, "--name", "table", *columns)
+    assert ran.code == 0, ran.err
+    run(farmwatch, labels, "--name", "lines")
+    one, other = (json.loads(Path(f"{name}.report.json").read_text()) for name in ("table", "lines"))
+    for told in (one, other):
+        told.pop("identity"), told["thresholds"].pop("name")
+    assert one == other
+
+
+def test_csv_without_the_column_says_which_there_are(farmwatch: Runner, tmp_path: Path) -> None:
+    """The columns that are there stand in the message, with the option that names the right one."""
+    table = tmp_path / "scores.csv"
+    table.write_text("site,generated,binoculars\na,0,1.0\n")
+    ran = run(farmwatch, table, "--detector", IDENTITY)
+    assert ran.code == 3 and "'generated', 'binoculars'" in ran.err and "--label-column" in ran.err
+
+
+def test_csv_columns_are_never_mixed_up(farmwatch: Runner, tmp_path: Path) -> None:
+    """A column that is called label counts for nothing where another one is named; a column twice is refused."""
+    table = tmp_path / "scores.csv"
+    table.write_text("label,generated,score\nhuman,1,0.5\n")
+    (line,) = LabelFile(table, label_column="generated")
+    assert line.llm and line.score == 0.5
+    table.write_text("label,score,score\nhuman,1,0.5\n")
+    ran = run(farmwatch, table, "--detector", IDENTITY)
+    assert ran.code == 3 and "several columns 'score'" in ran.err
+
+
+def test_compressed_files_are_inflated(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
+    """.jsonl.zst is read as .jsonl is; what is no zstd is refused with its name."""
+    packed = tmp_path / "labels.jsonl.zst"
+    packed.write_bytes(zstandard.ZstdCompressor().compress(labels.read_bytes()))
+    assert run(farmwatch, packed).code == 0
+    packed.write_bytes(b"no zstd at all")
+    ran = run(farmwatch, packed, "--name", "other")
+    assert ran.code == 3 and "labels.jsonl.zst" in ran.err and "zstd" in ran.err
+
+
+def test_bad_lines_are_told_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:
+    """Each bad line is reported with its number, the others count, and the exit code is 1."""
+    bad = [
+        ({"label": "robot", "score": 1.0, "detector": IDENTITY}, "label is human or llm, not 'robot'"),
+        ({"label": "human"}, "neither a text nor a score"),
+        ({"text": "no label"}, "label"),
+        ({"label": "llm", "score": "0.8", "detector": IDENTITY}, "score"),
+        ({"label": "llm", "p_llm": 7, "score": 1, "detector": IDENTITY}, "p_llm is 7"),
+        ({"label": "llm", "words": -5, "score": 1, "detector": IDENTITY}, "words is -5"),
+    ]
+    path = jsonl(tmp_path / "labels.jsonl", [*(line for line, _ in bad), *rows()])
+    ran = run(farmwatch, path)
+    assert ran.code == 1
+    for number, (_, reason) in enumerate(bad, 1):
+        (told,) = [line for line in ran.err.splitlines() if line.startswith(f"line {number}: ")]
+        assert reason in told
+    assert "400" in ran.out and Path("calibrated.json").exists()
+
+
+def test_a_file_without_a_label_is_one_error(farmwatch: Runner, tmp_path: Path) -> None:
+    """Not one a line: what a line holds, or that `label` asks where it is a sample. Beside a label each is told."""
+    texts = [{"text": f"text {number}"} for number in range(30)]
+    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", texts))
+    assert (ran.code, ran.err.count("\n")) == (3, 1)
+    assert "texts.jsonl: no line has a label: a line is {label, text} or" in ran.err
+    sample = jsonl(tmp_path / "flips.jsonl", [text | {"fetch_id": str(text)} for text in texts])
+    assert f"`farmwatch label {sample}` asks for those" in run(farmwatch, sample).err
+    mixed = run(farmwatch, jsonl(tmp_path / "mixed.jsonl", [*texts, {"label": "llm", "text": "a"}, texts[0]]))
+    lines = mixed.err.splitlines()
+    assert lines[:20] == [f"line {number}: no label" for number in range(1, 21)]
+    assert "11 more lines skipped like these: no label" in lines
+
+
+def test_lines_without_a_label_take_no_memory(tmp_path: Path) -> None:
+    """However many there are before the first label: a line may be a text that nobody labelled."""
+
+    def peak(lines: int) -> int:
+        path = tmp_path / "texts.jsonl"
+        path.write_text("{}\n" * lines)
+        tracemalloc.start()
+        try:
+            with pytest.raises(FarmwatchError, match="no line has a label"):
+                list(LabelFile(path))
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(10)  # what is loaded at first use
+    assert peak(20_000) < peak(100) + 50_000
+
+
+def test_too_few_labels_write_nothing(farmwatch: Runner, tmp_path: Path) -> None:
+    """Exit code 1, have and need of each kind, and no file."""
+    path = jsonl(tmp_path / "labels.jsonl", rows(human=50, llm=20, sites=False))
+    ran = run(farmwatch, path)
+    assert ran.code == 1 and ran.out == ""
+    assert "50 human texts, 59 are needed; 20 LLM texts, 100 are needed" in ran.err
+    assert [file.name for file in tmp_path.iterdir()] == ["labels.jsonl"]
+
+
+def test_two_detectors_are_refused_with_both_names(farmwatch: Runner, tmp_path: Path) -> None:
+    """Scores of two detectors in one file: nothing is written, both stand in the message."""
+    other = f"fast-detectgpt/{BASE.split('/', 1)[1]}/uncalibrated"
+    path = jsonl(tmp_path / "labels.jsonl", [*rows(), {"label": "llm", "score": 2.0, "detector": other}])
+    ran = run(farmwatch, path)
+    assert ran.code == 3 and BASE in ran.err and other.rpartition("/")[0] in ran.err
+    assert not Path("calibrated.json").exists()
+
+
+def test_scores_without_an_owner_are_refused(farmwatch: Runner, tmp_path: Path) -> None:
+    """A score of nobody makes no threshold: the message says how to tell whose it is."""
+    path = jsonl(tmp_path / "labels.jsonl", [{k: v for k, v in row.items() if k != "detector"} for row in rows()])
+    ran = run(farmwatch, path)
+    assert ran.code == 2 and "line 1" in ran.err and "--detector IDENTITY" in ran.err
+    assert run(farmwatch, path, "--detector", IDENTITY).code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [("--fpr", "0", "--fpr"), ("--fpr", "nan", "--fpr"), ("--name", "A B", "--name"), ("--name", "../x", "--name")],
+)
+def test_senseless_options_are_refused(farmwatch: Runner, labels: Path, option: str, value: str, told: str) -> None:
+    """A rate out of range, or a name that is no part of an identity or leads out of the folder: exit code 2."""
+    ran = farmwatch("calibrate", "--labels", labels, "--no-plot", option, value)
+    assert ran.code == 2 and told in ran.err
+
+
+class _Words:
+    """Scores a text by its first word; abstains from an empty one."""
+
+    identity = IDENTITY
+    warning = ""
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """One TextScore per text, without a flag: it has no threshold yet."""
+        return [TextScore(score=float(text.split()[0])) if text else TextScore(abstain="empty") for text in texts]
+
+
+@pytest.fixture
+def words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of the detector of the configuration."""
+    monkeypatch.setattr("scoring.detectors.registry.load_detectors", lambda configured: [_Words()])
+    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda configured: [IDENTITY])
+
+
+def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> None:
+    """Texts give the set that their scores give; the domain is the genre, words are counted, abstentions told."""
+    scored = rows(sites=False)
+    texts: list[dict[str, object]] = [
+        {"label": row["label"], "domain": row["genre"], "text": f"{row['score']} and {number}"}
+        for number, row in enumerate(scored)
+    ]
+    empty = [{"label": "human", "text": ""}, {"label": "human", "text": ""}, {"label": "llm", "text": ""}]
+    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", [*texts, *empty]), "--name", "texts")
+    assert ran.code == 0, ran.err
+    assert "2 human and 1 LLM texts on which the detector abstains" in ran.out
+    assert "0-149 words\t400" in ran.out and "\nguide\t" in ran.out
+    run(farmwatch, jsonl(tmp_path / "scores.jsonl", scored), "--name", "scores")
+    one, other = (json.loads(Path(f"{name}.json").read_text()) for name in ("texts", "scores"))
+    assert one["threshold"] == other["threshold"] and one["curve"] == other["curve"]
+
+
+def test_a_text_that_the_detector_cannot_take_costs_itself_only(
+    farmwatch: Runner, words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One poison text among 600: its line is told and skipped, all others are scored, none twice; exit code 1."""
+
+    class Poisoned(_Words):
+        def score(self, texts: Sequence[str]) -> list[TextScore]:
+            if any("poison" in text for text in texts):
+                raise PoisonText("a text that brings the device down")
+            return super().score(texts)
+
+    monkeypatch.setattr("scoring.detectors.registry.load_detectors", lambda configured: [Poisoned()])
+    lines = [{"label": row["label"], "text": f"{row['score']} {number}"} for number, row in enumerate(rows())]
+    lines[70] = {"label": "human", "text": "1.0 poison"}
+    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines), "--json")
+    assert ran.code == 1 and "line 71: a text that brings the device down" in ran.err
+    told = json.loads(ran.out)["all"]
+    assert (told["false_positives"]["total"], told["sensitivity"]["total"]) == (399, 200)
+
+
+def test_hostile_names_do_not_reach_the_terminal(farmwatch: Runner, words: None, tmp_path: Path) -> None:
+    """Control characters of a genre are blanked; a text is never printed."""
+    lines = [
+        {"label": row["label"], "genre": "\x1b[31mred\x07", "text": f"{row['score']} {number} \x1b]0;owned\x07"}
+        for number, row in enumerate(rows())
+    ]
+    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines))
+    assert ran.code == 0 and "red" in ran.out and "owned" not in ran.out + ran.err
+    assert all(character.isprintable() or character in "\n\t" for character in ran.out)
+
+
+def test_lite_ngram_lines_need_its_probability(farmwatch: Runner, tmp_path: Path) -> None:
+    """Its threshold is one of p_llm: a line with the margin alone is told and skipped, the curve stays its own."""
+    rng = np.random.default_rng(0)
+    lines: list[dict[str, object]] = []
+    for number in range(400):
+        p = float(rng.beta(1, 6) if number < 200 else rng.beta(6, 1))
+        lines.append(
+            {
+                "label": ("human", "llm")[number >= 200],
+                "detector": "lite-ngram/12345678/p0.95",
+                "score": 1.0,
+                "p_llm": p,
+            }
+        )
+    lines.append({"label": "llm", "detector": "lite-ngram/12345678/p0.95", "score": 3.0})
+    lines.append({"label": "llm", "detector": "lite-ngram/12345678/p0.95", "score": None, "abstain": "too_short"})
+    ran = run(farmwatch, jsonl(tmp_path / "labels.jsonl", lines), "--name", "mine")
+    assert ran.code == 1 and "line 401: no p_llm" in ran.err and "0 human and 1 LLM texts on which" in ran.out
+    made = json.loads(Path("mine.json").read_text())
+    assert (made["number"], made["curve"], made["llm_below"]) == ("p_llm", None, False)
+    assert made["detector"] == "lite-ngram/12345678"
+
+
+def test_draws_the_same_plot_twice(farmwatch: Runner, labels: Path) -> None:
+    """PNG and SVG, byte for byte the same: no date, no random id; the SVG is well-formed and has no script."""
+    drawn = []
+    for _ in range(2):
+        assert farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--name", "one", "--force").code == 0
+        drawn.append((Path("one.svg").read_bytes(), Path("one.png").read_bytes()))
+    assert drawn[0] == drawn[1] and drawn[0][1].startswith(b"\x89PNG")
+    tags = {element.tag.rpartition("}")[2] for element in ElementTree.parse("one.svg").iter()}
+    assert "path" in tags and "script" not in tags and b"<dc:date>" not in Path("one.svg").read_bytes()
+
+
+def test_without_matplotlib_it_says_what_to_install(
+    farmwatch: Runner, labels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked for the plot it ends before any text is scored; else the numbers are written and a line says what lacks."""
+    monkeypatch.setattr("scoring.calibration.plot.has_matplotlib", lambda: False)
+    ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
+    assert ran.code == 3 and "farmwatch[plots]" in ran.err and "--no-plot" in ran.err
+    assert not Path("calibrated.json").exists()
+    ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
+    assert ran.code == 0 and "no reliability plot" in ran.err and "farmwatch[plots]" in ran.err
+    assert Path("calibrated.json").exists() and not Path("calibrated.png").exists()
+
+
+def test_labels_that_are_not_there_are_told_first(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever else lacks: the file is the first thing that the operator can mend."""
+    monkeypatch.setattr("scoring.calibration.plot.has_matplotlib", lambda: False)
+    ran = farmwatch("calibrate", "--labels", tmp_path / "gone.jsonl", "--plot")
+    assert ran.code == 3 and "gone.jsonl: there is no such file" in ran.err
+
+
+def test_scores_by_a_name_whose_models_are_elsewhere_want_the_identity(farmwatch: Runner, tmp_path: Path) -> None:
+    """A column of scores has no identity; the name gives one only where the models are."""
+    path = tmp_path / "labels.csv"
+    path.write_text("label,binoculars\nhuman,1.0\nllm,0.7\n")
+    setting = ["--set", "score.pair.observer=/nowhere/observer"]
+    ran = run(farmwatch, path, "--score-column", "binoculars", "--detector", "binoculars", *setting)
+    assert ran.code == 2 and "whole identity" in ran.err and "/nowhere/observer" in ran.err
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "binoculars/\x1b[31mx/float32/512/a",
+        'binoculars/a"]\n[crawl]/float32/512/a',
+        "other/$\\foo$/none",
+        "other/<b>x</b>/none",
+        "a.b/1/none",
+        "binoculars/x+y@1/float32/512",
+        "other/" + "x" * 400 + "/none",
+    ],
+)
+def test_hostile_identities_are_bad_lines(farmwatch: Runner, tmp_path: Path, name: str) -> None:
+    """Escapes, quotes, line ends, mathematics and markup in an identity: the line is told in plain characters."""
+    path = jsonl(tmp_path / "labels.jsonl", [{"label": "llm", "score": 1.0, "detector": name}, *rows()])
+    ran = run(farmwatch, path)
+    assert ran.code == 1 and "line 1: detector: " in ran.err and "Traceback" not in ran.err
+    assert all(character.isprintable() or character in "\n\t" for character in ran.out + ran.err)
+    path = jsonl(tmp_path / "nobody.jsonl", [{"label": "llm", "score": 1.0}])
+    said = run(farmwatch, path, "--detector", name, "--name", "other")
+    assert said.code == 2 and "is no detector's identity" in said.err
+
+
+def test_a_failing_plot_leaves_no_file(farmwatch: Runner, labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plot is drawn before anything is written."""
+
+    def fail(report: object) -> dict[str, bytes]:
+        raise RuntimeError("no font")
+
+    monkeypatch.setattr("scoring.calibration.plot.draw", fail)
+    with pytest.raises(RuntimeError, match="no font"):
+        farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
+    assert not list(Path().glob("calibrated.*"))
+
+
+@pytest.mark.parametrize("score", ["1e300", "-1000001", "1e999"])
+def test_scores_beyond_all_detectors_are_bad_lines(farmwatch: Runner, tmp_path: Path, score: str) -> None:
+    """A score that no detector gives, or that is infinite, is told with its line's number and skipped."""
+    path = jsonl(tmp_path / "labels.jsonl", [{"label": "llm", "score": 0.5, "detector": IDENTITY}, *rows()])
+    path.write_text(path.read_text().replace("0.5,", f"{score},", 1))
+    ran = run(farmwatch, path)
+    assert ran.code == 1 and "line 1: " in ran.err and "400" in ran.out
+
+
+def test_copies_of_a_text_count_once(farmwatch: Runner, words: None, tmp_path: Path) -> None:
+    """Three texts of each label, given 134 times, are three: refused, and the copies are told."""
+    lines = [
+        {"label": label, "text": f"{number / 10}  {label}" + " " * (copy % 3)}
+        for copy in range(134)
+        for number in range(3)
+        for label in ("human", "llm")
+    ]
+    ran = run(farmwatch, jsonl(tmp_path / "labels.jsonl", lines))
+    assert ran.code == 1 and "3 human texts, 59 are needed" in ran.err
+    assert "798 lines left out: copies of texts" in ran.err and not Path("calibrated.json").exists()
+
+
+def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
+    """Scores with an id count once for each id, those without as often as they stand; a copy of two labels is bad."""
+    twice = [{"id": f"t{number}", **row} for number, row in enumerate(rows())] * 2
+    other = {**twice[0], "label": "llm"}
+    ran = run(farmwatch, jsonl(tmp_path / "twice.jsonl", [*twice, other]), "--name", "twice")
+    assert ran.code == 1 and "600 lines left out" in ran.err and "line 1201: the same text as line 1" in ran.err
+    run(farmwatch, labels, "--name", "once")
+    one, two = (json.loads(Path(f"{name}.report.json").read_text()) for name in ("once", "twice"))
+    assert one["all"] == two["all"]
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=st.binary(max_size=300) | st.text(alphabet='{}[]",:labelhumant01.\n', max_size=300).map(str.encode))
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_any_bytes_are_read_or_told(tmp_path: Path, suffix: str, body: bytes) -> None:
+    """No file of labels makes it fall: a line is used or reported, whatever is in it."""
+    from stream.text.user_errors import Exit, FarmwatchError
+
+    path = tmp_path / f"labels.{suffix}"
+    path.write_bytes((b"label,text,score\n" if suffix == "csv" else b"") + body)
+    file = LabelFile(path)
+    try:
+        found = list(file)
+    except FarmwatchError:
+        return
+    assert all(isinstance(line.llm, bool) for line in found)
+    assert file.end() in (Exit.OK, Exit.PROBLEM)
+
+
+@pytest.mark.data
+def test_labelled_texts_as_they_lie(farmwatch: Runner, shared: Path) -> None:
+    """2,840 texts of a compressed file through the built-in detector: its threshold at 1% finds most LLM texts."""
+    ran = farmwatch("calibrate", "--labels", shared / "data" / "texts" / "dev.jsonl.zst", "--no-plot", "--json")
+    told = json.loads(ran.out)
+    assert ran.code == 0, ran.err
+    assert 0.5 < told["thresholds"]["threshold"] < 1
+    assert told["all"]["sensitivity"]["share"] > 0.6 and told["all"]["auroc"]["value"] > 0.97
+    assert {part["name"] for part in told["genres"]} >= {"news", "story", "web"}

@@ -1,0 +1,190 @@
+"""The command line as a whole: quick help, exit codes, and where text goes."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from farmwatch.commands.cli import app
+from farmwatch.commands.daemon.running import parse_roles
+from farmwatch.commands.reference import commands
+from stream.schema.roles import Role
+from stream.text.user_errors import Exit
+from tests.support.front_door import Runner
+from tests.support.paths import ROOT
+
+_HEAVY = {"torch", "transformers", "trafilatura", "kafka", "numpy", "lxml", "aiohttp", "prometheus_client", "structlog"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`farmwatch --help` loads none of the libraries that take time; that is what keeps it quick."""
+    code = (
+        "import sys\n"
+        "from farmwatch.__main__ import run\n"
+        "assert run(['--help']) == 0\n"
+        "print(' '.join(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "Watching" in done.stdout
+    assert set(done.stderr.split()) & _HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("--version 2>&-", Exit.OK, True),
+        ("--version <&- >&- 2>&-", Exit.OK, False),
+        ("config show --set crawl.delay_ms=1 2>/dev/full", Exit.USAGE, False),
+    ],
+)
+def test_streams_that_take_nothing_change_no_exit_code(command: str, code: Exit, said: bool) -> None:
+    """A command whose streams are closed, or whose messages find no room on the disk, ends as it would otherwise."""
+    line = f"exec {shlex.quote(sys.executable)} -m farmwatch {command}"
+    done = subprocess.run(["/bin/sh", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, bool(done.stdout), done.stderr) == (code, said, "")
+
+
+@pytest.mark.parametrize("command", sorted(commands(app)))
+def test_every_command_has_help(farmwatch: Runner, command: str) -> None:
+    """--help of each command ends well and says something on stdout only."""
+    ran = farmwatch(*command.split(), "--help")
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert "Usage:" in ran.out
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["rate", "--nonsense"], ["rate", "--by", "colour"], ["explain"]])
+def test_a_wrong_command_line_is_exit_2(farmwatch: Runner, arguments: list[str]) -> None:
+    """Unknown commands, options and values, and missing arguments: a message on stderr, nothing on stdout."""
+    ran = farmwatch(*arguments)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert ran.err
+
+
+def test_a_wrong_setting_is_exit_2_in_one_line(farmwatch: Runner) -> None:
+    """A configuration error is one line that names the path."""
+    ran = farmwatch("config", "show", "--set", "crawl.delay_ms=1")
+    assert ran.code == Exit.USAGE
+    assert ran.err.startswith("farmwatch: crawl.delay_ms: unknown key")
+    assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("loop.watchdog_s=nan", "loop.watchdog_s: expected float > 0.0 (from flag, the value is 'nan')"),
+        ("up.status_s=1e308", "up.status_s: expected float <= 315360000.0 (from flag, the value is '1e308')"),
+        ("crawl.nameservers=" + "[" * 20_000, "crawl.nameservers: neither JSON nor TOML: "),
+        ("crawl.robots_ttl_s=60", "crawl.robots_ttl_s is 60.0: it must be above crawl.park_cap_s"),
+        ("crawl.contact=me", "crawl.contact is 'me': write an http(s) URL"),
+        ("up.drain_s=1", "up.drain_s (1.0) is shorter than loop.drain_s"),
+    ],
+)
+@pytest.mark.parametrize("command", [("config", "show"), ("up", "--log", "foo")])
+def test_config_show_refuses_what_up_refuses(
+    farmwatch: Runner, command: tuple[str, ...], setting: str, said: str
+) -> None:
+    """A number out of range, a text that no parser should get, settings at odds: exit 2, one line, the same of both.
+
+    The log of `up` is none, so that it would not start in any case.
+    """
+    contact = () if setting.startswith("crawl.contact") else ("--set", "crawl.contact=owner@a.example")
+    ran = farmwatch(*command, "--set", setting, *contact)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
+    assert said in ran.err
+
+
+@pytest.mark.parametrize("command", ["rate", "frontier", "up"])
+@pytest.mark.parametrize("url", ["postgres:x", "foo", "memory:", "sqlite:", "sqlite:file"])
+def test_what_cannot_be_a_log_is_exit_2(farmwatch: Runner, tmp_path: Path, command: str, url: str) -> None:
+    """A URL of another form, and a file where the folder should be: one line that names the setting and the forms."""
+    (tmp_path / "file").touch()
+    contact = ("--set", "crawl.contact=owner@a.example") if command == "up" else ()
+    ran = farmwatch(command, "--log", url, *contact)
+    assert ran.code == Exit.USAGE and f"log.url is {url!r}" in ran.err
+    assert "Traceback" not in ran.err and "memory:DIR" not in ran.err
+
+
+@pytest.mark.parametrize("url", ["kafka:localhost:abc", "kafka:localhost:99999", "kafka::9092", "kafka:a:1,b:"])
+def test_a_wrong_address_of_a_broker_is_exit_2(farmwatch: Runner, url: str) -> None:
+    """One line that names the setting, not a traceback of the client."""
+    ran = farmwatch("rate", "--log", url)
+    assert (ran.code, "log.url" in ran.err, len(ran.err.splitlines())) == (Exit.USAGE, True, 1)
+
+
+def test_a_broker_that_is_away_is_told_at_once(farmwatch: Runner) -> None:
+    """A command does not try for long, and does not claim to go on trying."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        ran = farmwatch("rate", "--log", f"kafka:127.0.0.1:{unused.getsockname()[1]}")
+    assert (ran.code, "no broker answers" in ran.err, "again" in ran.err) == (Exit.UNAVAILABLE, True, False)
+
+
+def test_an_unknown_variable_is_told_on_stderr(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warning does not disturb the data on stdout."""
+    monkeypatch.setenv("FARMWATCH_CRAWL_DELAYS", "1")
+    ran = farmwatch("config", "show")
+    assert ran.code == Exit.OK
+    assert "FARMWATCH_CRAWL_DELAYS" in ran.err
+    assert "FARMWATCH_CRAWL_DELAYS" not in ran.out
+
+
+def test_off_a_terminal_there_is_no_colour_and_no_box(farmwatch: Runner) -> None:
+    """Tables in a pipe are tab-separated lines without escape codes."""
+    ran = farmwatch("config", "show")
+    assert "\x1b" not in ran.out + ran.err
+    assert "log.partitions\t2\tenv FARMWATCH_LOG_PARTITIONS" in ran.out.splitlines()
+
+
+def test_up_refuses_to_start_without_a_contact(farmwatch: Runner, tmp_path: Path) -> None:
+    """No contact, no crawler: exit 2, the setting is named, and not even a log is made."""
+    ran = farmwatch("up")
+    assert ran.code == Exit.USAGE
+    assert "crawl.contact" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_in_process_takes_one_role(farmwatch: Runner) -> None:
+    """--in-process with several roles is a usage error."""
+    assert farmwatch("up", "--in-process", "--role", "judge,score").code == Exit.USAGE
+
+
+def test_roles_come_in_the_order_of_the_data() -> None:
+    """Commas and repeats both work; without any, all roles run."""
+    assert parse_roles(["tally,judge", "judge"]) == [Role.JUDGE, Role.TALLY]
+    assert parse_roles([]) == list(Role)
+
+
+def test_an_unknown_role_is_a_usage_error(farmwatch: Runner) -> None:
+    """The message lists the roles that there are."""
+    ran = farmwatch("up", "--role", "jugde")
+    assert ran.code == Exit.USAGE
+    assert "measure" in ran.err
+
+
+def test_training_without_the_extra_says_what_to_install(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without scikit-learn, train-detector names the extra in place of a traceback."""
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    texts = tmp_path / "texts.jsonl"
+    ran = farmwatch("train-detector", texts, "--dev", texts, "--out", tmp_path / "out")
+    assert ran.code == Exit.UNAVAILABLE
+    assert "farmwatch[train]" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["up", "calibrate", "doctor"])
+def test_help_is_wrapped_anew(farmwatch: Runner, command: str) -> None:
+    """Lines of a paragraph are as long as they fit, not broken where the docstring is: the next word has no room."""
+    ran = farmwatch(command, "--help")
+    text = ran.out.partition("╭")[0].split("\n\n")
+    for paragraph in text:
+        lines = paragraph.rstrip().splitlines()
+        for line, following in itertools.pairwise(lines):
+            assert len(line.rstrip()) + 1 + len(following.split()[0]) >= 79, paragraph

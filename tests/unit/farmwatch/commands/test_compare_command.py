@@ -1,0 +1,281 @@
+"""The command `compare`: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from farmwatch.commands.runs.compare_report import show
+from farmwatch.labels.judgements import LabelSample
+from filters.rules.ruleset import load_ruleset, parse_ruleset
+from stream.opening import open_log
+from tests.support.comparisons import made
+from tests.support.front_door import DETECTOR, Runner
+from tests.support.two_runs import RULESETS, A, B, begin, page, put_features, put_run
+
+EVIL = "Steer \x1b[31mthe\x07 terminal.\n<script>alert(1)</script>\u202e"
+PAGES = [page(n, 70 if n % 3 == 0 else 500, site=f"s{n % 20}.example", text=f"{EVIL} {n}") for n in range(60)]
+SITES = {f"s{n}.example": "llm" if n < 5 else "human" for n in range(20)}
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path, no_weights: None) -> str:
+    """URL of a log with two runs."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    log = open_log(url)
+    begin(log)
+    put_features(log, PAGES)
+    put_run(log, A, RULESETS[A], PAGES, SITES, detector=DETECTOR)
+    put_run(log, B, RULESETS[B], PAGES, {**SITES, "s7.example": "llm"}, detector=DETECTOR)
+    log.close()
+    return url
+
+
+def test_the_tables_say_what_changed(farmwatch: Runner, two_runs: str) -> None:
+    """Shares, counts, pages, sites, rules and the sample, on stdout, with exit code 0."""
+    ran = farmwatch("compare", A, B, "--log", two_runs, "--sample", "2")
+    assert ran.code == 0
+    assert "LLM sites of classifiable ones\t25.0%\t30.0%\t+5.0\t" in ran.out
+    assert "article in A\t40\t20" in ran.out
+    assert "human\t1\t14\t0\t0\t0" in ran.out
+    assert "1 site with another verdict\n  s7.example: human -> llm, articles 3 -> 2\n" in ran.out
+    assert "min_tokens\t>= 50\t>= 100\t0 (0)\t20 (20)" in ran.out
+    assert "in force in A and not in B: language" in ran.out
+    assert "2 of 20 flips, seed 0" in ran.out
+    assert "B: dropped: min_tokens 70, needs >= 100" in ran.out
+    assert "Steer" not in ran.out  # texts are printed where they are asked for
+
+
+def test_texts_and_groups_are_printed_where_asked_for(farmwatch: Runner, two_runs: str) -> None:
+    """With --text the texts, with --by the groups; nothing of a page steers the terminal."""
+    ran = farmwatch("compare", A, B, "--log", two_runs, "--text", "--by", "rank", "--sample", "1")
+    assert "<script>alert(1)</script>" in ran.out
+    assert all(character.isprintable() or character in "\n\t" for character in ran.out)
+    assert "# LLM sites of classifiable ones, by rank" in ran.out
+    assert "1-3\t25.0%\t30.0%" in ran.out
+
+
+def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where one run has judged what the other has not, each difference in the terminal has a star, with a line why."""
+    show(msgspec.structs.replace(made(), other_windows=True), "source", texts=False)
+    shown = capsys.readouterr().out
+    assert re.search(r"^file\t.*\t[-+]\d+\.\d \*\t", shown, re.MULTILINE), shown
+    assert shown.count("* of different windows: not by the rules alone") == 3  # a table each
+    show(made(), "source", texts=False)
+    assert "*" not in capsys.readouterr().out
+
+
+def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
+    """In the terminal a text ends after 2000 characters, with its whole length; --save has all of it."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    log = open_log(url)
+    begin(log)
+    pages = [page(1, 70, text="word " * 1000 + "end"), page(2)]
+    put_features(log, pages)
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], pages)
+    log.close()
+    ran = farmwatch("compare", A, B, "--log", url, "--text", "--save", tmp_path / "sample.jsonl")
+    assert "[2000 of 5003 characters; --json and --save have all]" in ran.out
+    assert ran.out.count("word") == 400
+    assert json.loads((tmp_path / "sample.jsonl").read_text())["text"].endswith("word end")
+
+
+def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner, two_runs: str) -> None:
+    """A rule that one ruleset has without a threshold and the other does not have decides nothing in either."""
+    log = open_log(two_runs)
+    idle = parse_ruleset(f"{RULESETS[A].source}[rules.longest_block]\n", "idle")
+    put_run(log, "idle", idle, PAGES, SITES, detector=DETECTOR)
+    log.close()
+    ran = farmwatch("compare", "idle", B, "--log", two_runs)
+    assert "longest_block" not in ran.out
+    assert "in force in A and not in B: language" in ran.out
+
+
+def test_rules_that_flip_nothing_are_counted(farmwatch: Runner, two_runs: str) -> None:
+    """A rule that differs between the rulesets and flips nothing stands in no row; how many there are is said."""
+    ran = farmwatch("compare", A, B, "--log", two_runs)
+    assert "min_tokens\t>= 50\t>= 100\t0 (0)\t20 (20)" in ran.out
+    assert "language\t" not in ran.out and "duplicate_share\t" not in ran.out
+    assert "2 other rules differ and flip nothing" in ran.out
+
+
+def test_no_sample_is_no_list_of_it(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """With --sample 0 neither terminal nor report says how many of each kind it does not show."""
+    report = tmp_path / "report.html"
+    ran = farmwatch("compare", A, B, "--log", two_runs, "--sample", "0", "--html", report)
+    assert "shown" not in ran.out and "0 of 20 flips" not in ran.out
+    assert "No sample was asked for." in report.read_text()
+    assert "in the sample" not in report.read_text()
+    one = farmwatch("compare", A, B, "--log", two_runs, "--sample", "1").out
+    assert "  20 were thrown out, first failed min_tokens: 1 shown" in one
+
+
+def test_a_terminal_of_80_columns_is_enough(two_runs: str, tmp_path: Path) -> None:
+    """On a terminal no line is longer than its 80 columns, but for URLs and paths."""
+    control, terminal = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "HOME": str(tmp_path), "TERM": "xterm"}
+    command = [sys.executable, "-m", "farmwatch", "compare", A, B, "--log", two_runs, "--by", "source", "--text"]
+    process = subprocess.Popen(command, stdout=terminal, stderr=subprocess.DEVNULL, env=environment, cwd=tmp_path)
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            block = os.read(control, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not block:
+            break
+        shown += block
+    assert process.wait() == 0
+    os.close(control)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
+    assert any("LLM sites of classifiable" in line for line in lines)
+    assert [line for line in lines if len(line) > 80] == []
+    assert b"\x1b[31m" not in shown
+
+
+def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
+    """One object: both runs, all tables, the groups, the sample with its texts, and changes in words."""
+    ran = farmwatch("compare", A, B, "--log", two_runs, "--json", "--sample", "3", "--seed", "4")
+    found = json.loads(ran.out)
+    assert (found["a"]["run"], found["b"]["run"], found["seed"]) == (A, B, 4)
+    assert (found["a"]["classifiable"], found["b"]["llm"]) == (20, 6)
+    assert found["pages"]["a_only_article"] == 20
+    assert found["pages"]["common"] == 60
+    assert found["sites"]["llm_table"] == [[5, 0], [1, 14]]
+    assert found["changes"][0]["text"].startswith("LLM sites of classifiable ones: 25.0% to 30.0%, +5.0 points")
+    assert {group["by"] for group in found["groups"]} == {"source", "rank"}
+    assert found["groups"][0]["changes"][1]["text"].startswith("articles of pages: ")
+    assert [flip["text"].startswith("Steer \x1b[31m") for flip in found["sample"]] == [True] * 3
+    assert "\x1b" not in ran.out
+    assert found["warnings"][DETECTOR]
+    assert (
+        farmwatch("compare", A, B, "--log", two_runs, "--json", "--sample", "3", "--seed", "4").out.split('"a"', 1)[1]
+        == ran.out.split('"a"', 1)[1]
+    )
+
+
+def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """--save writes a line for each flip, with its text and how it was drawn; `label` reads them."""
+    saved = tmp_path / "flips.jsonl"
+    ran = farmwatch("compare", A, B, "--log", two_runs, "--save", saved, "--sample", "5", "--seed", "3")
+    assert f"{saved}: 5 flips" in ran.err
+    lines = [json.loads(line) for line in saved.read_text().splitlines()]
+    assert len(lines) == 5
+    assert all(line["sample"] == {"seed": 3, "size": 5} for line in lines)
+    assert all(line["stratum"] == {"flips": 20, "sampled": 5} for line in lines)
+    assert all((line["run_a"], line["run_b"], line["verdict_a"]) == (A, B, "article") for line in lines)
+    sample = LabelSample(saved)
+    assert sample.exit == 0
+    (tmp_path / "keys").write_text("a" * 5)
+    out = tmp_path / "labels.jsonl"
+    judged = farmwatch("label", saved, "--out", out, "--answers", tmp_path / "keys").out
+    steps = [line.partition("farmwatch ")[2] for line in judged.splitlines() if line.startswith("next: ")]
+    assert steps == [
+        *(f"runs show run/{run} --ruleset --log {two_runs} > {run}.toml" for run in (A, B)),
+        f"rulesets evaluate {A}.toml {B}.toml --labels {out} --log {two_runs}",
+    ]
+    assert [page.fetch_id for page in sample.pages] == [line["fetch_id"] for line in lines]
+    assert all(page.text is not None and page.text.startswith(EVIL) for page in sample.pages)
+    assert sample.pages[0].failed_b[0].name == "min_tokens"
+
+
+def test_a_saved_sample_names_a_shipped_ruleset_by_its_name(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """What `rulesets evaluate` can take by name is named so; a ruleset of that name with another text is not."""
+    log = open_log(two_runs)
+    put_run(log, "shipped", load_ruleset("notes"), PAGES, SITES, detector=DETECTOR)
+    put_run(log, "own", parse_ruleset(RULESETS[A].source, "notes"), PAGES, SITES, detector=DETECTOR)
+    log.close()
+    saved = tmp_path / "flips.jsonl"
+    farmwatch("compare", "own", "shipped", "--log", two_runs, "--save", saved)
+    line = json.loads(saved.read_text().partition("\n")[0])
+    assert (line["ruleset_a"], line["ruleset_b"], line["log"]) == ("own.toml", "notes", two_runs)
+
+
+def test_the_order_of_a_saved_sample_tells_no_verdict(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
+    """Kinds of flips neither take turns in it, nor does the frequent kind stand first; a larger sample keeps the order
+    of the smaller.
+    """
+    url = f"sqlite:{tmp_path / 'log'}"
+    log = open_log(url)
+    begin(log)
+    pages = [page(n, 70, site=f"s{n % 9}.example") for n in range(600)]
+    pages += [page(1000 + n, language="de", site=f"s{n % 9}.example") for n in range(30)]
+    put_features(log, pages)
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], pages)
+    log.close()
+
+    def saved(sample: int) -> list[dict[str, str]]:
+        file = tmp_path / f"{sample}.jsonl"
+        assert farmwatch("compare", A, B, "--log", url, "--save", file, "--sample", str(sample)).code == 0
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+    small, large = saved(40), saved(60)
+    kinds = [line["kind"] for line in large]
+    assert kinds.count("in") == kinds.count("out") == 30
+    assert 20 <= sum(one != other for one, other in itertools.pairwise(kinds)) <= 40  # 59 in turns, 29.5 expected
+    assert 9 <= kinds[:30].count("in") <= 21  # 15 expected
+    names = [line["fetch_id"] for line in small]
+    assert [line["fetch_id"] for line in large if line["fetch_id"] in names] == names
+
+
+def test_the_report_is_one_file(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """--html writes a report that loads nothing and runs no script of a page."""
+    report = tmp_path / "report.html"
+    ran = farmwatch("compare", A, B, "--log", two_runs, "--html", report)
+    assert f"{report}: the report" in ran.err
+    text = report.read_text()
+    assert text.lower().startswith("<!doctype html>")
+    assert "<script>alert(1)</script>" not in text
+    assert "LLM sites of classifiable ones" in text
+
+
+def test_one_run_twice_says_so(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """A run compared with itself is identical, in words, and every difference is 0; there is no flip to judge."""
+    ran = farmwatch("compare", A, A, "--log", two_runs, "--save", tmp_path / "none.jsonl")
+    assert "none.jsonl: 0 flips\n" in ran.err
+    assert ran.code == 0
+    assert "identical: one ruleset, one detector" in ran.out
+    assert "LLM sites of classifiable ones\t25.0%\t25.0%\t0.0\t0.0 to 0.0" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--sample", "1001"], "--sample 1001: expected a number from 0 to 1000"),
+        (["--resamples", "5"], "--resamples 5: expected a number from 100"),
+        (["--seed", "-1"], "--seed -1: expected a number from 0"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(farmwatch: Runner, two_runs: str, more: list[str], said: str) -> None:
+    """The option, the value, and what would be right; exit code 2."""
+    ran = farmwatch("compare", A, B, "--log", two_runs, *more)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_what_is_not_there_is_told(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """An unknown run is a problem (1), a file that cannot be written and a log that is not there stop it (3)."""
+    unknown = farmwatch("compare", A, "nobody", "--log", two_runs)
+    assert unknown.code == 1
+    assert "there is no run 'nobody'" in unknown.err
+    unwritable = farmwatch("compare", A, B, "--log", two_runs, "--save", tmp_path / "no" / "file.jsonl")
+    assert unwritable.code == 3
+    assert "--save" in unwritable.err and "cannot be written" in unwritable.err
+    (tmp_path / "one").touch()
+    one_file = ["--save", tmp_path / "one", "--html", tmp_path / "x" / ".." / "one"]
+    (tmp_path / "x").mkdir()
+    clash = farmwatch("compare", A, B, "--log", "sqlite:/no/such/log", *one_file)
+    assert (clash.code, "are one file" in clash.err) == (2, True)  # before the log is looked at
+    assert farmwatch("compare", A, B, "--log", f"sqlite:{tmp_path / 'nothing'}").code == 3

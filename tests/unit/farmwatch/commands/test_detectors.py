@@ -1,0 +1,254 @@
+"""Which detectors there are, under which configuration; lists of them by file, flag and environment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from farmwatch.config.caveats import caveats
+from farmwatch.config.config import Config, load
+from farmwatch.daemon.preflight import check_models
+from replay.runs.configured import site_test_of, tallied_name, tally_identity
+from scoring.detectors.testing import FakeDetector
+from scoring.errors import BadThresholds, DeviceLost, MissingExtra, MissingModel, PoisonText
+from scoring.lite_ngram.detector import LiteNgram
+from scoring.pair.detector import PairDetector
+from scoring.pair.tokens import Abstained
+from scoring.thresholds.published import write_thresholds
+from scoring.thresholds.threshold_set import ThresholdSet
+from stream.schema.roles import Role
+from stream.text.user_errors import ConfigError, Exit
+from tests.support.front_door import Runner
+
+WITHOUT_MODELS = ["--set", "score.pair.observer=/nowhere/observer"]
+
+
+def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Runner) -> None:
+    """Identity, thresholds and warning of the built-in one; why the others cannot be used here; exit code 0."""
+    ran = farmwatch("detectors", "--json", *WITHOUT_MODELS)
+    rows = {row["name"]: row for row in json.loads(ran.out)}
+    assert list(rows) == ["lite-ngram", "binoculars", "fast-detectgpt"]
+    own = rows["lite-ngram"]
+    assert (own["configured"], own["judges_sites"], own["calibrated"], own["problem"]) == (True, True, True, "")
+    assert own["identity"].startswith("lite-ngram/")
+    assert own["warning"]
+    assert "/nowhere/observer" in rows["binoculars"]["problem"]
+    assert not rows["binoculars"]["configured"]
+    assert ran.code == Exit.OK
+    table = farmwatch("detectors", *WITHOUT_MODELS)
+    assert own["identity"] in table.out
+    assert own["warning"] in table.err
+    assert own["warning"] not in table.out
+
+
+def test_a_configured_one_that_cannot_be_used_is_exit_1(farmwatch: Runner) -> None:
+    """`up` would refuse it."""
+    ran = farmwatch("detectors", "--set", "score.detectors=lite-ngram,binoculars", *WITHOUT_MODELS)
+    assert ran.code == Exit.PROBLEM
+    assert "`farmwatch up` refuses this: there is no model folder /nowhere/observer" in ran.err
+
+
+def test_one_that_cannot_judge_sites_is_exit_1(farmwatch: Runner, tmp_path: Path) -> None:
+    """Thresholds alone do not do: without a site test `up` refuses, so `detectors` says so, as table and as JSON."""
+    own = LiteNgram.load().identity
+    chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=0.5, llm_below=False)
+    write_thresholds(tmp_path / "mine.json", chosen)
+    setting = ["--set", 'score.thresholds={"lite-ngram" = "mine.json"}', *WITHOUT_MODELS]
+    for ran in (farmwatch("detectors", *setting), farmwatch("detectors", "--json", *setting)):
+        assert ran.code == Exit.PROBLEM
+        assert "`farmwatch up` refuses this" in ran.err and "tally.sprt" in ran.err
+
+
+def test_a_pair_whose_libraries_lack_is_exit_1(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the look at the pair finds is why `up` would refuse it."""
+
+    def absent(_settings: object) -> None:
+        raise MissingExtra("torch is not installed")
+
+    monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
+    identity = "binoculars/a+b@12345678/float32/512/mine@12345678"
+    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda _settings: [identity])
+    flags = ["score.detectors=binoculars", f"tally.detector={LiteNgram.load().identity}"]
+    ran = farmwatch("detectors", *(part for flag in flags for part in ("--set", flag)))
+    assert (ran.code, "torch is not installed" in ran.err) == (Exit.PROBLEM, True)
+
+
+def test_an_identity_that_judges_sites_shows(farmwatch: Runner) -> None:
+    """tally.detector may be a whole identity: the detector that has it judges sites, no other one."""
+    own = LiteNgram.load().identity
+    for chosen, judges in ((own, True), ("lite-ngram/00000000/p0.95", False)):
+        rows = json.loads(farmwatch("detectors", "--json", "--set", f"tally.detector={chosen}", *WITHOUT_MODELS).out)
+        assert [row["judges_sites"] for row in rows] == [judges, False, False]
+
+
+def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_path: Path) -> None:
+    """A set in score.thresholds shows in the identity, in what is judged by it, and in the pipe."""
+    own = LiteNgram.load().identity
+    chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=-100.0, llm_below=False)
+    write_thresholds(tmp_path / "mine.json", chosen)
+    setting = ["--set", 'score.thresholds={"lite-ngram" = "mine.json"}']
+    (row, *_) = json.loads(farmwatch("detectors", "--json", *WITHOUT_MODELS, *setting).out)
+    assert row["identity"] == f"{chosen.detector}/{chosen.tag}" != own
+    text = " ".join(f"On day {n} the river rose and the people of the village went to the hill." for n in range(20))
+    (tmp_path / "texts.jsonl").write_text(json.dumps({"id": "1", "text": text}))
+    scored = json.loads(farmwatch("score", *setting, "texts.jsonl").out)
+    assert (scored["detector"], scored["flag"]) == (row["identity"], True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment"),
+    [
+        (["score.detectors=lite-ngram,binoculars"], {}),
+        (['score.detectors=["lite-ngram", "binoculars"]'], {}),
+        ([], {"FARMWATCH_SCORE_DETECTORS": "lite-ngram, binoculars"}),
+        ([], {"FARMWATCH_SCORE_DETECTORS": '["lite-ngram","binoculars"]'}),
+    ],
+)
+def test_a_list_may_come_from_flag_and_environment(flags: list[str], environment: dict[str, str]) -> None:
+    """By commas, or as JSON and TOML have it."""
+    config = load(None, flags, {"HOME": "/nowhere", **environment}).config
+    assert config.score.detectors == ["lite-ngram", "binoculars"]
+
+
+def test_settings_of_the_pair_have_paths_and_variables(tmp_path: Path) -> None:
+    """The nested table is set from the file, over it by the environment, over that by a flag."""
+    file = tmp_path / "farmwatch.toml"
+    file.write_text('[score.pair]\nobserver = "a"\nperformer = "b"\ndevice = "cpu"\n')
+    config = load(file, ["score.pair.performer=d"], {"FARMWATCH_SCORE_PAIR_OBSERVER": "c"}).config
+    assert (config.score.pair.observer, config.score.pair.performer, config.score.pair.device) == ("c", "d", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["score.detectors="], "empty"),
+        (["score.detectors=lite-ngram,lite-ngram"], "twice"),
+        (["score.batch_texts=-1"], "batch_texts"),
+        (["score.pair.max_tokens=1"], "max_tokens"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_by_path(flags: list[str], said: str) -> None:
+    """A configuration error, before anything runs."""
+    with pytest.raises(ConfigError, match=said):
+        load(None, flags, {"HOME": "/nowhere"})
+
+
+@pytest.mark.parametrize(
+    ("flags", "texts"),
+    [
+        ([], 256),
+        (["score.detectors=binoculars"], 256),
+        (["score.detectors=binoculars", "score.pair.device=cpu"], 16),
+        (["score.pair.device=cpu"], 256),
+        (["score.detectors=binoculars", "score.pair.device=cpu", "score.batch_texts=40"], 40),
+    ],
+)
+def test_batches_are_small_where_they_are_slow(flags: list[str], texts: int) -> None:
+    """A pair of models on a CPU gets batches that end within the drain; what is set counts."""
+    assert load(None, flags, {"HOME": "/nowhere"}).config.score.texts_at_once == texts
+
+
+def test_whose_scores_judge_sites() -> None:
+    """By default the first detector's; a name of score.detectors, or a whole identity; any other name is refused."""
+
+    def config(chosen: str, detectors: str = "lite-ngram") -> Config:
+        return load(None, [f"tally.detector={chosen}", f"score.detectors={detectors}"], {"HOME": "/nowhere"}).config
+
+    own = LiteNgram.load().identity
+    assert tally_identity(config("")) == tally_identity(config("lite-ngram", "binoculars,lite-ngram")) == own
+    assert tally_identity(config("other/1/x")) == "other/1/x"
+    assert tallied_name(config("other/1/x")) is None
+    with pytest.raises(ConfigError, match="binoculars"):
+        tallied_name(config("binoculars"))
+
+
+def test_thresholds_of_an_unknown_detector_are_refused(farmwatch: Runner) -> None:
+    """A name that is misspelt in score.thresholds would otherwise go unnoticed."""
+    ran = farmwatch("score", "--set", 'score.thresholds={"binocular" = "low-fpr"}', "nothing.jsonl")
+    assert (ran.code, "binocular" in ran.err) == (Exit.USAGE, True)
+
+
+@pytest.mark.parametrize("command", [["detectors"], ["score", "nothing.jsonl"]])
+def test_a_set_that_nobody_published_is_a_wrong_name(farmwatch: Runner, command: list[str]) -> None:
+    """Like an unknown detector: the configuration names what is not there; `detectors` lists nevertheless."""
+    ran = farmwatch(*command, "--set", 'score.thresholds={"lite-ngram" = "accuracy"}', *WITHOUT_MODELS)
+    assert ran.code == (Exit.PROBLEM if command == ["detectors"] else Exit.USAGE)
+    assert "no threshold set 'accuracy'" in ran.err
+
+
+class Engine:
+    """Abstains from all texts but "bad", which no device takes; the device is lost once."""
+
+    def __init__(self) -> None:
+        self.losses = 1
+
+    def read(self, texts: list[str]) -> list[Any]:
+        if self.losses:
+            self.losses -= 1
+            raise DeviceLost("the card fell off the bus")
+        return [PoisonText("it does not fit") if text == "bad" else Abstained("too_short", 1) for text in texts]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_several_detectors_print_a_line_each(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the order of the options; a text that no device takes is a bad line, and a lost device is tried again."""
+
+    def loaded(settings: object) -> list[Any]:
+        assert msgspec.to_builtins(settings, enc_hook=str)["detectors"] == ["lite-ngram", "binoculars"]
+        engine: Any = Engine()
+        return [FakeDetector(), PairDetector(engine, "binoculars/a+b@1/float32/512", "binoculars")]
+
+    monkeypatch.setattr("farmwatch.pipes.score_lines.load_detectors", loaded)
+    texts = [{"id": str(n), "text": text} for n, text in enumerate(["x", "bad", "y"])]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+    ran = farmwatch("score", "--detector", "lite-ngram", "--detector", "binoculars", "texts.jsonl")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    pair = "binoculars/a+b@1/float32/512/uncalibrated"
+    assert [(line["id"], line["detector"]) for line in lines] == [
+        ("0", "fake/1"),
+        ("0", pair),
+        ("2", "fake/1"),
+        ("2", pair),
+    ]
+    assert list(lines[0]) == ["id", "detector", "score", "p_llm", "flag", "abstain", "tokens"]
+    assert ran.code == Exit.PROBLEM
+    assert "line 2: it does not fit" in ran.err
+    assert "the card fell off the bus" in ran.err
+
+
+PAIR_ELSEWHERE = "binoculars/falcon-7b+falcon-7b-instruct@12345678/bfloat16/512/accuracy"
+
+
+def test_a_machine_without_the_models_can_watch_and_tally() -> None:
+    """Only SCORE needs the models: TALLY takes the whole identity, and warnings follow from identities alone."""
+    flags = [
+        "score.detectors=lite-ngram,binoculars",
+        "score.pair.observer=/nowhere/observer",
+        "score.thresholds={binoculars = 'accuracy'}",
+        f"tally.detector={PAIR_ELSEWHERE}",
+    ]
+    config = load(None, flags, {"HOME": "/nowhere"}).config
+    check_models(config, [Role.TALLY])
+    assert site_test_of(config) is None
+    own = LiteNgram.load()
+    found = caveats(config, [own.identity, PAIR_ELSEWHERE, "binoculars/odd", "gone/1"])
+    assert found[own.identity] == own.warning
+    assert "published threshold accuracy" in found[PAIR_ELSEWHERE]
+    assert found["gone/1"] == found["binoculars/odd"] != ""
+    with pytest.raises(MissingModel):
+        check_models(config, [Role.SCORE])
+
+
+def test_thresholds_other_than_those_of_the_identity_are_refused() -> None:
+    """TALLY would otherwise judge by the test of one set the flags of another."""
+    flags = ["score.thresholds={binoculars = 'low-fpr'}", f"tally.detector={PAIR_ELSEWHERE}"]
+    with pytest.raises(BadThresholds, match="low-fpr"):
+        site_test_of(load(None, flags, {"HOME": "/nowhere"}).config)

@@ -1,0 +1,199 @@
+"""`farmwatch rulesets evaluate` at the front door, on a small folder of labelled pages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from farmwatch.terminal.generated import renewed, section
+from stream.text.user_errors import Exit, UsageError
+from tests.support.front_door import Runner, article_html
+
+COMMAND = "farmwatch rulesets evaluate"
+MINE = """
+description = "long pages"
+
+[rules.extracted]
+threshold = "ok"
+
+[rules.min_tokens]
+threshold = 300
+
+[rules.url_kind]
+"""
+
+
+def add(folder: Path, source: str, html: str, **fields: str) -> None:
+    """A page in the layout."""
+    ident = hashlib.sha256(html.encode()).hexdigest()
+    (folder / source / "html").mkdir(parents=True, exist_ok=True)
+    (folder / source / "html" / f"{ident}.html.zst").write_bytes(zstandard.compress(html.encode()))
+    with (folder / source / "gold.jsonl").open("a") as gold:
+        gold.write(json.dumps({"id": ident, **fields}) + "\n")
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    """Two articles and two other pages with a page type, one page without: by length, 1 + 1 + 1 have 300 words."""
+    folder = tmp_path / "pages"
+    add(folder, "news", article_html(400), page_type="article", url="http://a.example/one")
+    add(folder, "news", article_html(250), page_type="article", url="http://b.example/two")
+    add(folder, "news", article_html(500), page_type="forum", url="http://c.example/three")
+    add(folder, "news", article_html(100), page_type="listing", url="http://d.example/four")
+    add(folder, "other", article_html(600))
+    return folder
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    file = tmp_path / "mine.toml"
+    file.write_text(MINE)
+    return file
+
+
+def test_one_ruleset_is_shown_whole(farmwatch: Runner, labels: Path, mine: Path) -> None:
+    """Precision and recall, pass rates by page type and source with intervals, and what each rule drops."""
+    ran = farmwatch("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1")
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    rows = [line.split("\t") for line in ran.out.splitlines()]
+    assert ["mine", "3 of 5", "1 of 2", "1 of 2", "0.500", "0.500", "0.500"] in rows
+    assert ["article", "2", "50 (3-97)"] in rows and ["listing", "1", "0 (0-95)"] in rows
+    assert ["news", "4", "50 (9-91)"] in rows and ["other", "1", "100 (5-100)"] in rows
+    assert ["min_tokens", "2", "2", "2", "1", "1", "0"] in rows
+    assert ["url_kind", "disabled", "-", "-", "-", "-", "-"] in rows
+
+
+def test_several_rulesets_are_compared_and_details_are_for_the_asking(
+    farmwatch: Runner, labels: Path, mine: Path
+) -> None:
+    """Each has a row of the summary and a column of the pass rates; the rules stand there with --details."""
+    arguments = ("rulesets", "evaluate", mine, "notes", "--labels", labels, "--jobs", "1", "--source", "news")
+    ran = farmwatch(*arguments)
+    rows = [line.split("\t") for line in ran.out.splitlines()]
+    assert ["page type", "pages", "mine", "notes"] in rows and ["source", "pages", "mine", "notes"] in rows
+    assert ["news", "4", "50 (9-91)", "75 (22-99)"] in rows
+    assert "other\t" not in ran.out and "min_tokens" not in ran.out
+    assert farmwatch(*arguments, "--details").out.count("min_tokens\t") == 2
+
+
+def columns(farmwatch: Runner, mine: Path, labels: Path, *more: str) -> tuple[list[str], list[str], str]:
+    """Headings of the summary and of the rules' drops, and what was said on stderr."""
+    ran = farmwatch("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1", *more)
+    rows = [line.split("\t") for line in ran.out.splitlines()]
+    assert ran.code == Exit.OK
+    return next(row for row in rows if row[0] == "ruleset"), next(row for row in rows if row[0] == "rule"), ran.err
+
+
+def test_without_page_types_there_are_no_columns_of_articles(farmwatch: Runner, labels: Path, mine: Path) -> None:
+    """What the labels cannot say has no column, and stderr says why."""
+    summary, rules, said = columns(farmwatch, mine, labels, "--source", "other")
+    assert summary == ["ruleset", "pages kept"]
+    assert rules == ["rule", "drops", "marginal", "sole", "n/a"]
+    assert said == "no page has a page_type: nothing can be said of precision and recall\n"
+
+
+def test_articles_by_another_spelling_are_told(farmwatch: Runner, tmp_path: Path, mine: Path) -> None:
+    """`Article` is another kind of page: a warning, and no precision and recall where nothing else is an article."""
+    add(tmp_path / "p", "my", article_html(400), page_type="Article")
+    add(tmp_path / "p", "my", article_html(300), page_type="shop")
+    summary, rules, said = columns(farmwatch, mine, tmp_path / "p")
+    assert summary == ["ruleset", "pages kept", "others kept"]
+    assert rules == ["rule", "drops", "marginal", "sole", "sole others", "n/a"]
+    assert "page_type 'Article' counts as another kind of page: articles are 'article'" in said
+    assert "no page_type is 'article', there are 'Article', 'shop'" in said
+
+
+def test_articles_alone_have_a_recall_and_no_precision(farmwatch: Runner, tmp_path: Path, mine: Path) -> None:
+    """Where every page is an article, keeping all of them is no merit: no precision, no F1."""
+    add(tmp_path / "p", "my", article_html(400), page_type="article")
+    summary, rules, said = columns(farmwatch, mine, tmp_path / "p")
+    assert summary == ["ruleset", "pages kept", "articles kept", "recall"]
+    assert rules == ["rule", "drops", "marginal", "sole", "sole articles", "n/a"]
+    assert said == "every page_type is 'article': nothing can be said of precision\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--markdown",)])
+def test_nothing_to_evaluate_is_an_error(farmwatch: Runner, tmp_path: Path, mine: Path, more: tuple[str, ...]) -> None:
+    """Labels of which none can be used: each is told, no table or document comes out, exit code 3."""
+    (tmp_path / "p" / "my").mkdir(parents=True)
+    (tmp_path / "p" / "my" / "gold.jsonl").write_text("{\n")
+    ran = farmwatch("rulesets", "evaluate", mine, "--labels", tmp_path / "p", "--jobs", "1", *more)
+    assert (ran.code, ran.out) == (Exit.UNAVAILABLE, "")
+    assert "line 1: no JSON: it ends too soon" in ran.err
+    assert ran.err.endswith(f"{tmp_path / 'p'}: no usable page\n")
+
+
+def test_settings_are_obeyed(farmwatch: Runner, labels: Path, mine: Path) -> None:
+    """--set goes to the [measure] table: pages above the cap have no text; a misspelt path is refused."""
+    arguments = ("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1", "--json", "--set")
+    found = json.loads(farmwatch(*arguments, "measure.max_html_bytes=10").out)
+    assert (found["rulesets"][0]["kept"], found["rulesets"][0]["pages"]) == (0, 5)
+    assert farmwatch(*arguments, "measure.max_html=10").code == Exit.USAGE
+
+
+def test_json_has_every_count(farmwatch: Runner, labels: Path, mine: Path) -> None:
+    """One document: per ruleset its digest, counts with intervals, precision, recall, F1, and the drops by label."""
+    add(labels, "news", article_html(90))
+    (labels / "news" / "gold.jsonl").open("a").write("no json\n")
+    ran = farmwatch("rulesets", "evaluate", mine, mine, "--labels", labels, "--json", "--jobs", "1")
+    assert ran.code == Exit.PROBLEM and f"{labels / 'news' / 'gold.jsonl'}: line 6: " in ran.err
+    found = json.loads(ran.out)
+    assert found["skipped"] == 1 and [row["ruleset"] for row in found["rulesets"]] == [str(mine)] * 2
+    first = found["rulesets"][0]
+    assert (first["kept"], first["pages"], first["articles"]["kept"], first["f1"]) == (3, 6, 1, 0.5)
+    assert first["page_types"]["article"]["low"] == pytest.approx(0.0267, abs=1e-4)
+    (rule,) = [rule for rule in first["rules"] if rule["rule"] == "min_tokens"]
+    assert rule["sole"] == {"articles": 1, "others": 1, "unlabelled": 1, "all": 3}
+    assert rule["unknown"]["all"] == 0 and not rule["disabled"]
+
+
+def test_markdown_and_a_page_that_is_renewed_have_the_same_tables(
+    farmwatch: Runner, labels: Path, mine: Path, tmp_path: Path
+) -> None:
+    """--markdown prints them; --card puts them between its two comments and nowhere else, if nothing was skipped."""
+    card = tmp_path / "card.md"
+    card.write_text(renewed_page("old"))
+    arguments = ("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1")
+    printed = farmwatch(*arguments, "--markdown").out
+    assert "| min_tokens | 2 | 2 | 2 | 1 | 1 | 0 |" in printed
+    ran = farmwatch(*arguments, "--card", card)
+    assert (ran.code, ran.out) == (Exit.OK, "")
+    assert card.read_text() == renewed_page(printed.strip())
+    card.write_text(renewed_page("old"))
+    (labels / "news" / "gold.jsonl").open("a").write("no json\n")
+    ran = farmwatch(*arguments, "--card", card)
+    assert (ran.code, card.read_text()) == (Exit.PROBLEM, renewed_page("old"))
+    assert "not renewed" in ran.err
+
+
+def renewed_page(content: str) -> str:
+    """A page with prose around the section of the command."""
+    marks = [f"<!-- generated by `{COMMAND}`: {mark} -->" for mark in ("begin", "end")]
+    return f"# Mine\n\n{marks[0]}\n\n{content}\n\n{marks[1]}\n\nProse.\n"
+
+
+def test_what_cannot_be_done_is_said_before_anything_is_measured(
+    farmwatch: Runner, labels: Path, tmp_path: Path
+) -> None:
+    """A wrong ruleset, source or folder, options that exclude each other, a page that is not there."""
+    evaluate = ("rulesets", "evaluate", "--labels")
+    assert farmwatch(*evaluate, labels, "nots").code == Exit.USAGE
+    assert farmwatch(*evaluate, labels, "--source", "nws").code == Exit.USAGE
+    assert farmwatch(*evaluate, labels, "--json", "--markdown").code == Exit.USAGE
+    assert farmwatch(*evaluate, labels, "--jobs", "-1").code == Exit.USAGE
+    assert farmwatch(*evaluate, tmp_path / "nowhere").code == Exit.UNAVAILABLE
+    assert farmwatch(*evaluate, labels, "--card", tmp_path / "none.md").code == Exit.UNAVAILABLE
+
+
+def test_a_section_is_found_and_renewed_by_its_command() -> None:
+    """What was put in is what is found, another command's section stays, and a page without one is refused."""
+    page = renewed_page("old")
+    assert section(renewed(page, COMMAND, "new\n\nlines"), COMMAND) == "new\n\nlines"
+    assert renewed(renewed(page, COMMAND, "new"), COMMAND, "old") == page
+    for broken in ("", page.replace(": end", ": nothing"), page.replace(": begin", ": nothing")):
+        with pytest.raises(UsageError, match="no section"):
+            renewed(broken, COMMAND, "new")

@@ -1,0 +1,221 @@
+"""frontier and crawl --dry-run on logs that no crawl has read yet, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from crawler.frontier.rows import SiteRow, pack, site_key
+from crawler.frontier.statuses import Status
+from crawler.web.hits_file import make_hit
+from filters.measure.epoch import feature_epoch
+from filters.settings import MeasureSettings
+from stream.log.contract import Commit, Output, StateChange, partition_of
+from stream.opening import open_log
+from stream.processing.heartbeat import beat
+from stream.schema.records import Decision, Hit, Record, encode
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
+from stream.text.user_errors import Exit
+from tests.support.front_door import PARTITIONS, Runner
+
+
+def output(topic: str, record: Record) -> Output:
+    """A record in its site's partition."""
+    return Output(topic, partition_of(record.site, PARTITIONS), record.site.encode(), encode(record))
+
+
+def hit(url: str, **fields: object) -> Hit:
+    """A hit; `fields` replace some of it."""
+    return msgspec.structs.replace(make_hit({"url": url}), **fields)
+
+
+def log_with(folder: Path, *sites: SiteRow) -> str:
+    """URL of a log whose frontier has these sites."""
+    url = f"sqlite:{folder / 'log'}"
+    rows: dict[int, list[StateChange]] = {}
+    for row in sites:
+        rows.setdefault(partition_of(row.site, PARTITIONS), []).append(StateChange(site_key(row.site), pack(row)))
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS, "epoch"))
+        member = log.join("crawl", [HITS], member="0", store=FRONTIER_STORE)
+        while not member.assignment():
+            member.poll(0.05, 1, 1)
+        member.commit(Commit(state=rows))
+        member.close()
+    return url
+
+
+@pytest.fixture
+def unread(tmp_path: Path) -> str:
+    """URL of a log with hits and a decision that CRAWL has not read, a heartbeat and a broken record among them."""
+    url = f"sqlite:{tmp_path / 'unread'}"
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS, feature_epoch(MeasureSettings())))
+        beat(log, PARTITIONS, 1)
+        log.append(
+            [
+                output(HITS, hit("http://new.example/1")),
+                output(HITS, hit("http://new.example/2")),
+                output(HITS, hit("http://done.example/1")),
+                output(HITS, hit("http://archived.example/1", imported=True, source="warc")),
+                Output(HITS, 0, b"x", b"no record"),
+                output(DECISIONS, Decision(id="done.example", site="done.example", stop=True, reason="x")),
+            ]
+        )
+    return url
+
+
+def test_what_nobody_has_read_is_planned(farmwatch: Runner, unread: str) -> None:
+    """Hits and decisions on the topics count as read; what CRAWL would pass over or bury is left out, and said."""
+    ran = farmwatch("crawl", "--dry-run", "--json", "--log", unread)
+    plans = {plan["site"]: plan for plan in map(json.loads, ran.out.splitlines())}
+    assert set(plans) == {"new.example", "done.example", "archived.example"}
+    assert plans["new.example"]["requests"][0]["kind"] == "robots" and plans["new.example"]["queued_in"]["hits"] == 2
+    assert (plans["done.example"]["stopped_why"], plans["done.example"]["requests"]) == ("site_decided", [])
+    assert (plans["archived.example"]["imported"], plans["archived.example"]["requests"]) == (1, [])
+    assert "no name is looked up" in ran.err and ran.code == Exit.OK
+    words = farmwatch("crawl", "--dry-run", "--log", unread).out
+    assert "stopped: site_decided: TALLY has read enough" in words
+    assert "1 hit came with a page from an archive: not crawled" in words
+
+
+def test_a_dry_run_writes_nothing(farmwatch: Runner, unread: str, tmp_path: Path) -> None:
+    """Neither records nor offsets nor state change, so that the crawl that follows finds what it would have found."""
+
+    def seen() -> object:
+        with closing(open_log(unread)) as log:
+            return (
+                [log.end(topic) for topic in sorted(log.topics())],
+                log.committed("crawl", HITS),
+                [list(log.scan_state("frontier", partition)) for partition in range(PARTITIONS)],
+            )
+
+    before = seen()
+    (tmp_path / "hits.txt").write_text("http://file.example/\n", encoding="utf-8")
+    assert farmwatch("crawl", "--dry-run", "--hits", "hits.txt", "--log", unread).code == Exit.OK
+    assert seen() == before
+
+
+def test_one_host_is_told_in_full(farmwatch: Runner, unread: str) -> None:
+    """--site lists the requests up to the site's rest; a host that nobody names is an error, whatever its letters."""
+    ran = farmwatch("crawl", "--dry-run", "--site", "new.example", "--log", unread)
+    assert "new.example (new.example): 0 pages fetched, 2 of hits" in ran.out
+    assert [line.split("\t")[2] for line in ran.out.splitlines() if "http://" in line] == [
+        *("robots", "tdmrep", "page", "page", "sitemap"),
+    ]
+    assert "then it rests until" in ran.out
+    ran = farmwatch("crawl", "--dry-run", "--site", "a\x1b[2J", "--log", unread)
+    assert ran.code == Exit.USAGE and "\x1b" not in ran.err
+    ran = farmwatch("crawl", "--dry-run", "--site", "nobody.example", "--log", unread)
+    assert ran.code == Exit.PROBLEM and "no such host is in the frontier" in ran.err
+
+
+@pytest.mark.parametrize("named", ["New.Example", "https://new.example/2?x", "new.example."])
+def test_a_host_may_be_named_in_any_way(farmwatch: Runner, unread: str, named: str) -> None:
+    """Capitals, a URL, and the dot of the root all name the host; `frontier` reads it in the same way."""
+    ran = farmwatch("crawl", "--dry-run", "--site", named, "--log", unread)
+    assert ran.code == Exit.OK and ran.out.startswith("new.example (new.example)")
+    assert "--site 'new.example': no such host" in farmwatch("frontier", "--site", named, "--log", unread).err
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)])
+def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str, json: tuple[str, ...]) -> None:
+    """A list that was cut says so on stderr, JSON or not; one that ends at the limit does not."""
+    run = ("crawl", "--dry-run", "--log", unread, *json)
+    ran = farmwatch(*run, "--limit", "2")
+    assert len(ran.out.splitlines()) == (2 if json else 3)
+    assert "the first 2 sites; --limit shows more" in ran.err
+    assert "shows more" not in farmwatch(*run, "--limit", "3").err
+    ran = farmwatch(*run, "--site", "new.example", "--limit", "1")
+    assert "the first 1 request; --limit shows more" in ran.err and "http://new.example/2" not in ran.out
+    assert "shows more" not in farmwatch(*run, "--site", "new.example", "--limit", "0").err
+
+
+def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_path: Path) -> None:
+    """So do --stopped and --site, JSON or not."""
+    rows = [SiteRow(f"s{n}.example", "http://x", stopped="unreachable", urls=[0] * len(Status)) for n in range(3)]
+    url = log_with(tmp_path, *rows)
+    for json_too in ((), ("--json",)):
+        ran = farmwatch("frontier", "--stopped", "--limit", "2", "--log", url, *json_too)
+        assert "2 of 3 sites; --limit shows more" in ran.err
+        assert farmwatch("frontier", "--stopped", "--limit", "3", "--log", url, *json_too).err == ""
+
+
+def test_who_rests_without_a_page_to_ask_for_is_accounted_for(farmwatch: Runner, tmp_path: Path) -> None:
+    """The list names the number of all that rest, and says what those wait for that are not in it, if there are any."""
+    later = int(time.time() * 1000) + 3_600_000
+    pages = [SiteRow(f"page{n}.example", "http://x", sitemaps_done=True, revisit_at=later, fetched=1) for n in range(2)]
+    ran = farmwatch("frontier", "--log", log_with(tmp_path / "a", *pages))
+    assert "2 resting" in ran.out and "# resting, 2 sites: with pages to ask for again, the next first\n" in ran.out
+    alone = SiteRow("alone.example", "http://x", sitemaps_done=True, sitemaps_at=later)
+    out = farmwatch("frontier", "--log", log_with(tmp_path / "b", *pages, alone)).out
+    assert "# resting, 3 sites: with pages to ask for again, the next first; others wait for a hit, or to read" in out
+    assert "page1.example" in out and "alone.example\t" not in out
+
+
+def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path) -> None:
+    """In the list and of the site alone: it is robots.txt that could not be had, and why."""
+    later = int(time.time() * 1000) + 3_600_000
+    row = SiteRow("a.example", "http://x", parked_until=later, parked_why="robots.txt:http_503", queued=1, wanted=1)
+    url = log_with(tmp_path, row)
+    said = "robots.txt could not be had: the server failed"
+    assert f"\trobots.txt:http_503\t{said}\t1\n" in farmwatch("frontier", "--parked", "--log", url).out
+    assert f"): robots.txt:http_503: {said}\n" in farmwatch("frontier", "--site", "a.example", "--log", url).out
+
+
+def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) -> None:
+    """All sums are 0, no list is printed, and the message names what to do."""
+    ran = farmwatch("frontier", "--log", unread)
+    assert ran.out.startswith("0 sites: 0 active") and "the frontier is empty" in ran.err
+    assert len(ran.out.splitlines()) == 3
+    report = json.loads(farmwatch("frontier", "--json", "--log", unread).out)
+    assert set(report["sites"].values()) == {0} and report["parked_sites"] == []
+    assert farmwatch("frontier", "--parked", "--log", unread).err == "none\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("crawl", "--site", "a.example"), "--site, --limit and --json go with --dry-run"),
+        (("crawl", "--json"), "go with --dry-run"),
+        (("crawl", "--limit", "7"), "go with --dry-run"),
+        (("crawl", "--dry-run", "--member", "a"), "--member"),
+        (("crawl", "--dry-run", "--allow-private"), "--allow-private"),
+        (("crawl", "--dry-run", "--until-done"), "--until-done"),
+        (("crawl", "--dry-run", "--limit", "-1"), "--limit: 0 or more"),
+        (("frontier", "--parked", "--stopped"), "one of them at a time"),
+        (("frontier", "--limit", "-2"), "--limit: 0 or more"),
+        (("crawl",), "contact"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(farmwatch: Runner, arguments: tuple[str, ...], said: str) -> None:
+    """Options that mean nothing together, and a crawl without a contact, end with exit code 2 at once."""
+    ran = farmwatch(*arguments)
+    assert ran.code == Exit.USAGE and said in ran.err
+
+
+@pytest.mark.parametrize("command", ["crawl", "up"])
+def test_what_no_restart_mends_is_refused_before_anything_starts(
+    farmwatch: Runner, tmp_path: Path, command: str
+) -> None:
+    """A bad nameserver and an archive where no file can be made: the setting is named, and no log is made."""
+    (tmp_path / "file").touch()
+    run = (command, "--log", f"sqlite:{tmp_path / 'log'}", "--set", "crawl.contact=owner@a.example", "--set")
+    ran = farmwatch(*run, "crawl.nameservers=foo")
+    assert ran.code == Exit.USAGE and "crawl.nameservers has 'foo'" in ran.err
+    ran = farmwatch(*run, f"crawl.warc_folder={tmp_path / 'file' / 'warc'}")
+    assert ran.code == Exit.UNAVAILABLE and "crawl.warc_folder" in ran.err
+    assert not (tmp_path / "log").exists()
+
+
+def test_commands_that_only_look_make_no_log(farmwatch: Runner, tmp_path: Path) -> None:
+    """Without a log, frontier and a dry run without hits say that there is none."""
+    for command in (("frontier",), ("crawl", "--dry-run")):
+        ran = farmwatch(*command, "--log", "sqlite:none")
+        assert ran.code == Exit.UNAVAILABLE and "there is no log yet" in ran.err
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,174 @@
+"""`rate` as it is cut and split, `canaries`, and `sites` with and without them."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from filters.rules.ruleset import load_ruleset
+from scoring.rates.canary import CanaryName
+from stream.log.contract import Output
+from stream.opening import open_log
+from stream.schema.records import SiteState, encode
+from stream.schema.topics import SITES
+from stream.text.user_errors import Exit
+from tests.support.front_door import DETECTOR, Runner
+
+pytestmark = pytest.mark.usefixtures("no_weights")
+
+TODAY = int(time.time() // 86_400)
+
+
+def put(url: str, *rows: SiteState) -> None:
+    """Site rows into a log."""
+    with closing(open_log(url)) as log:
+        log.append([Output(SITES, 0, row.site.encode(), encode(row)) for row in rows])
+
+
+def row(site: str, verdict: str, **more: Any) -> SiteState:
+    """A row of the ruleset in force."""
+    ruleset = load_ruleset("default")
+    fields = {"detector": DETECTOR, "ruleset": ruleset.name, "digest": ruleset.digest, **more}
+    return SiteState(id=site, site=site, verdict=verdict, **fields)
+
+
+def canary(truth: str, number: int, verdict: str) -> SiteState:
+    """The row of a canary site."""
+    site = CanaryName(f"notes{number}", f"{number:016x}", 10, 7, truth).site
+    now_ms = int(time.time() * 1000)
+    return row(site, verdict, pages=10, articles=9, scored=8, abstained=1, flagged=4, updated_at=now_ms)
+
+
+CANARIES = [canary("human", n, "human" if n else "llm") for n in range(3)] + [
+    canary("llm", n, "llm" if n else "undecided") for n in range(4)
+]
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    """JSON lines."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_articles_without_a_score_are_told(farmwatch: Runner, finished: str) -> None:
+    """One line says how many articles of the sites are in no verdict yet; where all have a score, there is none."""
+    told = farmwatch("rate", "--log", finished).err
+    assert "no score yet" not in told
+    put(finished, row("bare.example", "unclassifiable", pages=9, articles=9, scored=1, abstained=1))
+    assert "7 of 9 articles have no score yet: in no verdict\n" in farmwatch("rate", "--log", finished).err
+    assert "no score" not in farmwatch("rate", "--log", finished, "--source", "file").err
+
+
+def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
+    """Source, rank and days join; the cut is told on stderr; JSON has the fields that say what is missing."""
+    put(
+        finished,
+        row("a.example", "llm", sources=["searx"], best_rank=3, days=[TODAY]),
+        row("b.example", "human", sources=["searx"], best_rank=30, days=[TODAY]),
+        row("c.example", "human", sources=["searx"], best_rank=2),
+    )
+    options = ["--source", "searx", "--rank", "1-10", "--since", "2026-01-01", "--log", finished]
+    ran = farmwatch("rate", *options, "--by", "month")
+    assert (ran.code, "1 of 1 classifiable" in ran.out) == (Exit.OK, True)
+    assert ran.out.startswith("month 20")
+    assert "only these sites: source searx, rank 1-10, since 2026-01-01" in ran.err
+    assert "left out: 1 site of which no day is known" in ran.err
+    (found,) = lines(farmwatch("rate", "--json", *options).out)
+    assert (found["sites"], found["more_known_sites"], found["undated"]) == (1, 0, 1)
+    assert found["more_sites"] >= 29
+    assert f"{found['more_sites']} more classifiable sites needed" in found["text"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--rank", "ten"], "such as 1-10"),
+        (["--since", "yesterday"], "--since is 'yesterday', not a day: write it as 2026-11-22"),
+        (["--since", "0001-01-01"], "--since is '0001-01-01', out of range: times from 1995-01-01"),
+        (["--since", "9999-12-31"], "--since is '9999-12-31', out of range"),
+        (["--until", "1970-08-23"], "--until is '1970-08-23', out of range"),
+        (["--source", "nope"], "--source 'nope': the sources of the sites are file"),
+        (["--since", "2026-05-02", "--until", "2026-05-01"], "--since 2026-05-02 is after --until 2026-05-01"),
+        (["--history", "--since", "2026-05-02", "--until", "2026-05-01"], "is after --until"),
+        (["--group", "health"], "the groups of rate.groups are other"),
+    ],
+)
+def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, options: list[str], said: str) -> None:
+    """Exit code 2, and what is expected."""
+    ran = farmwatch("rate", *options, "--log", finished)
+    assert (ran.code, said in ran.err) == (Exit.USAGE, True)
+
+
+def test_groups_come_from_the_configuration(farmwatch: Runner, finished: str) -> None:
+    """`rate.groups` as a table; --by query-group and --group use it; a reserved name is refused."""
+    put(finished, row("a.example", "llm", queries=["health-1"]), row("b.example", "human", queries=["law"]))
+    groups = ["--set", 'rate.groups={health = ["health-*"]}', "--log", finished, "--json"]
+    found = {line["group"]: line["llm"] for line in lines(farmwatch("rate", "--by", "query-group", *groups).out)}
+    assert found == {"health": 1, "other": 0, "unknown": 1}
+    (cut,) = lines(farmwatch("rate", "--group", "health", *groups).out)
+    assert cut["sites"] == 1
+    ran = farmwatch("rate", "--set", 'rate.groups={other = ["x"]}', "--log", finished)
+    assert (ran.code, "a group cannot be called 'other'" in ran.err) == (Exit.USAGE, True)
+
+
+def test_canaries_are_in_no_rate_and_not_among_the_sites(farmwatch: Runner, finished: str) -> None:
+    """The rate is that of real sites; `sites` shows canaries when asked."""
+    (before,) = lines(farmwatch("rate", "--json", "--log", finished).out)
+    put(finished, *CANARIES)
+    (after,) = lines(farmwatch("rate", "--json", "--log", finished).out)
+    assert (after["sites"], after["rate"], after["method"]) == (before["sites"], before["rate"], "uncorrected")
+    assert "not corrected by canaries: 4 LLM and 3 human ones could be classified, 20 of each" in after["text"]
+    split = farmwatch("rate", "--by", "source", "--log", finished)
+    assert ("not corrected by canaries" in split.out, split.err.count("not corrected by canaries")) == (False, 1)
+    assert ".invalid" not in farmwatch("sites", "--log", finished).out
+    assert farmwatch("sites", "--canaries", "--log", finished).out.count(".canary.invalid") == len(CANARIES)
+
+
+def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> None:
+    """Verdicts by truth, errors with their intervals, kept shares, and whether they suffice."""
+    put(finished, *CANARIES)
+    ran = farmwatch("canaries", "--log", finished)
+    assert ran.code == Exit.OK
+    table = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
+    assert table["human"] == ["3", "1", "2", "0", "0", "30", "30", "27", "24", "12"]
+    assert table["llm"] == ["4", "3", "0", "1", "0", "40", "40", "36", "32", "16"]
+    for part in (
+        "human sites called llm: 33.3% (95% interval ",
+        "LLM sites called llm: 75.0% (",
+        "human pages kept by the ruleset: 90.0% (",
+        "not corrected by canaries: 4 LLM and 3 human",
+    ):
+        assert part in ran.out
+    assert "canary.file names no file" in ran.err
+    assert f"{DETECTOR}: indicative only" in ran.err
+
+
+def test_canaries_json_is_an_object_for_each_detector(farmwatch: Runner, finished: str) -> None:
+    """Counts of two detectors stand apart."""
+    put(finished, *CANARIES, row(CanaryName("x", "f" * 16, 1, 1, "llm").site, "llm", detector="y/2", updated_at=1))
+    found = {line["detector"]: line for line in lines(farmwatch("canaries", "--json", "--log", finished).out)}
+    assert found[DETECTOR]["counts"] == {"llm_sites": 4, "llm_found": 3, "human_sites": 3, "human_cleared": 2}
+    assert found[DETECTOR]["shares"]["site_tpr"]["point"] == 0.75
+    assert found["y/2"]["counts"]["llm_sites"] == 0  # it came through long ago
+
+
+def test_canaries_says_what_is_sent(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """With a file: sites and pages of each truth a round, and how many of the present round have come through."""
+    file = tmp_path / "canaries.jsonl"
+    file.write_text('{"truth": "llm", "site": "notes", "text": "x", "made_at": "2026-01-02"}\n', encoding="utf-8")
+    ran = farmwatch("canaries", "--log", finished, "--set", f"canary.file={file}")
+    assert "llm: 1 site of 1 page a round, the newest written on 2026-01-02" in ran.out
+    assert "no canary site has come through" in ran.err
+
+
+def test_a_log_without_sites_says_so(farmwatch: Runner, tmp_path: Path) -> None:
+    """Before the first site is judged there is no ruleset and no detector to name."""
+    (tmp_path / "hits.txt").write_text("http://a.example/\n", encoding="utf-8")
+    url = f"sqlite:{tmp_path / 'log'}"
+    assert farmwatch("search", "--hits", "hits.txt", "--log", url).code == Exit.OK
+    ran = farmwatch("rate", "--log", url)
+    assert "no site yet" in ran.out and "ruleset" not in ran.out

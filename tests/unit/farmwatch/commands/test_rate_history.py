@@ -1,0 +1,199 @@
+"""Series of rates: kept once an hour whoever writes them, thinned out when old, and shown by `rate --history`."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from farmwatch.daemon.rate_points import read_points
+from farmwatch.daemon.series_keeper import SeriesKeeper
+from scoring.rates.series import GROUPS_CAP, THIN_AFTER_DAYS
+from scoring.rates.settings import RateSettings
+from stream.log.contract import Output
+from stream.memory.log import MemoryLog
+from stream.opening import open_log
+from stream.schema.records import SiteState, encode
+from stream.schema.topics import RATES, all_topics
+from stream.text.user_errors import Exit
+from tests.support.front_door import DETECTOR, Runner
+
+HOUR_S, DAY_S = 3600, 86_400
+START_S = datetime(2026, 5, 1, tzinfo=UTC).timestamp()
+
+
+def row(site: str, verdict: str = "llm", **more: Any) -> SiteState:
+    """A site's row."""
+    fields = {"detector": DETECTOR, "ruleset": "r", "digest": "d1", "sources": ["file"], "best_rank": 2, **more}
+    return SiteState(id=site, site=site, verdict=verdict, **fields)
+
+
+ROWS = [row("a", queries=["health-1"]), row("b", "human", sources=["file", "searx"]), row("c", "unclassifiable")]
+SETTINGS = RateSettings(groups={"health": ["health-*"]})
+
+
+class Clock:
+    """The time that the test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = START_S
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The log's clock."""
+    return Clock()
+
+
+@pytest.fixture
+def log(clock: Clock) -> Iterator[MemoryLog]:
+    """A log with all topics."""
+    log = MemoryLog(clock=lambda: int(clock.now_s * 1000))
+    log.create(all_topics(2, "e"))
+    yield log
+    log.close()
+
+
+def test_a_point_of_every_series_is_kept(log: MemoryLog) -> None:
+    """All sites, each source, each rank band, each query group: as `rate` says it, at the start of the interval."""
+    SeriesKeeper(log, SETTINGS).keep(ROWS, START_S + 59)
+    points = {(point.by, point.group): point for point in read_points(log)}
+    assert set(points) == {
+        ("", ""),
+        ("source", "file"),
+        ("source", "searx"),
+        ("rank", "1-3"),
+        ("query-group", "health"),
+        ("query-group", "unknown"),
+    }
+    assert {point.at for point in points.values()} == {int(START_S * 1000)}
+    whole = points["", ""]
+    assert (whole.llm, whole.human, whole.unclassifiable, whole.rate) == (1, 1, 1, 0.5)
+
+
+def test_the_same_interval_written_again_replaces_itself(log: MemoryLog) -> None:
+    """Two processes, or one started again: one point a series and interval, the newest."""
+    for keeper in (SeriesKeeper(log, SETTINGS), SeriesKeeper(log, SETTINGS)):
+        keeper.keep(ROWS, START_S)
+    SeriesKeeper(log, SETTINGS).keep(ROWS[:1], START_S + 1)
+    (whole,) = [point for point in read_points(log) if not point.by]
+    assert (whole.llm, whole.human) == (1, 0)
+
+
+def test_old_points_are_thinned_to_one_a_day(log: MemoryLog, clock: Clock) -> None:
+    """Beyond THIN_AFTER_DAYS the first point of a day stays, also where two days had nobody to do it."""
+    keeper = SeriesKeeper(log, SETTINGS)
+    for hours in range(0, 48):
+        clock.now_s = START_S + hours * HOUR_S
+        keeper.keep(ROWS, clock.now_s)
+    clock.now_s = START_S + (THIN_AFTER_DAYS + 2) * DAY_S
+    SeriesKeeper(log, SETTINGS).keep(ROWS, clock.now_s)
+    kept = sorted(point.at for point in read_points(log) if not point.by)
+    assert kept == [int(1000 * (START_S + days * DAY_S)) for days in (0, 1, THIN_AFTER_DAYS + 2)]
+    log.expire(int(clock.now_s * 1000))
+    assert sorted(point.at for point in read_points(log) if not point.by) == kept
+
+
+def test_thinning_holds_few_days_in_memory(log: MemoryLog, clock: Clock) -> None:
+    """Of a long series only the days that are thinned are held: the rest of the topic is passed over."""
+    keeper = SeriesKeeper(log, SETTINGS)
+    keeper.keep(ROWS, clock.now_s)
+    (model,) = [point for point in read_points(log) if not point.by]
+    for days in range(1, THIN_AFTER_DAYS):
+        clock.now_s = START_S + days * DAY_S
+        points = (msgspec.structs.replace(model, id=f"{days} {n}", at=int(1000 * clock.now_s)) for n in range(200))
+        log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
+    tracemalloc.start()
+    assert sum(1 for _ in read_points(log, date(2026, 5, 1), date(2026, 5, 8))) == 1400 + 6
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 400_000  # a table of all 17,806 takes 1.0 MB, beside their bytes
+
+
+def test_young_points_are_left(log: MemoryLog, clock: Clock) -> None:
+    """Up to THIN_AFTER_DAYS every interval stands."""
+    for hours in (*range(24), 24 * (THIN_AFTER_DAYS - 1)):
+        clock.now_s = START_S + hours * HOUR_S
+        SeriesKeeper(log, SETTINGS).keep(ROWS, clock.now_s)
+    assert sum(not point.by for point in read_points(log)) == 25
+
+
+def test_series_of_a_split_are_bounded(log: MemoryLog) -> None:
+    """More groups than the cap: those with the most sites are kept, and the log says how many were left out."""
+    rows = [row(f"s{n}", sources=[f"source{n}"]) for n in range(GROUPS_CAP + 5)]
+    rows += [row(f"t{n}", sources=["source7"]) for n in range(3)]
+    with capture_logs() as events:
+        SeriesKeeper(log, SETTINGS).keep(rows, START_S)
+    groups = {point.group for point in read_points(log) if point.by == "source"}
+    assert (len(groups), "source7" in groups) == (GROUPS_CAP, True)
+    assert [(event["event"], event["by"], event["groups"]) for event in events] == [("series_left_out", "source", 5)]
+
+
+def test_points_are_read_by_day(log: MemoryLog, clock: Clock) -> None:
+    """From and until, both included, by the time that a point stands for; a log without the topic has none."""
+    for days in range(5):
+        clock.now_s = START_S + days * DAY_S
+        SeriesKeeper(log, SETTINGS).keep(ROWS, clock.now_s)
+    found = read_points(log, date(2026, 5, 2), date(2026, 5, 3))
+    assert sorted(point.at for point in found if not point.by) == [int(1000 * (START_S + n * DAY_S)) for n in (1, 2)]
+    assert list(read_points(MemoryLog())) == []
+
+
+def kept(url: str, *ago_s: float) -> None:
+    """Points of times before now."""
+    with closing(open_log(url)) as log:
+        for seconds in ago_s:
+            SeriesKeeper(log, SETTINGS).keep(ROWS, time.time() - seconds)
+
+
+@pytest.mark.usefixtures("no_weights")
+class TestHistoryCommand:
+    """`farmwatch rate --history`."""
+
+    def test_a_table_of_the_last_week(self, farmwatch: Runner, finished: str) -> None:
+        """Time, rate, interval and counts of all sites, oldest first; older than a week only when asked for."""
+        kept(finished, 20 * DAY_S, 2 * DAY_S, DAY_S)
+        ran = farmwatch("rate", "--history", "--log", finished)
+        heading, *lines = [line.split("\t") for line in ran.out.splitlines()]
+        assert (ran.code, len(lines)) == (Exit.OK, 2)
+        row = dict(zip(heading, lines[0], strict=True))
+        assert (row["rate"], row["llm"], row["classifiable"], row["sites"]) == ("50.0%", "1", "2", "3")
+        assert lines[0][0] < lines[1][0]
+        since = (datetime.now(UTC).date() - timedelta(days=30)).isoformat()
+        assert len(farmwatch("rate", "--history", "--since", since, "--log", finished).out.splitlines()) == 4
+
+    def test_json_of_a_split(self, farmwatch: Runner, finished: str) -> None:
+        """One object a point with group, versions and the detector's warning."""
+        kept(finished, HOUR_S)
+        lines = farmwatch("rate", "--history", "--by", "source", "--json", "--log", finished).out.splitlines()
+        points = [json.loads(line) for line in lines]
+        assert [(point["by"], point["group"], point["llm"]) for point in points] == [
+            ("source", "file", 1),
+            ("source", "searx", 0),
+        ]
+        assert {point["warning"] for point in points} == {"indicative only"}
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (["--by", "day"], "series are kept of all sites, and of each source, rank, query-group"),
+            (["--source", "file"], "a kept series cannot be cut"),
+        ],
+    )
+    def test_what_is_not_kept_is_said(self, farmwatch: Runner, finished: str, options: list[str], said: str) -> None:
+        """No series by day, none of a cut: a usage error that says what there is."""
+        ran = farmwatch("rate", "--history", *options, "--log", finished)
+        assert (ran.code, said in ran.err) == (Exit.USAGE, True)
+
+
+def test_the_topic_of_series_has_one_partition(log: MemoryLog) -> None:
+    """All points stand in one place, whatever the number of partitions of the others."""
+    assert log.topics()[RATES] == 1

@@ -1,0 +1,202 @@
+"""`farmwatch rulesets`: listed, shown, checked and compared through the front door."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from filters.rules.ruleset import load_ruleset, parse_ruleset, shipped_rulesets
+from stream.text.user_errors import Exit
+from tests.support.front_door import Runner
+from tests.support.paths import ROOT
+
+EXTRACTED = '[rules.extracted]\nthreshold = "ok"\n'
+MINE = EXTRACTED + "\n[rules.min_tokens]\nthreshold = 100\n"
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A ruleset file that can be used."""
+    path = tmp_path / "mine.toml"
+    path.write_text(MINE)
+    return path
+
+
+def test_list_names_every_shipped_ruleset(farmwatch: Runner) -> None:
+    """One line each: name, digest, rules in force, description; the same as JSON."""
+    ran = farmwatch("rulesets", "list")
+    rows = [line.split("\t") for line in ran.out.splitlines()]
+    rulesets = [load_ruleset(name) for name in shipped_rulesets()]
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert rows[0] == ["ruleset", "digest", "rules", "description"]
+    assert rows[1:] == [[r.name, r.digest, str(r.in_force), r.description] for r in rulesets]
+    assert json.loads(farmwatch("rulesets", "list", "--json").out) == [
+        {"name": r.name, "digest": r.digest, "rules_in_force": r.in_force, "description": r.description}
+        for r in rulesets
+    ]
+
+
+@pytest.mark.parametrize("name", shipped_rulesets())
+def test_what_show_prints_is_the_ruleset(farmwatch: Runner, name: str) -> None:
+    """The output is TOML that can be saved as one's own: it has the digest that its first line names."""
+    ran = farmwatch("rulesets", "show", name)
+    digest = load_ruleset(name).digest
+    assert (ran.code, ran.out.splitlines()[0]) == (Exit.OK, f"# ruleset {name}, digest {digest}")
+    assert parse_ruleset(ran.out, "saved").digest == digest
+
+
+def test_show_as_json_has_everything(farmwatch: Runner) -> None:
+    """Fields of the ruleset, and each rule with operator, threshold, policy, fields of its own and what it measures."""
+    shown = json.loads(farmwatch("rulesets", "show", "c4", "--json").out)
+    assert (shown["name"], shown["reads"], shown["scores"], shown["blocks"]) == ("c4", "main", "c4", "paragraph")
+    assert shown["digest"] == load_ruleset("c4").digest
+    last = shown["rules"][-1]
+    assert {key: last[key] for key in ("name", "op", "threshold", "on_unknown")} == {
+        "name": "c4_min_sentences",
+        "op": ">=",
+        "threshold": 5,
+        "on_unknown": "drop",
+    }
+    assert "sentences" in last["doc"]
+    rules = {rule["name"]: rule for rule in json.loads(farmwatch("rulesets", "show", "notes", "--json").out)["rules"]}
+    assert rules["large_block_share"]["block_chars"] == 200
+    assert list(rules["url_kind"]["patterns"]) == ["search", "paging", "tag", "category", "index"]
+    assert rules["language"]["threshold"] == ["en"]
+
+
+def test_an_unknown_ruleset_is_a_usage_error(farmwatch: Runner) -> None:
+    """A name that is not shipped is answered with the nearest, on stderr."""
+    for command in (("show", "gohper"), ("diff", "notes", "gohper")):
+        ran = farmwatch("rulesets", *command)
+        assert (ran.code, ran.out) == (Exit.USAGE, "")
+        assert "did you mean 'gopher'?" in ran.err
+
+
+def test_a_good_file_is_ok_with_its_digest(farmwatch: Runner, mine: Path) -> None:
+    """Exit code 0, one line on stdout, nothing on stderr."""
+    ran = farmwatch("rulesets", "check", mine)
+    digest = parse_ruleset(MINE, "mine").digest
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert ran.out == f"{mine}: ok, 2 rules in force, digest {digest}\n"
+
+
+def test_every_bad_file_is_told_with_its_line(farmwatch: Runner, mine: Path, tmp_path: Path) -> None:
+    """Exit code 2, and one line of file, line and mistake for each; good files beside them are said to be good."""
+    bad: dict[str, tuple[bytes, str]] = {
+        "misspelt.toml": (f"{EXTRACTED}[rules.min_token]\n".encode(), ":3: unknown rule 'min_token'"),
+        "share.toml": (f"{EXTRACTED}[rules.link_code_share]\nthreshold = 20\n".encode(), ":4: rule link_code_share: "),
+        "broken.toml": (b"[rules.extracted\n", ":1: not TOML"),
+        "binary.toml": (b"\xff\xfe\x00", ": the ruleset is not UTF-8"),
+    }
+    for name, (content, _) in bad.items():
+        (tmp_path / name).write_bytes(content)
+    missing = tmp_path / "missing.toml"
+    ran = farmwatch("rulesets", "check", *(tmp_path / name for name in bad), mine, missing)
+    assert ran.code == Exit.USAGE
+    assert [line.partition(": ok")[0] for line in ran.out.splitlines()] == [str(mine)]
+    said = ran.err.splitlines()
+    assert len(said) == len(bad) + 1
+    for line, (name, (_, beginning)) in zip(said, bad.items(), strict=False):
+        assert line.startswith(f"{tmp_path / name}{beginning}")
+    assert said[0].endswith("did you mean 'min_tokens'?")
+    assert said[-1].startswith(f"{missing}: the ruleset cannot be read: ")
+
+
+def test_all_mistakes_of_a_file_are_told_in_one_run(farmwatch: Runner, mine: Path) -> None:
+    """A line of stderr for each, and each in the list of the JSON."""
+    mine.write_text(EXTRACTED + "[rules.min_token]\n[rules.link_code_share]\nthreshold = 20\n")
+    ran = farmwatch("rulesets", "check", mine)
+    said = ran.err.splitlines()
+    assert (ran.code, len(said)) == (Exit.USAGE, 2)
+    assert said[0].startswith(f"{mine}:3: unknown rule 'min_token'")
+    assert said[1].startswith(f"{mine}:5: rule link_code_share: threshold is 20")
+    assert json.loads(farmwatch("rulesets", "check", mine, "--json").out)[0]["errors"] == said
+
+
+def test_rules_that_decide_nothing_are_named(farmwatch: Runner, mine: Path) -> None:
+    """One line after "ok" for those without a threshold, and one for thresholds that every page passes; no warning."""
+    mine.write_text(MINE + "\n[rules.template_share]\n[rules.longest_block]\n[rules.link_code_share]\nthreshold = 1\n")
+    ran = farmwatch("rulesets", "check", mine)
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert ran.out.splitlines()[1:] == [
+        "2 rules are disabled (no threshold): template_share, longest_block",
+        "1 rule is passed by every page: link_code_share",
+    ]
+    assert farmwatch("rulesets", "check", mine, "--json").err == ""
+    mine.write_text(EXTRACTED + '[rules.link_code_share]\nthreshold = 1\non_unknown = "drop"\n')
+    assert "passed by every page" not in farmwatch("rulesets", "check", mine).out
+
+
+def test_check_as_json_is_one_list(farmwatch: Runner, mine: Path, tmp_path: Path) -> None:
+    """Each file with its digest and the rules that decide nothing, or with its mistakes; the exit code stays."""
+    bad = tmp_path / "bad.toml"
+    bad.write_text("rules = 3\n")
+    ran = farmwatch("rulesets", "check", mine, bad, "--json")
+    good, wrong = json.loads(ran.out)
+    assert ran.code == Exit.USAGE
+    assert good == {
+        "file": str(mine),
+        "ok": True,
+        "name": "mine",
+        "digest": parse_ruleset(MINE, "mine").digest,
+        "rules_in_force": 2,
+        "disabled": [],
+        "always_passed": [],
+    }
+    assert (wrong["ok"], wrong["errors"]) == (False, [f"{bad}:1: rules have to be tables, [rules.NAME]"])
+
+
+def test_a_shipped_ruleset_has_no_mistake(farmwatch: Runner) -> None:
+    """The files in the package pass their own check, by name and by path; a misspelt name is answered as elsewhere."""
+    folder = ROOT / "filters" / "rulesets"
+    names = shipped_rulesets()
+    by_name = farmwatch("rulesets", "check", *names)
+    by_path = farmwatch("rulesets", "check", *(folder / f"{name}.toml" for name in names))
+    for ran, said in ((by_name, names), (by_path, [str(folder / f"{name}.toml") for name in names])):
+        assert (ran.code, ran.err) == (Exit.OK, "")
+        assert [line.partition(": ok, ")[0] for line in ran.out.splitlines() if ": ok, " in line] == said
+    misspelt = farmwatch("rulesets", "check", "gohper")
+    assert (misspelt.code, misspelt.out) == (Exit.USAGE, "")
+    assert "did you mean 'gopher'?" in misspelt.err
+
+
+def test_diff_of_equal_rulesets_is_exit_0(farmwatch: Runner, mine: Path) -> None:
+    """Another name and comments are no difference: one line says so."""
+    mine.write_text("# changed nothing\n" + load_ruleset("notes").source)
+    ran = farmwatch("rulesets", "diff", "notes", mine)
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert ran.out == f"notes and {mine} are equal in meaning: digest {load_ruleset('notes').digest}\n"
+    assert json.loads(farmwatch("rulesets", "diff", "notes", mine, "--json").out)["equal"] is True
+
+
+def test_diff_lists_what_is_decided_otherwise(farmwatch: Runner, mine: Path) -> None:
+    """Exit code 1 and one row a difference, thresholds as the condition that passes."""
+    changed = load_ruleset("notes").source.replace('blocks = "paragraph"', 'scores = "c4"')
+    changed = changed.replace("threshold = 200\n", "threshold = 100\n").replace('["en"]', '["en", "de"]')
+    mine.write_text(changed + "\n[rules.template_share]\nthreshold = 0.9\n[rules.simhash_distance]\n")
+    ran = farmwatch("rulesets", "diff", "notes", mine)
+    assert (ran.code, ran.err) == (Exit.PROBLEM, "")
+    assert [line.split("\t") for line in ran.out.splitlines()] == [
+        ["rule", "field", "notes", str(mine)],
+        ["(ruleset)", "scores", "main", "c4"],
+        ["min_tokens", "threshold", ">= 200", ">= 100"],
+        ["language", "threshold", "in en", "in de, en"],
+        ["template_share", "rule", "-", "<= 0.9"],
+        ["simhash_distance", "rule", "-", "disabled"],
+    ]
+    found = json.loads(farmwatch("rulesets", "diff", "notes", mine, "--json").out)
+    assert (found["equal"], found["a"]["name"], found["b"]["name"]) == (False, "notes", "mine")
+    assert found["differences"][1] == {"rule": "min_tokens", "field": "threshold", "a": 200, "b": 100}
+    assert found["differences"][3]["b"] == {"threshold": 0.9, "on_unknown": "pass"}
+
+
+def test_nothing_of_a_file_steers_the_terminal(farmwatch: Runner, mine: Path) -> None:
+    """Escapes in names and values of a file come out as text, in errors as in tables."""
+    mine.write_text(EXTRACTED + '[rules."\\u001b[2J"]\n')
+    assert "\x1b" not in farmwatch("rulesets", "check", mine).err
+    mine.write_text(EXTRACTED + '[rules.url_kind]\n[rules.url_kind.patterns]\n"\\u001b[2J" = "\\u001b[2J["\n')
+    assert "\x1b" not in farmwatch("rulesets", "check", mine).err
+    mine.write_text(EXTRACTED + '[rules.url_kind]\n[rules.url_kind.patterns]\n"\\u001b[2J" = "\\u001b"\n')
+    assert "\x1b" not in farmwatch("rulesets", "diff", "notes", mine).out

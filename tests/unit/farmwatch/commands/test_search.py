@@ -1,0 +1,142 @@
+"""`farmwatch search`: hits from files onto the log."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from farmwatch.crawl.append_hits import append_hits
+from replay.runs.site_table import read_sites
+from replay.runs.topology import lag_of
+from scoring.detectors.testing import FakeDetector
+from scoring.rates.cuts import Cut
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import rate_lines
+from scoring.tally_stage import TallyStage
+from stream.log.contract import Output, partition_of
+from stream.memory.log import MemoryLog
+from stream.opening import open_log
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.schema.records import Hit, SiteState, decode
+from stream.schema.topics import HITS, all_topics
+from stream.text.user_errors import Exit
+from tests.support.front_door import PARTITIONS, Runner
+
+
+def _hits(url: str) -> list[tuple[int, Hit]]:
+    log = open_log(url)
+    found = [(m.partition, decode(Hit, m.value or b"")) for p in range(PARTITIONS) for m in log.read(HITS, p)]
+    log.close()
+    return found
+
+
+def test_hits_stand_in_the_partition_of_their_site(farmwatch: Runner, tmp_path: Path) -> None:
+    """Every usable line is a hit under its site; the log is laid out when it was not there."""
+    (tmp_path / "hits.csv").write_text(
+        "url,query,rank\n" + "".join(f"https://s{n}.example/,q,{n}\n" for n in range(1, 9))
+    )
+    url = f"sqlite:{tmp_path / 'log'}"
+    ran = farmwatch("search", "--source", "file", "--hits", "hits.csv", "--log", url)
+    assert (ran.code, ran.out) == (Exit.OK, "8 hits read, 8 new, 0 lines skipped\n")
+    found = _hits(url)
+    assert sorted(hit.rank for _, hit in found) == list(range(1, 9))
+    assert all(partition == partition_of(hit.site, PARTITIONS) for partition, hit in found)
+
+
+def test_broken_lines_are_numbered_skipped_and_in_the_exit_code(farmwatch: Runner, tmp_path: Path) -> None:
+    """Two of four lines hold no URL: they are named on stderr, the others are appended, exit 1."""
+    lines = ['{"url": "https://a.example/"}', "{broken", '{"query": "x"}', '{"url": "https://b.example/"}']
+    (tmp_path / "hits.jsonl").write_text("\n".join(lines))
+    url = f"sqlite:{tmp_path / 'log'}"
+    ran = farmwatch("search", "--hits", "hits.jsonl", "--json", "--log", url)
+    assert ran.code == Exit.PROBLEM
+    assert [line.split(": ")[:2] for line in ran.err.splitlines()] == [["hits.jsonl", f"line {n}"] for n in (2, 3)]
+    assert json.loads(ran.out) == {"source": "file", "hits": 2, "new": 2, "skipped": 2}
+    assert len(_hits(url)) == 2
+
+
+@pytest.mark.parametrize(("name", "pack"), [("hits.csv.gz", gzip.compress), ("hits.csv.zst", zstandard.compress)])
+def test_packed_files_are_read(farmwatch: Runner, tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    """A file in gzip or zstd is read as what it holds; a damaged one is named, exit 3."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    file = tmp_path / name
+    file.write_bytes(pack(b"url,rank\nhttps://a.example/,1\nhttps://b.example/,2\n"))
+    assert farmwatch("search", "--hits", name, "--log", url).code == Exit.OK
+    assert sorted(hit.rank for _, hit in _hits(url)) == [1, 2]
+    file.write_bytes(b"nothing of the kind")
+    ran = farmwatch("search", "--hits", name, "--log", url)
+    assert (ran.code, ran.err.startswith(f"farmwatch: {name}: no ")) == (Exit.UNAVAILABLE, True)
+
+
+def test_a_hit_is_appended_once(farmwatch: Runner, tmp_path: Path) -> None:
+    """The same file again, or a line twice in it, adds nothing to the log and says so; another rank or day is new."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    file = tmp_path / "hits.csv"
+    file.write_text("url,rank,fetched_at\nhttps://a.example/,1,\nhttps://a.example/,1,\nhttps://b.example/,2,\n")
+    said = [farmwatch("search", "--hits", "hits.csv", "--log", url).out for _ in range(2)]
+    assert said == ["3 hits read, 2 new, 0 lines skipped\n", "3 hits read, 0 new, 0 lines skipped\n"]
+    assert len(_hits(url)) == 2
+    with file.open("a") as more:
+        more.write("https://a.example/,2,\nhttps://b.example/,2,2026-05-01\n")
+    ran = farmwatch("search", "--hits", "hits.csv", "--json", "--log", url)
+    assert json.loads(ran.out) == {"source": "file", "hits": 5, "new": 2, "skipped": 0}
+    assert len({hit.id for _, hit in _hits(url)}) == len(_hits(url)) == 4
+
+
+def test_a_hit_that_cannot_be_read_hides_no_other() -> None:
+    """What is no hit on the topic is passed over where known hits are looked for."""
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(1, "e"))
+        log.append([Output(HITS, 0, b"a.example", b"nothing of the kind")])
+        lines = [b"https://a.example/\n"]
+        assert [append_hits(log, lines, print).new for _ in range(2)] == [1, 0]
+
+
+def _rows(*appended: tuple[list[bytes], float]) -> list[SiteState]:
+    """Site rows after these files were appended, each at a time (seconds), and TALLY has read them."""
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        for lines, now_s in appended:
+            append_hits(log, lines, print, lambda now_s=now_s: now_s)  # type: ignore[misc]
+        stage = TallyStage(FakeDetector().identity)
+        stage.poll_s = 0.001
+        loop = StageLoop(
+            stage, log.join(stage.name, list(stage.inputs), member="one", store=stage.store), metrics=Metrics()
+        )
+        for _ in range(20):
+            loop.cycle(threading.Event())
+        assert not lag_of(log, stage.name)
+        return read_sites(log)
+
+
+def test_a_file_without_days_is_of_the_day_of_its_first_appending() -> None:
+    """Without fetched_at `rate --by week` and `--since` know a day; the same file a day later moves nothing."""
+    lines = [b"url,query,rank\n", b"https://a.example/,q,1\n"]
+    (row,) = _rows((lines, 3 * 86_400.0), (lines, 4 * 86_400.0 + 5))
+    assert (row.days, row.hits) == ([3], 1)
+
+
+def test_each_line_may_name_its_source() -> None:
+    """The column `source` is what rates are split and cut by; lines without one are of the source `file`."""
+    rows = _rows(([b"url,source\n", b"https://a.example/,brave\n", b"https://b.example/,\n"], 86_400.0))
+    assert {line.group: line.sites for line in rate_lines(rows, "source")} == {"brave": 1, "file": 1}
+    assert [row.site for row in Cut(source="brave").of(rows, RateSettings())] == ["a.example"]
+    assert [line.group for line in rate_lines(rows, "week", cut=Cut(source="brave"))] == ["1970-W01"]
+
+
+def test_files_are_opened_before_a_log_is_made(farmwatch: Runner, tmp_path: Path) -> None:
+    """A file that is not there leaves no folder behind; one without a hit is told."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    assert farmwatch("search", "--hits", "nothing.csv", "--log", url).code == Exit.UNAVAILABLE
+    assert not (tmp_path / "log").exists()
+    (tmp_path / "empty.csv").write_text("url,query\n")
+    ran = farmwatch("search", "--hits", "empty.csv", "--log", url)
+    assert (ran.code, "empty.csv: no hit in it" in ran.err) == (Exit.UNAVAILABLE, True)

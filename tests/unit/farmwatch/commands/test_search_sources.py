@@ -1,0 +1,426 @@
+"""`farmwatch search --source`: asked engines become hits, once or on a schedule, and no secret is ever said."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from crawler.sources.ledger import Ledger
+from stream.opening import open_log
+from stream.processing.metrics import SPECS
+from stream.schema.records import Hit, decode
+from stream.schema.topics import HITS
+from stream.text.user_errors import Exit
+from tests.support.front_door import PARTITIONS, Runner
+from tests.support.paths import ROOT
+from tests.support.search_engines import (
+    BRAVE,
+    BRAVE_LIMITS,
+    MARGINALIA,
+    MOJEEK,
+    SEARXNG,
+    Answering,
+    Asked,
+    Engine,
+    Reply,
+    says,
+)
+
+KEY = "s3cr3t-0f-the-test"
+CONFIG = """
+[crawl]
+contact = "https://contact.example/"
+[search.searxng]
+url = "{url}"
+rate = 100
+[search.brave]
+url = "{url}/brave"
+key_env = "TEST_BRAVE"
+quota_month = 5
+rate = 100
+[search.mojeek]
+url = "{url}/mojeek"
+key_file = "mojeek.key"
+rate = 100
+[search.marginalia]
+url = "{url}/marginalia"
+key_env = "TEST_BRAVE"
+rate = 100
+[search.json_http.mine]
+url = "{url}/mine?q={{query}}"
+key_env = "TEST_BRAVE"
+key_header = "X-Key"
+rate = 100
+"""
+SAYS = {"/search": SEARXNG, "/mojeek": MOJEEK, "/marginalia": MARGINALIA, "/mine": SEARXNG}
+
+
+def _engine(asked: Asked) -> Reply:
+    return says(BRAVE, **BRAVE_LIMITS) if asked.path == "/brave" else says(SAYS[asked.path])  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine], str]:
+    """Writes configuration, keys and queries for an engine; returns the log's URL."""
+
+    def write(engine: Engine) -> str:
+        (tmp_path / "farmwatch.toml").write_text(CONFIG.format(url=engine.url))
+        (tmp_path / "mojeek.key").write_text(KEY + "\n")
+        (tmp_path / "queries").write_text("garden\nwall\n")
+        monkeypatch.setenv("TEST_BRAVE", KEY)
+        return f"sqlite:{tmp_path / 'log'}"
+
+    return write
+
+
+def _hits(url: str) -> list[Hit]:
+    log = open_log(url)
+    found = [decode(Hit, m.value or b"") for p in range(PARTITIONS) for m in log.read(HITS, p)]
+    log.close()
+    return found
+
+
+def test_several_sources_are_asked_in_one_search(farmwatch: Runner, place: Callable[[Engine], str]) -> None:
+    """Two queries of five sources: each hit says source, query and rank; a line per source says what came of it."""
+    with Engine(_engine) as engine:
+        url = place(engine)
+        names = ["searxng", "brave", "mojeek", "marginalia", "mine"]
+        flags = [flag for name in names for flag in ("--source", name)]
+        ran = farmwatch("search", *flags, "--queries", "queries", "--log", url)
+    assert ran.code == Exit.OK, ran.err
+    assert ran.out.splitlines()[1] == "brave: 2 queries asked, 4 hits appended, 3 requests left"
+    assert "did not answer: duckduckgo, qwant" in ran.out.splitlines()[0]
+    hits = _hits(url)
+    assert sorted({(hit.source, hit.query_id, hit.rank) for hit in hits}) == sorted(
+        (name, query, rank) for name in names for query in ("garden", "wall") for rank in (1, 2)
+    )
+    assert {hit.engine for hit in hits if hit.source == "searxng"} == {"brave,mojeek", "brave"}
+    assert all(asked.headers["User-Agent"].endswith("(+https://contact.example/)") for asked in engine.seen)
+
+
+def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, place: Callable[[Engine], str]) -> None:
+    """Five a month: the third search of two queries gets one more request, says so, and ends with 1."""
+    with Engine(_engine) as engine:
+        url = place(engine)
+        codes = []
+        for _ in range(3):
+            ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--json", "--log", url)
+            codes.append(ran.code)
+    assert codes == [Exit.OK, Exit.OK, Exit.PROBLEM]
+    assert len(engine.seen) == 5
+    said = json.loads(ran.out)
+    assert (said["source"], said["queries"], said["unasked"], said["left"]) == ("brave", 1, 1, 0)
+    assert "no request left until" in said["ended"]
+    told = farmwatch("doctor", "--log", url).out
+    assert "brave: 5 of 5 requests of this month used, 0 left; 100 a second at most" in told
+
+
+def test_the_doctor_needs_no_log_to_tell_a_quota(
+    farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path
+) -> None:
+    """Where nobody has searched yet all is left, and no log is made; one that cannot be read leaves the number open."""
+    with Engine(_engine) as engine:
+        url = place(engine)
+        assert "brave: 0 of 5 requests of this month used, 5 left;" in farmwatch("doctor", "--log", url).out
+        assert not (tmp_path / "log").exists()
+        (tmp_path / "log").mkdir()
+        (tmp_path / "log" / "log.sqlite").write_bytes(b"no database" * 1000)
+        assert "brave: ? of 5 requests of this month used; 100 a" in farmwatch("doctor", "--log", url).out
+    assert not engine.seen
+
+
+def test_a_403_is_told_in_words(farmwatch: Runner, place: Callable[[Engine], str]) -> None:
+    """SearXNG has JSON turned off by default: the message says which setting turns it on."""
+    with Engine(lambda _: Reply(b"<html>Forbidden</html>", 403)) as engine:
+        ran = farmwatch("search", "--source", "searxng", "--queries", "queries", "--log", place(engine))
+    assert ran.code == Exit.PROBLEM
+    assert "searxng answers 403" in ran.err and "search.formats" in ran.err
+    assert "0 of 2 queries asked" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--source", "bing", "--queries", "queries"], "no source is called 'bing'"),
+        (["--source", "warc", "--queries", "queries"], "farmwatch import"),
+        (["--source", "brave"], "--queries FILE"),
+        (["--source", "brave", "--hits", "queries"], "--hits goes with --source file"),
+        (["--source", "file,brave", "--queries", "queries"], "stands alone"),
+        (["--every", "6h", "--hits", "queries"], "are for sources that are asked"),
+        ([], "give --hits FILE"),
+        (["--source", "brave", "--queries", "queries", "--every", "6"], "such as 90m, 6h, 1d"),
+        (["--source", "brave", "--queries", "-", "--every", "6h"], "not standard input"),
+        (["--source", "brave", "--queries", "queries", "--pages", "0"], "--pages"),
+        (["--source", "commoncrawl", "--queries", "queries"], "search.commoncrawl.crawl"),
+        (["--source", ",", "--queries", "queries"], "names no source"),
+        (["--source", "brave", "--queries", "queries", "--pages", "50"], "brave gives 10 at most"),
+    ],
+)
+def test_a_command_line_that_does_not_fit_is_usage(
+    farmwatch: Runner, place: Callable[[Engine], str], arguments: list[str], said: str
+) -> None:
+    """Exit 2, before anything is asked, with what may be written."""
+    with Engine(_engine) as engine:
+        ran = farmwatch("search", *arguments, "--log", place(engine))
+    assert (ran.code, engine.seen) == (Exit.USAGE, [])
+    assert said in ran.err
+
+
+def test_a_missing_key_is_told_before_anything_is_asked(
+    farmwatch: Runner, place: Callable[[Engine], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the search, and by the doctor in a line of its own."""
+    with Engine(_engine) as engine:
+        url = place(engine)
+        monkeypatch.delenv("TEST_BRAVE")
+        ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--log", url)
+        doctor = farmwatch("doctor", "--log", url)
+    assert (ran.code, engine.seen) == (Exit.USAGE, [])
+    assert "brave needs a key: set the environment variable TEST_BRAVE" in ran.err
+    lines = [line for line in doctor.out.splitlines() if line.split()[1] == "search"]
+    assert any("FAIL" in line and "TEST_BRAVE" in line for line in lines)
+    said = "mojeek: no quota set, 0 requests this month; 100 a second at most"
+    assert any("OK" in line and said in line for line in lines)
+
+
+def test_a_file_without_queries_is_told(farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path) -> None:
+    """And so are the lines that hold none."""
+    with Engine(_engine) as engine:
+        url = place(engine)
+        (tmp_path / "queries").write_text('{"text": "garden"}\n')
+        ran = farmwatch("search", "--source", "searxng", "--queries", "queries", "--log", url)
+    assert ran.code == Exit.UNAVAILABLE
+    assert "line 1: no query" in ran.err and "no query in it" in ran.err
+
+
+@pytest.mark.parametrize("status", [200, 401, 403, 422, 302])
+def test_a_secret_is_never_printed(
+    farmwatch: Runner, place: Callable[[Engine], str], status: int, tmp_path: Path
+) -> None:
+    """Neither of a search that works nor of one that fails, nor by `config show`; nor does the log hold it."""
+
+    def echoing(asked: Asked) -> Reply:
+        said = {"error": KEY, "response": {"status": f"ERROR: bad api_key {KEY}"}, "headers": dict(asked.headers)}
+        return says(said, status, Location=f"http://elsewhere.example/{KEY}", Retry_After=KEY)
+
+    with Engine(echoing) as engine:
+        url = place(engine)
+        printed = ""
+        for name in ("searxng", "brave", "mojeek", "marginalia", "mine"):
+            ran = farmwatch("search", "--source", name, "--queries", "queries", "--log", url)
+            printed += ran.out + ran.err
+        for command in (["config", "show"], ["config", "show", "--json"], ["doctor", "--log", url]):
+            ran = farmwatch(*command)
+            printed += ran.out + ran.err
+    sent = [asked for asked in engine.seen if KEY in json.dumps([asked.query, dict(asked.headers)])]
+    assert sent, "the engine got the key, so there was something to leak"
+    assert KEY not in printed
+    written = b"".join(file.read_bytes() for file in (tmp_path / "log").rglob("*") if file.is_file())
+    assert KEY.encode() not in written
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'[search.brave]\nkey_env = "{KEY}"',
+        f'[search.brave]\nkey_env = "{KEY.replace("-", "")}"',
+        f'[search.brave]\nurl = "https://user:{KEY}@api.example/"',
+        f'[search.mojeek]\nurl = "https://api.example/?api_key={KEY}"',
+        f'[search.json_http.mine]\nurl = "https://api.example/?q={{query}}"\nheaders = {{ Authorization = "{KEY}" }}',
+        f'[search.brave]\nkey = "{KEY}"',
+        f'[search.json_http.mine]\nkey = "{KEY}"',
+    ],
+)
+def test_a_key_in_the_configuration_is_refused_without_repeating_it(
+    farmwatch: Runner, tmp_path: Path, line: str
+) -> None:
+    """Wherever it is put: exit 2, and a message that says where keys belong but not what was written."""
+    (tmp_path / "farmwatch.toml").write_text(line + "\n")
+    ran = farmwatch("config", "show")
+    assert ran.code == Exit.USAGE
+    assert "search" in ran.err
+    assert not {KEY, KEY.replace("-", "")} & set(re.split(r"[^\w-]", ran.out + ran.err))
+
+
+def test_the_tables_of_the_documentation_load(farmwatch: Runner, tmp_path: Path) -> None:
+    """Each TOML of docs/sources.md is a configuration, and every metric that it names exists."""
+    page = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
+    tables = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert len(tables) == 6
+    for table in tables:
+        (tmp_path / "farmwatch.toml").write_text(table)
+        assert farmwatch("config", "show").code == Exit.OK, table
+    known = {f"farmwatch_{spec.name}" + ("_total" if spec.kind == "counter" else "") for spec in SPECS}
+    assert set(re.findall(r"farmwatch_[a-z_]+", page)) <= known
+
+
+def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "farmwatch", "search", "--source", "searxng", "--source", "brave"]
+    command += ["--queries", "queries", "--every", "6h", "--json", "--log", url, "--set", "metrics.port=0", *more]
+    environment = {**os.environ, "FARMWATCH_LOG_PARTITIONS": str(PARTITIONS), "HOME": str(tmp_path)}
+    return subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _until(fact: Callable[[], bool], patience_s: float = 20.0) -> None:
+    until = time.monotonic() + patience_s
+    while not fact():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], str], tmp_path: Path) -> None:
+    """A round of each source, metrics on a port, a clean end by SIGTERM; the next process waits for the next round."""
+    held: list[Answering] = [_engine]
+    with Engine(lambda asked: held[0](asked)) as engine:
+        url = place(engine)
+        first = _daemon(tmp_path, url)
+        assert first.stderr is not None and first.stdout is not None
+        served = next(line for line in first.stderr if "endpoints_served" in line)
+        (metrics,) = re.findall(r"http://\S+/metrics", served)
+        lines = sorted(json.loads(first.stdout.readline())["source"] for _ in range(2))
+        page = urllib.request.urlopen(metrics, timeout=5).read().decode()
+        health = urllib.request.urlopen(metrics.replace("/metrics", "/healthz"), timeout=5).read().decode()
+        first.send_signal(signal.SIGTERM)
+        _, err = first.communicate(timeout=20)
+        assert (first.returncode, lines) == (Exit.OK, ["brave", "searxng"])
+        assert 'farmwatch_search_queries_total{outcome="found",role="search",source="brave"} 2.0' in page
+        assert 'farmwatch_search_quota_left{role="search",source="brave"} 3.0' in page
+        assert "searxng: " in health
+        assert KEY not in page + health + err + served
+        asked = len(engine.seen)
+        second = _daemon(tmp_path, url)
+        assert second.stderr is not None
+        next(line for line in second.stderr if "endpoints_served" in line)
+        time.sleep(0.5)
+        second.send_signal(signal.SIGTERM)
+        second.communicate(timeout=20)
+        assert (second.returncode, len(engine.seen)) == (Exit.OK, asked)
+
+
+def test_a_source_that_refuses_does_not_hold_up_the_others(place: Callable[[Engine], str], tmp_path: Path) -> None:
+    """Brave knows no key: it is told and left alone, SearXNG's round is whole, and SIGTERM ends both at once."""
+
+    def refusing(asked: Asked) -> Reply:
+        return Reply(b"", 401) if asked.path == "/brave" else _engine(asked)
+
+    with Engine(refusing) as engine:
+        daemon = _daemon(tmp_path, place(engine))
+        assert daemon.stdout is not None
+        said = {one["source"]: one for one in (json.loads(daemon.stdout.readline()) for _ in range(2))}
+        daemon.send_signal(signal.SIGTERM)
+        _, err = daemon.communicate(timeout=20)
+    assert (said["brave"]["queries"], said["brave"]["unasked"]) == (0, 2)
+    assert (said["searxng"]["queries"], said["searxng"]["hits"], said["searxng"]["ended"]) == (2, 4, "")
+    assert "brave answers 401" in err
+    assert (daemon.returncode, [asked.path for asked in engine.seen].count("/brave")) == (Exit.OK, 1)
+
+
+def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tmp_path: Path) -> None:
+    """kill -9 after the third of six queries: the next process asks the rest, at most one query twice."""
+    wait = [True]
+
+    def slow(asked: Asked) -> Reply:
+        if wait[0] and asked.path == "/brave" and sum(seen.path == "/brave" for seen in engine.seen) > 3:
+            time.sleep(1.0)
+        return _engine(asked)
+
+    with Engine(slow) as engine:
+        url = place(engine)
+        (tmp_path / "queries").write_text("".join(f"garden {n}\n" for n in range(6)))
+        more = ("--set", "search.brave.quota_month=0")
+        first = _daemon(tmp_path, url, *more)
+        _until(lambda: sum(asked.path == "/brave" for asked in engine.seen) > 3)
+        first.kill()
+        first.communicate(timeout=20)
+        wait[0] = False
+        log = open_log(url)
+        round_ = Ledger(log, "brave").round
+        log.close()
+        assert round_ is not None and (round_.done, round_.total) == (3, 6)
+        second = _daemon(tmp_path, url, *more)
+        _until(lambda: any(asked.query.get("q") == "garden 5" and asked.path == "/brave" for asked in engine.seen))
+        time.sleep(0.3)
+        second.send_signal(signal.SIGTERM)
+        second.communicate(timeout=20)
+    asked = [asked.query["q"] for asked in engine.seen if asked.path == "/brave"]
+    assert asked == [f"garden {n}" for n in (0, 1, 2, 3, 3, 4, 5)]
+    ids = [hit.id for hit in _hits(url) if hit.source == "brave"]
+    assert len(set(ids)) == 12
+
+
+def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
+    place: Callable[[Engine], str], tmp_path: Path
+) -> None:
+    """Exit 130 long before the answer, with a word of what becomes of it; a second one does not wait at all."""
+
+    over = threading.Event()
+
+    def slow(_: Asked) -> Reply:
+        over.wait(30)
+        return says(SEARXNG)
+
+    command = [sys.executable, "-m", "farmwatch", "search", "--source", "searxng", "--queries", "queries"]
+    environment = {**os.environ, "FARMWATCH_LOG_PARTITIONS": str(PARTITIONS), "HOME": str(tmp_path)}
+    for signals in (1, 2):
+        over.clear()
+        with Engine(slow) as engine:
+            url = place(engine)
+            search = subprocess.Popen(
+                [*command, "--log", url], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+            )
+            _until(lambda engine=engine: bool(engine.seen))  # type: ignore[misc]
+            search.send_signal(signal.SIGINT)
+            assert search.stderr is not None
+            said = next(line for line in search.stderr if "stopping" in line)
+            if signals == 2:
+                search.send_signal(signal.SIGINT)
+            _, rest = search.communicate(timeout=20)
+            over.set()
+        assert (search.returncode, "begins anew" in said) == (Exit.INTERRUPTED, True)
+        assert ("farmwatch: stopped" in rest) == (signals == 1)
+
+
+def test_a_second_daemon_of_a_source_is_refused(place: Callable[[Engine], str], tmp_path: Path) -> None:
+    """It would ask every query twice: exit 3, and nothing is asked by it; the first one goes on."""
+    with Engine(_engine) as engine:
+        url = place(engine)
+        first = _daemon(tmp_path, url)
+        assert first.stdout is not None
+        for _ in range(2):
+            first.stdout.readline()
+        second = _daemon(tmp_path, url)
+        _, err = second.communicate(timeout=20)
+        asked, alive = len(engine.seen), first.poll() is None
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=20)
+    assert (second.returncode, asked, alive, first.returncode) == (Exit.UNAVAILABLE, 4, True, Exit.OK)
+    assert "another process searches searxng" in err
+
+
+def test_a_csv_without_a_query_column_is_not_asked(
+    farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path
+) -> None:
+    """By its name it is a table: its lines are not sent as they stand. A bad line of a table is told: exit 1."""
+    with Engine(_engine) as engine:
+        url = place(engine)
+        (tmp_path / "q.csv").write_text("id,text\n1,garden\n")
+        ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
+        assert (ran.code, engine.seen) == (Exit.UNAVAILABLE, [])
+        assert "a header with a column query; found: id,text" in ran.err
+        (tmp_path / "q.csv").write_text("query,language\ngarden,de\n,de\n")
+        ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
+    assert (ran.code, len(engine.seen)) == (Exit.PROBLEM, 1)
+    assert "line 3: no query" in ran.err

@@ -1,0 +1,158 @@
+"""`tally` by each method, and `train-sites`, which makes the numbers of two of them."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from scoring.sites.deciles import read_numbers
+from stream.text.user_errors import Exit
+from tests.support.front_door import Runner
+
+FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
+
+
+def lines_of(*sites: tuple[str, float, str], pages: int = 16, **more: Any) -> list[dict[str, Any]]:
+    """Page scores around each site's mean."""
+    rng = random.Random(1)
+    return [
+        {"site": name, "label": label, "score": rng.gauss(mean, 0.03), "words": 200, **more}
+        for name, mean, label in sites
+        for _ in range(pages)
+    ]
+
+
+SITES = [(f"{label}-{number}", mean, label) for label, mean in (("human", 1.0), ("llm", 0.7)) for number in range(6)]
+
+
+def write(file: Path, lines: list[dict[str, Any]]) -> Path:
+    """JSON lines into a file."""
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+@pytest.mark.parametrize("method", ["sprt", "gaussian", "deciles"])
+def test_each_method_judges_falcons_scores(farmwatch: Runner, tmp_path: Path, method: str) -> None:
+    """Clear sites get their verdict by every method; the fields are the same, `mixed` among them."""
+    rows = lines_of(("farm", 0.85, "llm"), ("paper", 1.0, "human"), detector=FALCON)
+    for row in rows:
+        row["flag"] = row["score"] < 0.9015
+    ran = farmwatch("tally", "--method", method, write(tmp_path / "in.jsonl", rows))
+    found = [json.loads(line) for line in ran.out.splitlines()]
+    assert ran.code == Exit.OK
+    fields = ["site", "verdict", "pages_used", "pages", "evidence", "mixed", "detector", "method", "method_digest"]
+    assert list(found[0]) == fields
+    assert {(row["method"], len(row["method_digest"])) for row in found} == {(method, 8)}
+    assert [(row["verdict"], row["mixed"], row["pages"]) for row in found] == [("llm", False, 16), ("human", False, 16)]
+
+
+@pytest.mark.parametrize(
+    ("method", "detector"), [("sprt", "fast-detectgpt"), ("gaussian", "lite-ngram"), ("deciles", "lite-ngram")]
+)
+def test_a_method_without_numbers_says_what_to_do(
+    farmwatch: Runner, tmp_path: Path, method: str, detector: str
+) -> None:
+    """No traceback, no verdicts: the detector, and the command or setting that mends it."""
+    file = write(tmp_path / "in.jsonl", [{"site": "a", "flag": True, "score": 1.0}])
+    ran = farmwatch("tally", "--method", method, "--detector", detector, file)
+    assert (ran.code == Exit.OK, ran.out) == (False, "")
+    assert detector in ran.err and ("farmwatch train-sites" in ran.err or "farmwatch calibrate" in ran.err)
+
+
+def test_the_configurations_numbers_hold_in_the_pipe(farmwatch: Runner, tmp_path: Path) -> None:
+    """[tally] of the configuration chooses method and parameters, as it does in the daemon."""
+    config = tmp_path / "farmwatch.toml"
+    config.write_text("[tally.sprt]\np0 = 0.01\np1 = 0.9\nmin_articles = 2\n")
+    rows = [{"site": "a", "flag": True, "score": 1.0, "detector": "fast-detectgpt/x"} for _ in range(5)]
+    ran = farmwatch("tally", "--config", config, write(tmp_path / "in.jsonl", rows))
+    assert json.loads(ran.out)["pages_used"] == 3
+
+
+def test_train_sites_makes_numbers_that_tally_takes(farmwatch: Runner, tmp_path: Path) -> None:
+    """Scores of labelled sites become a file for deciles and lines for [tally.gaussian]; both then judge new sites."""
+    pytest.importorskip("sklearn")
+    out = tmp_path / "numbers.json"
+    lines = lines_of(*SITES, detector="fake/w@1/x")
+    lines += [{"site": "s", "label": "human", "score": 9.0, "words": 20, "detector": "fake/w@1/x"}] * 20
+    ran = farmwatch("train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
+    assert ran.code == Exit.OK
+    assert "6 human and 6 llm sites, 192 scores of fake/w" in ran.out
+    assert "deciles:  0 of 6 human sites and 0 of 6 llm sites wrong" in ran.out
+    assert read_numbers(out.read_bytes(), "numbers").detector == "fake/w"
+    new = write(tmp_path / "new.jsonl", lines_of(("farm", 0.7, "llm"), ("paper", 1.0, "human"), detector="fake/w@1/x"))
+    new.write_text(new.read_text().replace('"label"', '"flag": null, "label"'))
+    config = tmp_path / "farmwatch.toml"
+    config.write_text(ran.out[ran.out.index("[tally.gaussian]") :])
+    for arguments in (["deciles", "--deciles", out], ["gaussian", "--config", config]):
+        judged = farmwatch("tally", "--method", *arguments, new)
+        assert [json.loads(line)["verdict"] for line in judged.out.splitlines()] == ["llm", "human"]
+    refused = farmwatch(
+        "tally",
+        "--method",
+        "deciles",
+        "--deciles",
+        out,
+        "--detector",
+        FALCON,
+        write(new, [{"site": "a", "flag": True, "score": 1.0}]),
+    )
+    assert "fake/w, not of binoculars" in refused.err
+
+
+def test_train_sites_reads_csv_and_writes_over_nothing(farmwatch: Runner, tmp_path: Path) -> None:
+    """CSV by the names of its columns; a file that is there is kept without --force; no detector is a usage error."""
+    pytest.importorskip("sklearn")
+    file, out = tmp_path / "scores.csv", tmp_path / "numbers.json"
+    rows = [f"{line['site']},{int(line['label'] == 'llm')},{line['score']}" for line in lines_of(*SITES)]
+    file.write_text("site,generated,number\n" + "\n".join(rows) + "\n")
+    command = ["train-sites", file, "--out", out, "--score-column", "number", "--label-column", "generated"]
+    assert farmwatch(*command).code == Exit.USAGE
+    assert farmwatch(*command, "--detector", "fake/w").code == Exit.OK
+    before = out.read_bytes()
+    assert farmwatch(*command, "--detector", "other/w").code == Exit.USAGE
+    assert out.read_bytes() == before
+    assert farmwatch(*command, "--detector", "other/w", "--force").code == Exit.OK
+    assert msgspec.json.decode(out.read_bytes())["detector"] == "other/w"
+
+
+def test_train_sites_never_pools_detectors(farmwatch: Runner, tmp_path: Path) -> None:
+    """Scores of two detectors in one file: refused with both names, nothing written."""
+    pytest.importorskip("sklearn")
+    out = tmp_path / "numbers.json"
+    lines = lines_of(*SITES, detector="fake/w") + lines_of(*SITES, detector="fake/v")
+    ran = farmwatch("train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
+    assert ran.code != Exit.OK and not out.exists()
+    assert "fake/w" in ran.err and "fake/v" in ran.err
+
+
+@pytest.mark.parametrize("named_first", [False, True])
+def test_train_sites_pools_no_named_scores_with_unnamed_ones(
+    farmwatch: Runner, tmp_path: Path, named_first: bool
+) -> None:
+    """Lines that name no detector are not taken for those of one that others name, unless --detector says so."""
+    pytest.importorskip("sklearn")
+    out = tmp_path / "numbers.json"
+    parts = [lines_of(*SITES), lines_of(*SITES, detector="fake/w")]
+    first, second = reversed(parts) if named_first else parts
+    command = ["train-sites", write(tmp_path / "train.jsonl", first + second), "--out", out]
+    ran = farmwatch(*command)
+    assert ran.code != Exit.OK and not out.exists()
+    assert "fake/w" in ran.err and "a detector that is not named" in ran.err
+    ran = farmwatch(*command, "--detector", "fake/v")
+    assert ran.code != Exit.OK and "fake/w" in ran.err and "fake/v" in ran.err
+    assert farmwatch(*command, "--detector", "fake/w").code == Exit.OK
+
+
+def test_train_sites_wants_sites_enough(farmwatch: Runner, tmp_path: Path) -> None:
+    """Too few sites, and lines without a site: told, with numbers; nothing written."""
+    pytest.importorskip("sklearn")
+    out = tmp_path / "numbers.json"
+    lines = [*lines_of(*SITES[4:8], detector="fake/w"), {"label": "llm", "score": 1.0, "detector": "fake/w"}]
+    ran = farmwatch("train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
+    assert ran.code == Exit.PROBLEM and not out.exists()
+    assert "line 65: no site" in ran.err and "2 human and 2 llm sites" in ran.err

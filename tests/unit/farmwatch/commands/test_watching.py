@@ -1,0 +1,235 @@
+"""rate, sites and topics on a log that a run has left."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from crawler.crawl_stage import FrontierCounts
+from crawler.web.urls import page_id
+from filters.rules.ruleset import load_ruleset
+from stream.log.contract import Output
+from stream.opening import open_log
+from stream.schema.records import Hit, Page, SiteState, encode
+from stream.schema.topics import HITS, PAGES, SITES, all_topics
+from stream.text.user_errors import Exit
+from tests.support.front_door import DETECTOR, URL, Runner, StandInDetector
+
+pytestmark = pytest.mark.usefixtures("no_weights")
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_rate_shows_all_denominators_versions_and_the_warning(farmwatch: Runner, finished: str) -> None:
+    """A rate is never shown without denominators, interval, versions and what the detector must say."""
+    ran = farmwatch("rate", "--log", finished)
+    assert ran.code == Exit.OK
+    for part in (
+        "1 of 1 classifiable",
+        "1 of 2 sites unclassifiable",
+        "interval",
+        "2 sites: 1 llm",
+        DETECTOR,
+        "default",
+    ):
+        assert part in ran.out
+    assert "indicative only" in ran.err
+
+
+def test_rate_json_is_one_object_a_line(farmwatch: Runner, finished: str) -> None:
+    """--json prints the fields of `estimate` with the group and the versions."""
+    (line,) = _lines(farmwatch("rate", "--json", "--by", "source", "--log", finished).out)
+    assert (line["by"], line["group"], line["llm"], line["sites"]) == ("source", "file", 1, 2)
+
+
+def test_rate_says_when_the_detector_is_not_the_configured_one(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores of another detector than the configured one are not given that one's warning."""
+    monkeypatch.setattr(StandInDetector, "identity", "newer/2")
+    ran = farmwatch("rate", "--log", finished)
+    assert "indicative only" not in ran.err
+    assert f"{DETECTOR}: not a detector configured here" in ran.err
+
+
+def test_rate_before_any_up_says_what_waits(farmwatch: Runner, tmp_path: Path) -> None:
+    """Hits without a site row: nobody has read them yet, and the line says what to do."""
+    (tmp_path / "hits.txt").write_text("https://a.example/1\nhttps://b.example/2\n", encoding="utf-8")
+    farmwatch("search", "--hits", "hits.txt")
+    assert "2 hits wait; start `farmwatch up`" in farmwatch("rate").err
+
+
+def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the frontier has active sites the rate is not the last word; a log without any says nothing."""
+    assert "still open" not in farmwatch("rate", "--log", finished).out
+    monkeypatch.setattr("crawler.crawl_stage.frontier_left", lambda *_: FrontierCounts(sites=5, active=1))
+    assert "1 site still open in the crawl" in farmwatch("rate", "--log", finished).out
+    (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
+    assert (line["open_sites"], line["without_pages"]) == (1, 1)
+
+
+def test_sites_shortens_a_long_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sites` says the first sentence and where the rest is; `rate` says all of it."""
+    monkeypatch.setattr(StandInDetector, "warning", "indicative only. And why.")
+    assert "indicative only. In full: `farmwatch rate`" in farmwatch("sites", "--log", finished).err
+    assert "And why." in farmwatch("rate", "--log", finished).err
+
+
+def test_rate_by_day_names_the_day(farmwatch: Runner, finished: str) -> None:
+    """The group is in the line; rows without a time are together."""
+    ran = farmwatch("rate", "--by", "day", "--log", finished)
+    assert (ran.code, ran.out.startswith("day unknown: ")) == (Exit.OK, True)
+
+
+def test_rate_json_carries_the_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read by programs is warned of too: each line has the warning, or that there is none to give."""
+    (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
+    assert line["warning"] == "indicative only"
+    monkeypatch.setattr(StandInDetector, "identity", "newer/2")
+    (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
+    assert "not a detector configured here" in line["warning"]
+
+
+def test_rate_of_an_empty_log_warns_of_nothing(farmwatch: Runner, tmp_path: Path) -> None:
+    """No score, no warning: the field is there and empty."""
+    url = f"sqlite:{tmp_path / 'new'}"
+    farmwatch("topics", "--create", "--log", url)
+    ran = farmwatch("rate", "--json", "--log", url)
+    assert (_lines(ran.out)[0]["warning"], ran.err) == ("", "")
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_sites_tells_the_warning(farmwatch: Runner, finished: str, form: list[str]) -> None:
+    """Verdicts rest on scores: the detector's warning stands on stderr, as a table and as JSON, and stdout is data."""
+    ran = farmwatch("sites", "--log", finished, *form)
+    assert ran.err.splitlines()[-1] == f"{DETECTOR}: indicative only"
+    assert "indicative" not in ran.out
+
+
+def test_sites_shows_the_newest_row_of_each_site(farmwatch: Runner, finished: str) -> None:
+    """An older row of a site is not shown beside the newer one."""
+    rows = _lines(farmwatch("sites", "--json", "--log", finished).out)
+    assert [(row["site"], row["verdict"], row["pages"]) for row in rows] == [
+        ("b.example", "unclassifiable", 0),
+        ("kept.example", "llm", 2),
+    ]
+
+
+def test_sites_names_the_ruleset_of_each_row(farmwatch: Runner, finished: str) -> None:
+    """A site judged by another ruleset is told from the others by name and digest; JSON has both whole."""
+    row = SiteState(id="c.example", site="c.example", detector=DETECTOR, ruleset="mine", digest="ef94c0de12345678")
+    with closing(open_log(finished)) as log:
+        log.append([Output(SITES, 0, b"c.example", encode(row))])
+    heading, *rows = [line.split("\t") for line in farmwatch("sites", "--log", finished).out.splitlines()]
+    rulesets = {row[0]: row[heading.index("ruleset")] for row in rows}
+    assert rulesets["c.example"] == "mine ef94c0de"
+    assert rulesets["b.example"] == rulesets["kept.example"] == f"default {load_ruleset('default').digest[:8]}"
+    found = {row["site"]: row for row in _lines(farmwatch("sites", "--json", "--log", finished).out)}
+    assert (found["c.example"]["ruleset"], found["c.example"]["digest"]) == ("mine", "ef94c0de12345678")
+
+
+def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
+    """A mixed site is told by a column of the table, and by a field of the JSON beside the method."""
+    row = SiteState(id="m.example", site="m.example", detector=DETECTOR, verdict="llm", method="gaussian", mixed=True)
+    row = msgspec.structs.replace(row, method_digest="0a1b2c3d")
+    with closing(open_log(finished)) as log:
+        log.append([Output(SITES, 0, b"m.example", encode(row))])
+    heading, *rows = [line.split("\t") for line in farmwatch("sites", "--log", finished).out.splitlines()]
+    column = heading.index("mixed")
+    assert {row[0]: row[column] for row in rows} == {"b.example": "", "kept.example": "", "m.example": "mixed"}
+    found = {row["site"]: row for row in _lines(farmwatch("sites", "--json", "--log", finished).out)}
+    assert (found["m.example"]["mixed"], found["m.example"]["method"]) == (True, "gaussian")
+    assert found["m.example"]["method_digest"] == "0a1b2c3d"
+    assert (found["b.example"]["mixed"], found["b.example"]["days"]) == (False, [])
+
+
+def test_sites_of_one_ruleset_name_it_once_on_a_terminal(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all rows agree the ruleset stands under the table and takes no column."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    lines = farmwatch("sites", "--log", finished).out.splitlines()
+    assert f"ruleset: default {load_ruleset('default').digest[:8]}" in lines
+    assert "ruleset" not in lines[0]
+
+
+def test_sites_says_how_many_it_left_out(farmwatch: Runner, finished: str) -> None:
+    """--verdict and --limit cut the table, and the message says of how many."""
+    ran = farmwatch("sites", "--verdict", "llm", "--log", finished)
+    assert "kept.example" in ran.out
+    assert "b.example" not in ran.out
+    assert "1 of 1 site shown; 2 in the log" in ran.err
+    assert "1 of 2 sites shown" in farmwatch("sites", "--limit", "1", "--log", finished).err
+
+
+@pytest.mark.parametrize("command", [["rate"], ["sites"], ["explain", URL], ["topics"]])
+def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path, command: list[str]) -> None:
+    """A log that nobody has laid out yet: no traceback; and one that is not there is an error that names it."""
+    open_log(f"sqlite:{tmp_path / 'bare'}").close()
+    ran = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'bare'}")
+    assert "no rate" in ran.out or "no topics yet" in ran.err or "0 in the log" in ran.err
+    absent = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'absent'}")
+    assert (absent.code, "there is no log yet" in absent.err) == (Exit.UNAVAILABLE, True)
+
+
+def test_topics_shows_records_and_lag(farmwatch: Runner, finished: str) -> None:
+    """Each topic with its records, and how far each group is behind."""
+    topics = {row["topic"]: row for row in json.loads(farmwatch("topics", "--json", "--log", finished).out)}
+    assert topics["features"]["records"] == 2
+    assert topics["features"]["lag"] == {"judge": 2}
+    assert topics["control"]["partitions"] == 1
+
+
+def test_topics_create_makes_the_log(farmwatch: Runner, tmp_path: Path) -> None:
+    """--create lays out an empty log; without it a folder that is not there is an error and stays so."""
+    url = f"sqlite:{tmp_path / 'new'}"
+    assert farmwatch("topics", "--log", url).code == Exit.UNAVAILABLE
+    assert not (tmp_path / "new").exists()
+    assert "hits" in farmwatch("topics", "--create", "--log", url).out
+
+
+def test_page_data_cannot_steer_the_terminal(farmwatch: Runner, capfd: pytest.CaptureFixture[str]) -> None:
+    """Control characters in a cell are blanked."""
+    from farmwatch.terminal.messages import put_table
+
+    put_table(("a",), [("x\x1b[31my\nz",)])
+    assert capfd.readouterr().out == "a\nx [31my z\n"
+
+
+def test_audit_names_what_breaks_it(farmwatch: Runner, finished: str) -> None:
+    """Features without a page break conservation: exit 1, the step and the id are named, JSON says the same."""
+    ran = farmwatch("audit", "--log", finished)
+    assert ran.code == Exit.PROBLEM
+    assert "pages -> features" in ran.out
+    assert "broken: pages -> features: " in ran.err
+    report = json.loads(farmwatch("audit", "--json", "--log", finished).out)
+    assert (report["ok"], len(report["broken"]) > 0) == (False, True)
+    assert set(report["steps"]["pages -> features"]) >= {"records", "done", "waiting", "broken"}
+
+
+def test_audit_of_an_empty_log_is_clean(farmwatch: Runner, tmp_path: Path) -> None:
+    """Nothing there, nothing lost."""
+    url = f"sqlite:{tmp_path / 'new'}"
+    farmwatch("topics", "--create", "--log", url)
+    assert farmwatch("audit", "--log", url).code == Exit.OK
+
+
+def test_audit_json_counts_the_reasons(farmwatch: Runner, tmp_path: Path) -> None:
+    """Hits that were refused are told with their reason and its count, as in the table."""
+    url = f"sqlite:{tmp_path / 'refused'}"
+    address = "http://a.example/closed"
+    hit = Hit(id="h", site="a.example", url=address)
+    page = Page(id="r", site="a.example", page_id=page_id(address), url=address, outcome="refused", reason="robots")
+    with closing(open_log(url)) as log:
+        log.create(all_topics(1, "e"))
+        log.append([Output(topic, 0, b"a.example", encode(what)) for topic, what in ((HITS, hit), (PAGES, page))])
+    report = json.loads(farmwatch("audit", "--json", "--log", url).out)
+    assert [step["reasons"] for step in report["steps"].values() if step["reasons"]] == [{"robots": 1}]

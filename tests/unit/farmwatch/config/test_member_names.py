@@ -1,0 +1,125 @@
+"""Names of members: the same after every restart, never two processes with one."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from farmwatch.config.config import Config, load
+from farmwatch.config.member_names import claimed_name, names_folder
+from stream.schema.roles import Role
+from stream.text.user_errors import Exit, FarmwatchError
+from tests.support.paths import ROOT
+
+_HOLDER = """
+import pathlib, sys, time
+from farmwatch.config.member_names import claimed_name
+from farmwatch.config.role_names import Role
+with claimed_name(pathlib.Path(sys.argv[1]), [Role.SCORE], host="box") as name:
+    print(name, flush=True)
+    time.sleep(600)
+"""
+
+
+def _config(*flags: str) -> Config:
+    return load(None, list(flags), {}).config
+
+
+def test_two_holders_get_two_names(tmp_path: Path) -> None:
+    """The second `up` on a machine gets the next name; once the first is gone its name is the next one given."""
+    with ExitStack() as first:
+        assert first.enter_context(claimed_name(tmp_path, list(Role), host="box")) == "box-1"
+        with claimed_name(tmp_path, list(Role), host="box") as second:
+            assert second == "box-2"
+            first.close()
+            with claimed_name(tmp_path, list(Role), host="box") as third:
+                assert third == "box-1"
+
+
+def test_who_wants_to_be_alone_is_told_of_the_other(tmp_path: Path) -> None:
+    """One of the roles is held: the refusal names folder, role, process and name; other roles are free."""
+    with claimed_name(tmp_path, [Role.SCORE], host="box"):
+        told = rf"{tmp_path}: the role score .* process {os.getpid()} \(box-1\).*--role.*--member"
+        with pytest.raises(FarmwatchError, match=told), claimed_name(tmp_path, list(Role), host="box", alone=True):
+            pass
+        with claimed_name(tmp_path, [Role.CRAWL], host="box", alone=True) as other:
+            assert other == "box-1"
+    with claimed_name(tmp_path, list(Role), host="box", alone=True) as after:
+        assert after == "box-1"
+
+
+def test_the_name_of_a_killed_holder_is_free_again(tmp_path: Path) -> None:
+    """kill -9 leaves no lock behind: the restart has the name that the killed process had."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "box-1\n"
+        with claimed_name(tmp_path, [Role.SCORE], host="box") as beside:
+            assert beside == "box-2"
+    finally:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.communicate()
+    with claimed_name(tmp_path, [Role.SCORE], host="box") as after:
+        assert after == "box-1"
+
+
+def test_roles_in_units_of_their_own_keep_their_names_in_any_order(tmp_path: Path) -> None:
+    """One `up` per role: names clash within a role only, so that the order of a restart does not change them."""
+    with (
+        claimed_name(tmp_path, [Role.CRAWL], host="box") as crawl,
+        claimed_name(tmp_path, [Role.JUDGE, Role.SCORE], host="box") as others,
+        claimed_name(tmp_path, [Role.SCORE], host="box") as second_score,
+        claimed_name(tmp_path, [Role.CRAWL, Role.SCORE], host="box") as shares_both,
+    ):
+        assert (crawl, others, second_score, shares_both) == ("box-1", "box-1", "box-2", "box-3")
+
+
+def test_a_refused_number_is_given_back(tmp_path: Path) -> None:
+    """Whoever finds one of its roles taken keeps no lock of that number."""
+    with (
+        claimed_name(tmp_path, [Role.SCORE], host="box"),
+        claimed_name(tmp_path, [Role.CRAWL, Role.SCORE], host="box") as both,
+        claimed_name(tmp_path, [Role.CRAWL], host="box") as crawl,
+    ):
+        assert (both, crawl) == ("box-2", "box-1")
+
+
+def test_containers_on_one_folder_do_not_shift_each_other(tmp_path: Path) -> None:
+    """Each host counts for itself, and a host's name cannot lead out of the folder."""
+    with (
+        claimed_name(tmp_path, [Role.CRAWL], host="one") as one,
+        claimed_name(tmp_path, [Role.CRAWL], host="../two") as two,
+    ):
+        assert (one, two) == ("one-1", ".._two-1")
+    assert [path.name for path in tmp_path.iterdir()] == ["members"]
+    assert len(list((tmp_path / "members").iterdir())) == 2
+
+
+def test_the_machine_names_the_member(tmp_path: Path) -> None:
+    """Without a host given it is this machine's."""
+    with claimed_name(tmp_path, [Role.CRAWL]) as name:
+        assert re.fullmatch(r"[A-Za-z0-9._-]+-1", name)
+
+
+def test_names_lie_with_the_log_or_with_the_local_state(tmp_path: Path) -> None:
+    """In the embedded log's folder, which all its processes share; on Kafka beside the state that the name finds."""
+    assert names_folder(_config(f"log.url=sqlite:{tmp_path}")) == tmp_path
+    assert names_folder(_config("log.url=sqlite:~/x")) == Path("~/x").expanduser()
+    assert names_folder(_config("log.url=kafka:h:1", "log.state_folder=/s")) == Path("/s")
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """One line with the way out, not a traceback."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FarmwatchError, match="--member") as raised, claimed_name(tmp_path / "file", [Role.CRAWL]):
+        pass
+    assert raised.value.exit == Exit.UNAVAILABLE

@@ -1,0 +1,227 @@
+"""What no restart mends ends `up` in one line before any role starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import structlog
+
+from farmwatch.config.member_names import claimed_name
+from stream.log.contract import Output
+from stream.log.errors import LogUnavailable
+from stream.opening import open_log
+from stream.schema.roles import Role
+from stream.schema.topics import HITS, PAGES, SITES, VERDICTS, all_topics
+from stream.text.user_errors import Exit
+from tests.support.front_door import PARTITIONS, Runner
+
+
+@pytest.fixture(autouse=True)
+def _no_roles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A role that is started would be restarted for ever; here it is a failure of the test."""
+
+    def start(*_arguments: object) -> int:
+        raise AssertionError("a role was started")
+
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", start)
+    monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
+    yield
+    structlog.reset_defaults()  # `up` logs to the stderr of the one test
+
+
+@pytest.mark.parametrize(
+    ("setting", "said", "code"),
+    [
+        ("judge.ruleset=nope", "nope", Exit.USAGE),
+        ("score.detectors=nope", "nope", Exit.USAGE),
+        ("tally.detector=nope", "nope", Exit.USAGE),
+        ("score.weights=/nowhere/weights", "/nowhere/weights", Exit.UNAVAILABLE),
+        ("measure.extractor=nope", "nope", Exit.USAGE),
+        ("log.url=nope:x", "nope:x", Exit.USAGE),
+    ],
+)
+def test_a_setting_that_names_nothing_ends_up_at_once(
+    farmwatch: Runner, tmp_path: Path, setting: str, said: str, code: Exit
+) -> None:
+    """Exit 2 or 3 as the other commands have it, one line that names the setting's value, and no log is made."""
+    ran = farmwatch("up", "--set", setting)
+    assert (ran.code, said in ran.err, len(ran.err.splitlines())) == (code, True, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_number_of_partitions_ends_up_at_once(farmwatch: Runner, tmp_path: Path) -> None:
+    """Topics that were made with another log.partitions are told before any role starts."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    log = open_log(url)
+    log.create(all_topics(PARTITIONS + 1, "e"))
+    log.close()
+    ran = farmwatch("up", "--log", url)
+    assert (ran.code, "partitions" in ran.err) == (Exit.UNAVAILABLE, True)
+
+
+def test_a_folder_that_cannot_be_written_ends_up_at_once(farmwatch: Runner, tmp_path: Path) -> None:
+    """The line names the folder and the setting."""
+    (tmp_path / "file").touch()
+    ran = farmwatch("up", "--log", f"sqlite:{tmp_path / 'file' / 'log'}")
+    assert (ran.code, "log.url" in ran.err) == (Exit.UNAVAILABLE, True)
+
+
+@pytest.mark.parametrize("command", ["up", "rate", "audit"])
+def test_segments_without_their_database_end_every_command(farmwatch: Runner, tmp_path: Path, command: str) -> None:
+    """log.sqlite is gone and segments are there: exit 3 and one line with the way out, no new log is begun."""
+    folder = tmp_path / "farmwatch-data"
+    log = open_log(f"sqlite:{folder}")
+    log.create(all_topics(PARTITIONS, "e"))
+    log.append([Output(HITS, 0, b"k", b"x" * 5000)])
+    log.close()
+    (folder / "log.sqlite").unlink()
+    ran = farmwatch(command)
+    assert (ran.code, "restore the log.sqlite" in ran.err) == (Exit.UNAVAILABLE, True)
+    assert len(ran.err.splitlines()) == 1
+    assert not (folder / "log.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [((), Exit.UNAVAILABLE), (("--role", "score"), Exit.OK), (("--member", "two"), Exit.OK)]
+)
+def test_a_second_up_on_an_embedded_log_is_refused_at_once(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: Exit
+) -> None:
+    """While another one runs the same roles: one line names log and process. Other roles may run, and named members."""
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    folder = tmp_path / "farmwatch-data"
+    with claimed_name(folder, [Role.CRAWL, Role.JUDGE]):
+        ran = farmwatch("up", *arguments)
+    assert ran.code == code
+    if code != Exit.OK:
+        (line,) = ran.err.splitlines()
+        assert f"{folder.name}: the role crawl runs on this log already, in process {os.getpid()}" in line
+        assert not (folder / "log.sqlite").exists()
+
+
+def test_the_roles_start_where_nothing_is_wrong(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fit configuration passes, and the topics are there before the roles are."""
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    assert farmwatch("up").code == Exit.OK
+    log = open_log(f"sqlite:{tmp_path / 'farmwatch-data'}")
+    assert log.topics()[HITS] == PARTITIONS
+    log.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ([], ""),
+        (["tally.sprt={p0=0.8, p1=0.98}"], "takes 34 pages at least to say llm, and a site is left at 20 usable ones"),
+        (["tally.sprt={p0=0.8, p1=0.98}", "tally.enough_articles=34"], ""),
+        (["tally.sprt={p0=0.02, p1=0.15}"], "to say human, and a site is left at 20 usable ones"),
+        (["tally.enough_articles=7"], "11 pages at least to say llm and 8 pages at least to say human, and a site is"),
+    ],
+)
+def test_a_site_test_that_can_never_decide_is_told(
+    farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, settings: list[str], said: str
+) -> None:
+    """A test that takes more pages for a verdict than are read: `up` says so, with the numbers, and starts."""
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    ran = farmwatch("up", *(part for setting in settings for part in ("--set", setting)))
+    assert ran.code == Exit.OK
+    assert ("the site test (p0" in ran.err) == bool(said)
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--set", "judge.ruleset=notes"], True),
+        ([], False),
+        (["--role", "crawl", "--set", "judge.ruleset=notes"], False),
+    ],
+)
+def test_sites_of_another_ruleset_are_told(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: bool
+) -> None:
+    """`up` with another ruleset than the log's rows are of: one line says how many, and that they stay as they are."""
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    ran = farmwatch("up", "--log", finished, *arguments)
+    assert ran.code == Exit.OK
+    lines = [line for line in ran.err.splitlines() if line.startswith("judged before: 2 sites by default ")]
+    assert [" until a page of it is judged by notes " in line for line in lines] == [True] * told
+    assert ("judged before" in ran.err) is told
+
+
+def test_a_typo_in_the_rules_does_not_stop_a_live_run(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`up` says what is wrong and by what the live run goes on; a first start, which has nothing else, is refused."""
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    rules = tmp_path / "mine.toml"
+    rules.write_text("[rules.extracted\n")
+    arguments = ("up", "--log", f"sqlite:{tmp_path / 'log'}", "--set", f"judge.ruleset={rules}")
+    first = farmwatch(*arguments)
+    assert (first.code, "mine.toml" in first.err, "warning" in first.err) == (Exit.USAGE, True, False)
+    assert list(tmp_path.iterdir()) == [rules]
+    rules.write_text('[rules.extracted]\nthreshold = "ok"\n')
+    assert farmwatch(*arguments).code == Exit.OK
+    rules.write_text("[rules.extracted\n")
+    again = farmwatch(*arguments)
+    assert again.code == Exit.OK, again.err
+    warnings = [line for line in again.err.splitlines() if line.startswith("warning: judge.ruleset: ")]
+    assert len(warnings) == 1 and "mine.toml" in warnings[0]
+    assert "; the live run live goes on with mine " in warnings[0]
+
+
+def test_a_row_that_cannot_be_read_does_not_stop_up(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that cannot be read keeps no role from starting: it is told, and what the others say is told as well."""
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    with closing(open_log(finished)) as log:
+        log.append([Output(SITES, 0, b"a.example", b"\x93\x02\xa1a\xa1b")])
+    ran = farmwatch("up", "--log", finished, "--set", "judge.ruleset=notes")
+    assert (ran.code, "judged before" in ran.err, "record_unreadable" in ran.err) == (Exit.OK, True, True)
+
+
+def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Daemon and broker may start together: the roles wait for it, and the line says so."""
+
+    def away(_config: object) -> None:
+        raise LogUnavailable("no broker answers")
+
+    monkeypatch.setattr("farmwatch.daemon.preflight.open_configured", away)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    ran = farmwatch("up", "--log", "kafka:broker.example:9092")
+    assert (ran.code, "broker_away" in ran.err) == (Exit.OK, True)
+
+
+def test_groups_that_start_over_are_told_before_a_role_starts(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line for each group that has worked and has no offsets; `up` starts all the same. The doctor warns of them."""
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    ran = farmwatch("up", "--log", finished)
+    assert ran.code == Exit.OK
+    told = [line for line in ran.err.splitlines() if line.startswith("warning: the group ")]
+    assert [line.split()[3] for line in told] == ["measure", "judge", "tally"]
+    assert "judge has no offsets, though verdicts holds what it made, so it reads features (2 records) again" in told[1]
+    assert "; to prevent that, stop farmwatch now" in told[1]
+    assert ran.err.count("group_starts_over") == 3
+    assert "warning: the group" not in farmwatch("up", "--log", finished, "--role", "crawl").err
+    assert farmwatch("doctor", "--log", finished).out.count("the group judge has no offsets") == 1
+
+
+def test_topics_that_were_deleted_are_told(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`up` makes them anew, empty, and says which; on a log that is made just now there is nothing to say."""
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    with closing(open_log(finished)) as log:
+        log.remove(topics=[VERDICTS, PAGES])
+    ran = farmwatch("up", "--log", finished)
+    assert ran.code == Exit.OK
+    assert "warning: the log had no pages, verdicts: made anew, empty." in ran.err
+    assert "the log had no" not in farmwatch("up", "--log", finished).err
+    assert "the log had no" not in farmwatch("up", "--log", f"{finished}-other").err

@@ -1,0 +1,202 @@
+"""The supervisor keeps its children running, drains them, and leaves none behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from farmwatch.config.settings import UpSettings
+from farmwatch.daemon.supervisor import ChildSpec, Supervisor, stop_on_signals
+from stream.text.user_errors import Exit
+from tests.support.paths import ROOT
+
+_PATIENCE_S = 20.0
+_QUICK = UpSettings(drain_s=10.0, restart_min_s=0.05, restart_max_s=0.2)
+
+_DRAINS = """
+import pathlib, signal, sys, threading
+stop = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+folder = pathlib.Path(sys.argv[1])
+(folder / "started").open("a").write("x")
+stop.wait()
+(folder / "drained").touch()
+"""
+_STUBBORN = """
+import pathlib, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+(pathlib.Path(sys.argv[1]) / "started").touch()
+time.sleep(600)
+"""
+_FOLLOWS = """
+import pathlib, sys, threading
+from farmwatch.daemon.supervisor import follow_parent
+stop = threading.Event()
+follow_parent(stop, 5.0)
+folder = pathlib.Path(sys.argv[1])
+(folder / "started").touch()
+stop.wait()
+(folder / "drained").touch()
+"""
+_PARENT = """
+import sys, threading
+from farmwatch.config.settings import UpSettings
+from farmwatch.daemon.supervisor import ChildSpec, Supervisor
+child = ChildSpec("x", [sys.executable, "-c", sys.argv[1], sys.argv[2]])
+Supervisor([child], UpSettings()).run(threading.Event())
+"""
+
+
+def _until(seen: Callable[[], bool]) -> None:
+    """Wait for something that must happen; fail if it never does."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not seen():
+        assert time.monotonic() < deadline, "never happened"
+        time.sleep(0.02)
+
+
+def _child(code: str, folder: Path) -> ChildSpec:
+    return ChildSpec("child", [sys.executable, "-c", code, str(folder)])
+
+
+class _Running:
+    """A supervisor in a thread."""
+
+    def __init__(self, spec: ChildSpec, settings: UpSettings = _QUICK) -> None:
+        self.supervisor = Supervisor([spec], settings)
+        self.stop, self.hurry = threading.Event(), threading.Event()
+        self.outcome: Exit | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.outcome = self.supervisor.run(self.stop, self.hurry)
+
+    def end(self) -> Exit | None:
+        self.stop.set()
+        self._thread.join(_PATIENCE_S)
+        assert not self._thread.is_alive()
+        return self.outcome
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[..., _Running]]:
+    """Start supervisors; all are ended after the test."""
+    started: list[_Running] = []
+
+    def start(spec: ChildSpec, settings: UpSettings = _QUICK) -> _Running:
+        started.append(_Running(spec, settings))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.hurry.set()
+        running.end()
+
+
+def test_a_stop_lets_the_child_finish(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """On stop the child gets SIGTERM, ends by itself, and the outcome is OK."""
+    running = run(_child(_DRAINS, tmp_path))
+    _until((tmp_path / "started").exists)
+    assert running.end() == Exit.OK
+    assert (tmp_path / "drained").exists()
+
+
+def test_a_killed_child_is_started_again(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """kill -9 of a child leads to a new one, and that one drains."""
+    running = run(_child(_DRAINS, tmp_path))
+    _until(lambda: (tmp_path / "started").exists() and (tmp_path / "started").read_text() == "x")
+    os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
+    _until(lambda: (tmp_path / "started").read_text() == "xx")
+    assert running.end() == Exit.OK
+
+
+def test_a_child_that_will_not_end_is_killed_at_the_deadline(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """A child that ignores SIGTERM is killed after drain_s, and the outcome says so."""
+    running = run(_child(_STUBBORN, tmp_path), UpSettings(drain_s=0.3))
+    _until((tmp_path / "started").exists)
+    pid = running.supervisor.pids()["child"]
+    assert running.end() == Exit.PROBLEM
+    assert not _alive(pid)
+
+
+def test_a_refused_configuration_stops_everything(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """Exit code 2 of a child means that starting it again cannot help: the supervisor ends with it."""
+    running = run(_child("import sys; sys.exit(2)", tmp_path))
+    _until(lambda: running.outcome is not None)
+    assert running.outcome == Exit.USAGE
+
+
+def test_a_hurry_says_how_long_it_drained(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """What is killed by a hurry is told as hurried, and not with the time it was to have."""
+    with structlog.testing.capture_logs() as events:
+        running = run(_child(_STUBBORN, tmp_path), UpSettings(drain_s=300.0))
+        _until((tmp_path / "started").exists)
+        running.hurry.set()
+        assert running.end() == Exit.PROBLEM
+    told = [event for event in events if event["event"] == "role_killed"]
+    assert [event["hurried"] for event in told] == [True]
+    assert "drain_s" not in told[0]
+
+
+def test_the_first_ctrl_c_says_what_the_second_does(capfd: pytest.CaptureFixture[str]) -> None:
+    """SIGINT stops with a line; the second one hurries, without the line again."""
+    stop, hurry = threading.Event(), threading.Event()
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    try:
+        stop_on_signals(stop, hurry)
+        signal.raise_signal(signal.SIGINT)
+        assert (stop.is_set(), hurry.is_set()) == (True, False)
+        signal.raise_signal(signal.SIGINT)
+        assert hurry.is_set()
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
+    assert capfd.readouterr().err == "draining; Ctrl-C again ends it at once\n"
+
+
+def test_children_end_with_a_killed_supervisor(tmp_path: Path) -> None:
+    """kill -9 of the supervisor lets the children drain: none is left behind."""
+    parent = subprocess.Popen([sys.executable, "-c", _PARENT, _FOLLOWS, str(tmp_path)], cwd=ROOT)
+    try:
+        _until((tmp_path / "started").exists)
+        assert not (tmp_path / "drained").exists()
+    finally:
+        parent.kill()
+        parent.wait()
+    _until((tmp_path / "drained").exists)
+
+
+def test_what_a_dead_child_leaves_behind_is_cleared(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """Processes that a killed child had started do not outlive it."""
+    code = (
+        "import subprocess, sys, pathlib, time\n"
+        "helper = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "path = pathlib.Path(sys.argv[1]) / 'helper'\n"
+        "path.with_suffix('.new').write_text(str(helper.pid))\n"
+        "path.with_suffix('.new').rename(path)\n"
+        "time.sleep(600)\n"
+    )
+    running = run(_child(code, tmp_path), UpSettings(drain_s=0.2, restart_min_s=60.0))
+    _until((tmp_path / "helper").exists)
+    helper = int((tmp_path / "helper").read_text())
+    os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
+    _until(lambda: not _alive(helper))
+
+
+def _alive(pid: int) -> bool:
+    """True for a running process; a zombie that waits to be reaped by init is not one."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return False
+    return fields[0] not in ("Z", "X")

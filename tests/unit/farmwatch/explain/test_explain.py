@@ -1,0 +1,684 @@
+"""`explain`: every rule, what repeats and where it stood before, the score; for people and as JSON."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import pytest
+import zstandard
+
+from crawler.web.urls import page_id
+from farmwatch.explain.explanation import explain_url
+from farmwatch.explain.rules import shown_value
+from farmwatch.explain.words import ERRORS, PATHS, extraction, flagged_above
+from filters.extraction.blocks import Block, pack
+from filters.extraction.interface import ExtractError
+from filters.measure.epoch import feature_epoch
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
+from stream.log.contract import Output, partition_of
+from stream.memory.log import MemoryLog
+from stream.opening import open_log
+from stream.schema.records import Features, Page, Record, RuleOutcome, Score, encode
+from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
+from stream.text.user_errors import Exit
+from tests.support.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
+
+pytestmark = pytest.mark.usefixtures("no_weights")
+
+EPOCH = feature_epoch(MeasureSettings())
+FOOTER = "Sign up for the letter that we send on the first Monday of each month, and read what is new in it. " * 3
+HOSTILE = "\x7f\U000e0041\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egnp.exe\u2066\u200f\u2028\ufeff\x00 and more of it "
+
+
+def _address(name: str) -> str:
+    return f"https://{SITE}/{name}"
+
+
+def _features(name: str, text: str, share: float | None = None, **more: Any) -> Features:
+    fields: dict[str, Any] = {
+        "id": f"{name} fetched",
+        "site": SITE,
+        "page_id": page_id(_address(name)),
+        "url": _address(name),
+        "epoch": EPOCH,
+        "extract_path": "recall",
+        "text": text,
+        "text_digest": f"digest of {name}",
+        "measures": {"duplicate_share": share},
+    }
+    return Features(**{**fields, **more})
+
+
+def _score(of: Features, detector: str = DETECTOR, p_llm: float = 0.5, site: str = SITE) -> Score:
+    return Score(
+        id=f"{of.text_digest}:{detector}",
+        site=site,
+        page_id=of.page_id,
+        fetch_id=of.id,
+        text_digest=of.text_digest,
+        detector=detector,
+        score=1.0,
+        p_llm=p_llm,
+        flag=p_llm > 0.95,
+    )
+
+
+def _log(folder: Path, records: Sequence[Record]) -> str:
+    """URL of an embedded log with these records, in this order; all in the partition of SITE."""
+    url = f"sqlite:{folder / 'made'}"
+    topics = {Features: FEATURES, Score: SCORES, Page: PAGES}
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS, EPOCH))
+        for record in records:
+            key = f"{record.site} {record.id}" if isinstance(record, Score) else record.site
+            topic = topics.get(type(record), VERDICTS)
+            log.append([Output(topic, partition_of(SITE, PARTITIONS), key.encode(), encode(record))])
+    return url
+
+
+def _own(number: int) -> str:
+    return " ".join(f"Sentence {word} of page {number} is told here and nowhere else." for word in range(9)) + "\n"
+
+
+def _printable(text: str) -> bool:
+    return all(character.isprintable() or character in "\n\t" for character in text)
+
+
+def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, finished: str) -> None:
+    """The URL is normalised as the crawler does it; the table has every rule, the score and the versions."""
+    ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
+    assert ran.code == Exit.OK
+    for part in ("article", "min_tokens", "url_kind", ">= 200", "judged live", "p(llm) 0.970, flagged", "recall"):
+        assert part in ran.out
+
+
+def test_explain_finds_a_page_with_or_without_the_last_slash(farmwatch: Runner, finished: str) -> None:
+    """A slash too many is forgiven; a page that is not there is answered with what is near it."""
+    assert farmwatch("explain", f"{URL}/", "--log", finished).code == Exit.OK
+    ran = farmwatch("explain", f"{URL}s", "--log", finished)
+    assert (ran.code, f"near it are: {URL}" in ran.err) == (Exit.PROBLEM, True)
+
+
+def test_explain_shows_whole_numbers_and_the_threshold(farmwatch: Runner, finished: str) -> None:
+    """No number of words ends in .0, and beside p(llm) stands above what it flags."""
+    assert ".0\t" not in farmwatch("explain", URL, "--log", finished).out
+    assert flagged_above("lite-ngram/3929d2d2/p0.95") == " (flagged above 0.95)"
+    assert flagged_above("some-detector/1") == ""
+
+
+def test_explain_says_that_a_page_could_not_be_fetched(farmwatch: Runner, finished: str) -> None:
+    """A failed page is told in words, with its reason."""
+    address = "https://kept.example/away"
+    page = Page(
+        id="f", site="kept.example", page_id=page_id(address), url=address, outcome="failed", reason="unreachable"
+    )
+    with closing(open_log(finished)) as log:
+        log.append([Output(PAGES, partition_of(page.site, PARTITIONS), b"kept.example", encode(page))])
+    assert "could not be fetched: unreachable" in farmwatch("explain", address, "--log", finished).err
+
+
+def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: str) -> None:
+    """A dropped page: first_failed, every rule with its value, and no score."""
+    found = json.loads(farmwatch("explain", SHORT_URL, "--json", "--log", finished).out)
+    assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
+    names = {"name", "value", "op", "threshold", "outcome", "in_force", "fields", "matched"}
+    assert all(names == set(rule) for rule in found["rules"])
+    assert found["warning"] == ""
+
+
+def test_explain_tells_the_warning_with_the_score(farmwatch: Runner, finished: str) -> None:
+    """Beside a score stands what it is worth: on stderr, and in JSON as a field."""
+    assert f"{DETECTOR}: indicative only" in farmwatch("explain", URL, "--log", finished).err
+    found = json.loads(farmwatch("explain", URL, "--json", "--log", finished).out)
+    assert (found["score"]["detector"], found["warning"]) == (DETECTOR, "indicative only")
+
+
+def test_explain_by_another_ruleset_judges_anew(farmwatch: Runner, finished: str) -> None:
+    """--ruleset shows what that ruleset says, whatever stands in the log."""
+    found = json.loads(farmwatch("explain", URL, "--ruleset", "notes", "--json", "--log", finished).out)
+    assert (found["ruleset"], found["judged"]) == ("notes", "now")
+
+
+def test_explain_says_why_a_page_has_no_features(farmwatch: Runner, finished: str) -> None:
+    """A refused page is explained by its reason, an unknown one by what may be the cause; the exit code is 1."""
+    refused = farmwatch("explain", REFUSED_URL, "--log", finished)
+    assert (refused.code, "refused: robots" in refused.err) == (Exit.PROBLEM, True)
+    unknown = farmwatch("explain", "https://kept.example/never", "--log", finished)
+    assert (unknown.code, "not in the log" in unknown.err) == (Exit.PROBLEM, True)
+
+
+def test_explain_refuses_what_is_no_url(farmwatch: Runner, finished: str) -> None:
+    """ftp://x is a usage error."""
+    assert farmwatch("explain", "ftp://x/y", "--log", finished).code == Exit.USAGE
+
+
+def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
+    """A file of HTML is measured, judged and scored without any log."""
+    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
+    ran = farmwatch("explain", "page.html")
+    assert ran.code == Exit.OK
+    assert "article" in ran.out.splitlines()[0]
+    assert "abstains: too_short" in ran.out
+    assert "repeats: a file alone has no earlier pages" in ran.out
+
+
+def test_repeats_are_told_with_where_they_stood(farmwatch: Runner, tmp_path: Path) -> None:
+    """A footer of earlier pages: its share, its bytes, its text, the first page that had it, and on how many."""
+    measurer = Measurer(MeasureSettings())
+    pages = [
+        measurer.measure(
+            _address(str(number)),
+            f"<html><body><article><p>{_own(number)}</p><p>{FOOTER if number else 'None.'}</p></article></body></html>",
+            SITE,
+            page_id=page_id(_address(str(number))),
+        )
+        for number in range(4)
+    ]
+    log = _log(tmp_path, pages)
+    ran = farmwatch("explain", _address("3"), "--log", log)
+    assert re.search(r"^repeats: [1-9][0-9.]*%, .* are on 2 of 3 earlier pages of the site$", ran.out, re.MULTILINE)
+    assert f"bytes on 2 pages, first on {_address('1')}\n" in ran.out
+    assert "read what is new in it" in ran.out
+    assert "recorded" not in ran.out
+    found = json.loads(farmwatch("explain", _address("3"), "--json", "--log", log).out)
+    assert {tuple(part["seen_on"]) for part in found["repeats"]} == {(_address("1"), _address("2"))}
+    assert all(set(part) == {"text", "bytes", "seen_on", "pages"} and part["pages"] == 2 for part in found["repeats"])
+    size = found["scored_text"]["bytes"]
+    assert sum(part["bytes"] for part in found["repeats"]) / size == found["measures"]["duplicate_share"]
+    assert (found["earlier_pages"], found["repeats_differ"]) == (3, "")
+
+
+def test_a_page_without_repeats_says_so(farmwatch: Runner, tmp_path: Path) -> None:
+    """Nothing repeated, and nothing to repeat, are two different answers."""
+    log = _log(tmp_path, [_features("a", _own(1), 0.0), _features("b", _own(2), 0.0)])
+    assert "repeats: the log has no earlier page of the site" in farmwatch("explain", _address("a"), "--log", log).out
+    assert "repeats: nothing of 1 earlier page of the site" in farmwatch("explain", _address("b"), "--log", log).out
+
+
+def test_earlier_pages_are_those_that_measure_compared_with(farmwatch: Runner, tmp_path: Path) -> None:
+    """A page fetched again keeps its place and counts as it last was; other epochs, sites, later pages do not.
+
+    Nor does one that has lost its text, or one whose first text came later.
+    """
+    once_more = " ".join(f"The newer visit has sentence {number}, and it counts all the same." for number in range(9))
+    records = [
+        _features("gone", FOOTER, epoch="older"),
+        _features("first", _own(0) + FOOTER),
+        _features("broken", "", extract_error="no_text"),
+        _features("emptied", FOOTER),
+        msgspec.structs.replace(_features("elsewhere", FOOTER), site="b.example"),
+        _features("page", _own(1) + FOOTER + once_more),
+        _features("later", FOOTER + once_more),
+        _features("broken", FOOTER),
+        _features("emptied", "", extract_error="no_text"),
+        _features("first", _own(0) + once_more),
+        _features("page", f"{_own(1)}{FOOTER}\n{once_more}", 0.0),
+        _features("first", once_more),
+    ]
+    found = json.loads(farmwatch("explain", _address("page"), "--json", "--log", _log(tmp_path, records)).out)
+    assert found["earlier_pages"] == 1
+    assert {tuple(part["seen_on"]) for part in found["repeats"]} == {(_address("first"),)}
+    assert "counts all the same" in "".join(part["text"] for part in found["repeats"])
+    assert "Monday" not in "".join(part["text"] for part in found["repeats"])
+
+
+@pytest.mark.parametrize(
+    ("share", "epoch", "why"),
+    [
+        (0.01, EPOCH, "the oldest pages lose theirs, or an earlier visit to the site has left the log"),
+        (0.99, EPOCH, "has left the log"),
+        (0.5, "0123456789ab", "other settings than those configured here (epoch 0123456789ab)"),
+    ],
+)
+def test_what_differs_from_the_recorded_share_is_said(
+    farmwatch: Runner, tmp_path: Path, share: float, epoch: str, why: str
+) -> None:
+    """Passages that do not add up to the share of the rule: one line has both shares and the likely cause."""
+    pages = [_features("a", FOOTER, 0.0, epoch=epoch), _features("b", _own(1) + FOOTER, share, epoch=epoch)]
+    ran = farmwatch("explain", _address("b"), "--log", _log(tmp_path, pages))
+    (line,) = [line for line in ran.out.splitlines() if "recorded when measured" in line]
+    assert f"{share:.1%}" in line and why in line
+
+
+def test_near_duplicates_are_told_where_they_are_measured(farmwatch: Runner, tmp_path: Path) -> None:
+    """template_share and the simhash distance stand under the repeats; without them there is no line."""
+    measures = {"template_share": 0.425, "simhash_distance": 3.0}
+    log = _log(tmp_path, [_features("a", _own(1), measures=measures), _features("b", _own(2))])
+    ran = farmwatch("explain", _address("a"), "--log", log)
+    assert (
+        "near-duplicates: 42.5% of the 5-word shingles are on earlier pages; the simhash is 3 bits of 64 from"
+        in ran.out
+    )
+    assert "near-duplicates" not in farmwatch("explain", _address("b"), "--log", log).out
+
+
+def test_many_passages_are_cut_short_and_all_shows_them(farmwatch: Runner, tmp_path: Path) -> None:
+    """The largest are shown and the rest is counted; --all shows every one."""
+    records = [_features(str(number), _own(number)) for number in range(12)]
+    log = _log(tmp_path, [*records, _features("page", "".join(_own(number) for number in range(12)))])
+    ran = farmwatch("explain", _address("page"), "--log", log)
+    shown = ran.out.count(", first on ")
+    assert "passages more, " in ran.out
+    assert farmwatch("explain", _address("page"), "--all", "--log", log).out.count(", first on ") > shown
+
+
+@pytest.mark.parametrize("form", ["pipe", "terminal"])
+def test_nothing_of_a_page_steers_the_terminal(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """Escapes, carriage returns, bidirectional marks, a megabyte's line, in text and names: all goes out printable."""
+    text = HOSTILE * 40 + "x" * 1_000_000
+    earlier = _features("a", text, url=f"{_address('a')}{HOSTILE}")
+    page = _features("b", text, 1.0, url=f"{_address('b')}{HOSTILE}", epoch=EPOCH, extract_path=HOSTILE)
+    verdict = msgspec.structs.replace(
+        judge(page, load_ruleset("default")),
+        first_failed=HOSTILE,
+        failed=[HOSTILE],
+        ruleset=HOSTILE,
+        rules=[RuleOutcome(HOSTILE, HOSTILE, HOSTILE, [HOSTILE], HOSTILE)],
+    )
+    score = msgspec.structs.replace(_score(page), detector=HOSTILE, abstain=HOSTILE, flag=None)
+    measured = msgspec.structs.replace(page, measures={HOSTILE: HOSTILE, "duplicate_share": 1.0})
+    if form == "terminal":
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        monkeypatch.setenv("TERM", "dumb")
+    log = _log(tmp_path, [earlier, measured, verdict, score])
+    ran = farmwatch("explain", _address("b"), "--all", "--log", log)
+    assert ran.code == Exit.OK
+    assert _printable(ran.out)
+    assert "and more of it" in ran.out
+    assert len(ran.out) < 20_000
+    as_json = farmwatch("explain", _address("b"), "--json", "--log", log).out.removesuffix("\n")
+    assert as_json.isprintable()
+    assert json.loads(as_json)["repeats"][0]["text"] == text
+    near = farmwatch("explain", _address("bb"), "--log", log)
+    assert (near.code, _printable(near.err)) == (Exit.PROBLEM, True)
+
+
+@pytest.mark.parametrize("no_colour", [False, True])
+def test_what_drops_a_page_stands_out(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch, no_colour: bool
+) -> None:
+    """FAIL in capitals everywhere; red on a terminal only, and not with NO_COLOR."""
+    assert "\x1b" not in farmwatch("explain", SHORT_URL, "--log", finished).out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_colour:
+        monkeypatch.setenv("NO_COLOR", "1")
+    out = farmwatch("explain", SHORT_URL, "--log", finished).out
+    assert "FAIL" in out
+    assert bool(re.search(r"\x1b\[[0-9;]*31m", out)) is not no_colour
+
+
+def test_every_outcome_has_its_own_word(farmwatch: Runner, tmp_path: Path) -> None:
+    """Pass, fail, unknown, unknown that drops, and disabled are told apart; what failed is told with its meaning."""
+    rules = tmp_path / "mine.toml"
+    rules.write_text(
+        '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 200\n[rules.link_code_share]\n'
+        'threshold = 0.2\n[rules.language]\nthreshold = ["en"]\non_unknown = "drop"\n[rules.duplicate_share]\n',
+        encoding="utf-8",
+    )
+    measures = {"tokens": 12.0, "link_code_share": None, "language": None, "duplicate_share": 0.25}
+    log = _log(tmp_path, [_features("a", _own(1), measures=measures, extract_path="fallback")])
+    ran = farmwatch("explain", _address("a"), "--ruleset", rules, "--log", log)
+    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
+    assert rows["min_tokens"] == ["12", ">= 200", "FAIL"]
+    assert rows["link_code_share"] == ["unknown", "<= 0.2", "n/a"]
+    assert rows["language"] == ["unknown", "in en", "N/A, DROPS"]
+    assert rows["duplicate_share"] == ["0.25", "-", "disabled"]
+    assert rows["extracted"] == ["ok", "== ok", "pass"]
+    assert "2 of 4 rules in force failed:\n  min_tokens: " in ran.out
+    assert "flat fallback: which of it is links, lists or tables is unknown" in ran.out
+
+
+def test_a_value_is_shown_with_the_digits_that_decide() -> None:
+    """What fails by a hair is not shown as the threshold; no exponent, no digits that say nothing."""
+
+    def shown(value: float, threshold: float) -> str:
+        return shown_value(RuleOutcome("r", value, ">=", threshold, "fail"))
+
+    assert shown(0.74996, 0.75) == "0.74996"
+    assert shown(0.123456, 0.75) == "0.123"
+    assert shown(123456.75, 200.0) == "123456.8"
+    assert shown(0.00001234, 0.5) == "0.0000123"
+    assert shown(250.0, 250.0) == "250"
+    assert shown(0.1 + 0.2, 0.3) == "0.30000000000000004"
+
+
+def test_extraction_is_told_in_words() -> None:
+    """Every path and every error has words; the name stays beside the words of an error."""
+    assert {"recall", "precision", "fallback", "plain", "none"} == set(PATHS)
+    assert {str(error) for error in ExtractError} == set(ERRORS)
+    assert extraction("none", "timeout", MeasureSettings()).endswith(
+        "was ended (timeout); here measure.time_limit_s is 10.0"
+    )
+    assert extraction("none", "new_one", MeasureSettings()) == "no main text: new one (new_one)"
+
+
+def test_a_page_without_main_text_is_explained(farmwatch: Runner, tmp_path: Path) -> None:
+    """An extraction error: in words, the rules n/a, nothing said of repeats or quality."""
+    page = _features("a", "", extract_path="none", extract_error="too_deep", text_digest="", measures={})
+    log = _log(tmp_path, [_features("z", FOOTER), page])
+    ran = farmwatch("explain", _address("a"), "--all", "--log", log)
+    assert "extraction: no main text: elements are nested deeper than the parser takes (too_deep)" in ran.out
+    assert "dropped, first by extracted" in ran.out
+    assert "repeats" not in ran.out
+    assert json.loads(farmwatch("explain", _address("a"), "--json", "--log", log).out)["repeats"] == []
+
+
+def test_all_shows_the_measures_that_no_rule_reads(farmwatch: Runner, tmp_path: Path) -> None:
+    """--all has every measure, of both texts by name; a record older than the quality measures is said to be so."""
+    quality = {"main": [120.0, 4.25], "c4": [None, 3.0]}
+    log = _log(tmp_path, [_features("new", _own(1), quality=quality), _features("old", _own(2))])
+    ran = farmwatch("explain", _address("new"), "--all", "--log", log)
+    assert "words\t120\tunknown\n" in ran.out
+    assert "mean_word_chars\t4.25\t3\n" in ran.out
+    assert "dolma_repetitions\tunknown\tunknown\n" in ran.out
+    assert "mean_word_chars" not in farmwatch("explain", _address("new"), "--log", log).out
+    assert "older than the quality measures" in farmwatch("explain", _address("old"), "--all", "--log", log).out
+    found = json.loads(farmwatch("explain", _address("new"), "--json", "--log", log).out)
+    assert (found["quality"]["main"]["words"], found["quality"]["c4"]["mean_word_chars"]) == (120.0, 3.0)
+    assert json.loads(farmwatch("explain", _address("old"), "--json", "--log", log).out)["quality"] == {}
+
+
+def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runner, tmp_path: Path) -> None:
+    """Same text on another site, another detector later: the configured detector's newest of this site is shown."""
+    page = _features("a", _own(1))
+    scores = [
+        _score(page, p_llm=0.1),
+        _score(page, p_llm=0.2),
+        _score(page, "newer/2", p_llm=0.3),
+        _score(page, p_llm=0.4, site="b.example"),
+    ]
+    log = _log(tmp_path, [page, *scores])
+    found = json.loads(farmwatch("explain", _address("a"), "--json", "--log", log).out)["score"]
+    assert (found["detector"], found["p_llm"]) == (DETECTOR, 0.2)
+
+
+def test_another_detectors_score_is_shown_as_such(farmwatch: Runner, tmp_path: Path) -> None:
+    """No score by the configured detector: the newest there is, with its identity, and what it is worth is unknown."""
+    page = _features("a", _own(1))
+    log = _log(tmp_path, [page, _score(page, "older/1", p_llm=0.1), _score(page, "old/2", p_llm=0.99)])
+    ran = farmwatch("explain", _address("a"), "--log", log)
+    assert "p(llm) 0.990, flagged; old/2" in ran.out
+    assert "old/2: not a detector configured here" in ran.err
+
+
+def test_a_score_by_way_of_another_page_is_said_to_be(farmwatch: Runner, tmp_path: Path) -> None:
+    """A text that stands on two pages is scored once: the score says that the other page brought it."""
+    other, page = _features("a", _own(1)), _features("b", _own(1), text_digest="digest of a")
+    log = _log(tmp_path, [other, page, _score(other)])
+    assert "(the same text on another page of the site)" in farmwatch("explain", _address("b"), "--log", log).out
+    assert "another page" not in farmwatch("explain", _address("a"), "--log", log).out
+
+
+def test_a_file_alone_has_nothing_to_repeat(farmwatch: Runner, tmp_path: Path) -> None:
+    """A file is no page of a site: it has no earlier pages, not none of them, and so no passages."""
+    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
+    found = json.loads(farmwatch("explain", "page.html", "--json").out)
+    assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
+
+
+def test_a_record_without_quality_measures_says_why_rules_are_unknown(farmwatch: Runner, tmp_path: Path) -> None:
+    """Judged by a ruleset of quality rules: every one is n/a, and one line says that the record is too old for them."""
+    log = _log(tmp_path, [_features("a", _own(1)), _features("b", _own(2), quality={"main": [90.0], "c4": [80.0]})])
+    old = farmwatch("explain", _address("a"), "--ruleset", "gopher", "--log", log)
+    assert "gopher_max_words\tunknown\t<= 100000\tn/a\n" in old.out
+    assert "older than the quality measures: they are unknown until the page is fetched again" in old.out
+    new = farmwatch("explain", _address("b"), "--ruleset", "gopher", "--log", log)
+    assert "gopher_max_words\t90\t<= 100000\tpass\n" in new.out
+    assert "older than" not in new.out
+    assert "older than" not in farmwatch("explain", _address("a"), "--ruleset", "default", "--log", log).out
+
+
+@pytest.mark.parametrize("judged", ["live", "now"])
+def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner, tmp_path: Path, judged: str) -> None:
+    """A ruleset that scores the C4-cleaned text: its name, its size, the score of that text and not of the main one."""
+    rules = tmp_path / "cleaned.toml"
+    rules.write_text('reads = "c4"\nscores = "c4"\n[rules.extracted]\nthreshold = "ok"\n', encoding="utf-8")
+    page = _features("a", "This line ends as a sentence does.\nMenu Home About\n")
+    verdict = judge(page, load_ruleset(str(rules)))
+    cleaned = msgspec.structs.replace(_score(page, p_llm=0.7), text_digest=verdict.text_digest, id="cleaned")
+    log = _log(tmp_path, [page, *([verdict] if judged == "live" else []), _score(page, p_llm=0.1), cleaned])
+    ran = farmwatch("explain", _address("a"), *(["--ruleset", rules] if judged == "now" else []), "--log", log)
+    assert f"judged {judged}" in ran.out
+    assert "scored text: main text cleaned as C4 does, 7 words, 34 characters, 34 bytes\n" in ran.out
+    assert ("quality rules read the main text cleaned as C4 does" in ran.out) is (judged == "now")
+    assert "p(llm) 0.700" in ran.out
+    assert (
+        "scored text: main text, 10 words"
+        in farmwatch("explain", _address("a"), "--ruleset", "notes", "--log", log).out
+    )
+
+
+def test_an_explanation_fits_80_columns(farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prose is broken at words, with its rest further in, and passages are cut; in a pipe each is one line."""
+    measures = {"duplicate_share": 0.9, "template_share": 0.9, "simhash_distance": 3.0, "url_path": "/tag/all/"}
+    page = _features("tag/all/", FOOTER + _own(1), measures=measures)
+    log = _log(tmp_path, [_features("first", FOOTER), page, _score(page)])
+    piped = farmwatch("explain", _address("tag/all/"), "--all", "--log", log).out.splitlines()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    lines = farmwatch("explain", _address("tag/all/"), "--all", "--log", log).out.splitlines()
+    assert max(map(len, piped)) > 100 > 80 >= max(map(len, lines))
+    for start in ("url_kind: tag, for", "  url_kind: first", "near-duplicates:", "  recorded when"):
+        (place,) = [place for place, line in enumerate(lines) if line.startswith(start)]
+        (whole,) = [line for line in piped if line.startswith(start)]
+        assert lines[place] != whole
+        assert whole.startswith(f"{lines[place]} {lines[place + 1].strip()}")
+        assert lines[place + 1].startswith("    " if start.startswith(" ") else "  ")
+
+
+def test_a_dropped_pages_verdict_may_not_tell_what_is_scored(farmwatch: Runner, tmp_path: Path) -> None:
+    """A live verdict that drops the page, by a ruleset that is not at hand and scores the cleaned text."""
+    rules = tmp_path / "cleaned.toml"
+    tokens = "[rules.min_tokens]\nthreshold = 200\non_unknown = 'drop'\n"
+    rules.write_text(f'scores = "c4"\n[rules.extracted]\nthreshold = "ok"\n{tokens}', encoding="utf-8")
+    page = _features("a", "This line ends as a sentence does.\nMenu Home About\n")
+    log = _log(tmp_path, [page, judge(page, load_ruleset(str(rules)))])
+    ran = farmwatch("explain", _address("a"), "--log", log)
+    assert "judged live" in ran.out
+    assert "scored text" not in ran.out
+    assert "\ntext: main text, 10 words, " in ran.out and "; this ruleset scores another, and of arti" in ran.out
+    found = json.loads(farmwatch("explain", _address("a"), "--log", log, "--json").out)
+    assert found["scored_text"] == {"name": "", "chars": 0, "bytes": 0, "digest": ""}
+    found = json.loads(farmwatch("explain", _address("a"), "--log", log, "--ruleset", rules, "--json").out)
+    assert found["scored_text"] == {"name": "c4", "chars": 34, "bytes": 34, "digest": ""}
+
+
+@pytest.mark.parametrize(("mode", "pages"), [("text", 500), ("block", 500), ("text", 2), ("text", 3)])
+def test_passages_add_up_whatever_the_order_of_visits(mode: Literal["text", "block"], pages: int) -> None:
+    """Pages fetched again and again with other texts: the passages are the recorded share at every single visit.
+
+    So they are where a site is remembered by a few pages only.
+    """
+    chance = random.Random(7)
+    settings = MeasureSettings(chunk_mode=mode, pages_per_site=pages)
+    measurer = Measurer(settings)
+    log = MemoryLog()
+    log.create(all_topics(1, measurer.epoch))
+    ruleset, shares = load_ruleset("default"), set()
+    for visit in range(40):
+        address = _address(str(chance.randrange(6)))
+        text = "".join(f"<p>{_own(number)}</p>" for number in chance.sample(range(9), chance.randrange(4)))
+        features = measurer.measure(address, f"<html><body>{text}</body></html>", SITE, page_id=page_id(address))
+        log.append([Output(FEATURES, 0, SITE.encode(), encode(msgspec.structs.replace(features, id=str(visit))))])
+        found = explain_url(log, address, ruleset, settings, live=True, configured=lambda: DETECTOR)
+        share = features.measures["duplicate_share"]
+        shares.add(share)
+        assert found.differs == ""
+        assert (found.repeats is None) is (share is None)
+        if found.repeats is not None:
+            assert found.repeats.repeated_bytes / found.repeats.size_bytes == share
+    assert {None, 0.0} < shares
+    assert max(share for share in shares if isinstance(share, float)) > 0.4
+
+
+_MINE = """
+[rules.extracted]
+threshold = "ok"
+[rules.min_tokens]
+[rules.large_block_share]
+threshold = 0.5
+block_chars = 300
+[rules.language]
+threshold = ["en"]
+min_probability = 0.5
+[rules.url_kind]
+threshold = ["shop"]
+[rules.url_kind.patterns]
+news = '/\\d{4}/'
+shop = '/(?:product|item)s?/'
+"""
+
+
+def _mine(folder: Path) -> Path:
+    file = folder / "mine.toml"
+    file.write_text(_MINE, encoding="utf-8")
+    return file
+
+
+def test_what_shapes_a_rule_stands_with_it(farmwatch: Runner, tmp_path: Path) -> None:
+    """Fields beside the threshold in the condition; the pattern that gave the URL its kind, and the piece it fits."""
+    blocks = pack([Block(0, 250, 0, 0), Block(0, 750, 0, 0)])
+    measures = {"tokens": 382.0, "url_path": "/a/Items/7?x=1", "language": "en", "language_probability": 1.0}
+    log = _log(tmp_path, [_features("a", _own(1), measures=measures, blocks=blocks)])
+    ran = farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--log", log)
+    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
+    assert rows["large_block_share"] == ["0.75", ">= 0.5 (block_chars 300)", "pass"]
+    assert rows["language"] == ["en", "in en (min_probability 0.5)", "pass"]
+    assert rows["url_kind"] == ["shop", "not in shop", "FAIL"]
+    assert 'url_kind: shop, for its pattern /(?:product|item)s?/ is found in the URL: "/Items/"\n' in ran.out
+    assert "1 of 4 rules in force failed:" in ran.out
+    found = json.loads(farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--json", "--log", log).out)
+    rules = {rule["name"]: rule for rule in found["rules"]}
+    matched = {"kind": "shop", "pattern": "/(?:product|item)s?/", "found": "/Items/"}
+    assert (rules["url_kind"]["matched"], rules["language"]["matched"]) == (matched, None)
+    assert rules["large_block_share"]["fields"] == {"block_chars": 300}
+
+
+def test_json_tells_the_disabled_from_the_unknown(farmwatch: Runner, tmp_path: Path) -> None:
+    """Both are n/a, and only one of them is in force; a rule is not disabled because its measure is unknown."""
+    log = _log(tmp_path, [_features("a", _own(1), measures={"tokens": 12.0})])
+    found = json.loads(farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--json", "--log", log).out)
+    rules = {rule["name"]: (rule["outcome"], rule["in_force"]) for rule in found["rules"]}
+    assert (rules["min_tokens"], rules["language"]) == (("n/a", False), ("n/a", True))
+
+
+def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
+    """382 words are 382 in measures, quality and rules; what has a fraction keeps it."""
+    quality = {"main": [382.0, 4.25], "c4": [None]}
+    log = _log(
+        tmp_path, [_features("a", _own(1), 0.0, measures={"tokens": 382.0, "x": 0.5, "big": 1e300}, quality=quality)]
+    )
+    text = farmwatch("explain", _address("a"), "--json", "--log", log).out
+    assert '"tokens": 382, "x": 0.5, "big": 1e+300' in text
+    assert '"words": 382, "mean_word_chars": 4.25' in text
+    assert '"name": "min_tokens", "value": 382, "op": ">=", "threshold": 200,' in text
+
+
+def test_a_file_may_be_taken_to_stand_at_a_url(farmwatch: Runner, tmp_path: Path) -> None:
+    """--url gives a file what is measured of its URL; for a page of the log, and where it is none, it is refused."""
+    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
+    assert "url_kind\tunknown" in farmwatch("explain", "page.html").out
+    ran = farmwatch("explain", "page.html", "--url", "https://a.example/forum/7")
+    assert ran.out.startswith("page.html, as https://a.example/forum/7: dropped, first by url_kind\n")
+    assert "url_kind: forum, for its pattern " in ran.out
+    found = json.loads(farmwatch("explain", "page.html", "--url", "https://a.example/forum/7", "--json").out)
+    assert (found["url"], found["site"]) == ("https://a.example/forum/7", "a.example")
+    assert farmwatch("explain", "page.html", "--url", "nothing").code == Exit.USAGE
+    assert farmwatch("explain", "https://a.example/", "--url", "https://a.example/").code == Exit.USAGE
+
+
+def test_a_url_without_its_scheme_is_answered_with_a_hint(farmwatch: Runner, tmp_path: Path) -> None:
+    """A host name that is no file: the URL to give; any other name is only said not to be there."""
+    ran = farmwatch("explain", "host.example/path")
+    assert (ran.code, "such as https://host.example/path" in ran.err) == (Exit.UNAVAILABLE, True)
+    ran = farmwatch("explain", "folder/page")
+    assert (ran.code, "there is no such file\n" in ran.err) == (Exit.UNAVAILABLE, True)
+
+
+@pytest.mark.parametrize("kind", ["zstd", "gzip"])
+def test_a_compressed_file_is_not_taken_for_a_page(farmwatch: Runner, tmp_path: Path, kind: str) -> None:
+    """It is refused, with what to do, and not measured as a page that is no HTML."""
+    data = article_html().encode()
+    compressed = zstandard.ZstdCompressor().compress(data) if kind == "zstd" else gzip.compress(data)
+    (tmp_path / "page.html.z").write_bytes(compressed)
+    ran = farmwatch("explain", "page.html.z")
+    assert (ran.code, f"({kind})" in ran.err, "decompress it first" in ran.err) == (Exit.UNAVAILABLE, True, True)
+
+
+def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
+    """A page beyond a cap: which settings are the cap, and what they are here; JSON has them by path."""
+    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
+    arguments = ("explain", "page.html", "--set", "measure.max_html_bytes=100")
+    assert (
+        "(too_large); here measure.max_html_bytes is 100 or measure.max_text_bytes is 2097152"
+        in farmwatch(*arguments).out
+    )
+    limits = json.loads(farmwatch(*arguments, "--json").out)["extract"]["limits"]
+    assert limits == {"measure.max_html_bytes": 100, "measure.max_text_bytes": 2097152}
+    assert extraction("recall", "", MeasureSettings()) == PATHS["recall"]
+
+
+def test_the_first_page_of_a_site_has_nothing_near_it(farmwatch: Runner, tmp_path: Path) -> None:
+    """Nothing was there to be compared with: its share of 0 is not told as if there were earlier pages."""
+    measures = {"template_share": 0.0, "simhash_distance": None}
+    ran = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [_features("a", _own(1), measures=measures)]))
+    assert "near-duplicates" not in ran.out
+    assert "repeats: the log has no earlier page of the site" in ran.out
+
+
+def test_a_score_that_another_ruleset_asked_for_is_told_as_that(farmwatch: Runner, finished: str) -> None:
+    """A ruleset that drops the page, and one that scores another text: no score of theirs, and whose the log's is."""
+    live = f"as ruleset default {load_ruleset('default').digest} kept the page: 1.500, p(llm) 0.970, flagged;"
+    extracted = '[rules.extracted]\nthreshold = "ok"\n'
+    dropping = Path("dropping.toml")
+    dropping.write_text(f"{extracted}[rules.min_tokens]\nthreshold = 90000\n", encoding="utf-8")
+    lines = farmwatch("explain", URL, "--ruleset", dropping, "--log", finished).out.splitlines()
+    at = lines.index("score: none, only articles are scored")
+    assert lines[at + 1].startswith(f"  the log has one of the main text, {live}")
+    assert not any(line.startswith("scored text") for line in lines)
+    cleaning = Path("cleaning.toml")
+    cleaning.write_text(f'scores = "c4"\n{extracted}', encoding="utf-8")
+    lines = farmwatch("explain", URL, "--ruleset", cleaning, "--log", finished).out.splitlines()
+    at = lines.index("score: none yet of the main text cleaned as C4 does")
+    assert lines[at + 1].startswith(f"  the log has one of the main text, {live}")
+    found = json.loads(farmwatch("explain", URL, "--ruleset", cleaning, "--json", "--log", finished).out)
+    assert found["score"] is None
+    assert (found["other_score"]["text"], found["other_score"]["ruleset"]) == ("main", "default")
+    assert found["warning"] == "indicative only"
+    assert json.loads(farmwatch("explain", URL, "--json", "--log", finished).out)["other_score"] is None
+
+
+def test_an_article_without_a_score_waits_for_it(farmwatch: Runner, tmp_path: Path) -> None:
+    """Kept live and not scored: none yet, and nothing else is said."""
+    page = _features("a", _own(1))
+    kept = judge(page, load_ruleset(str(_mine(tmp_path))))
+    assert kept.verdict == "article"
+    lines = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [page, kept])).out.splitlines()
+    assert lines[-1] == "score: none yet"
+
+
+def test_a_score_without_thresholds_is_a_score_and_no_abstention(farmwatch: Runner, tmp_path: Path) -> None:
+    """A detector that is not calibrated gives a number and no flag: the line says so, and not that it abstains."""
+    page = _features("a", "x" * 3000)
+    verdict = msgspec.structs.replace(judge(page, load_ruleset("default")), verdict="article", first_failed="")
+    identity = "binoculars/a+b@12345678/float32/512/uncalibrated"
+    score = msgspec.structs.replace(_score(page, detector=identity), p_llm=None, flag=None)
+    ran = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [page, verdict, score]))
+    assert f"1.000, no threshold, so no flag; {identity}" in ran.out
+    assert "abstains" not in ran.out

@@ -1,0 +1,480 @@
+"""`farmwatch label` without a terminal: what is kept, what is shown, what is refused; and who reads it afterwards."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from farmwatch.labels.judgements import ANSWERS, SampleFailedRule, SamplePage, standing
+from farmwatch.labels.label_lines import LabelFile
+from farmwatch.labels.labels_file import LabelsFile
+from farmwatch.labels.screen import laid_out
+from farmwatch.labels.session import Session
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
+from scoring.interface import TextScore
+from stream.log.contract import Output, Topic, partition_of
+from stream.opening import open_log
+from stream.schema.control import exclusive
+from stream.schema.records import Features, decode, encode
+from stream.schema.runs import Alias, Run, features_of
+from stream.schema.topics import FEATURES
+from tests.support.front_door import PARTITIONS, SHORT_URL, SITE, URL, Ran, Runner
+from tests.support.label_sample import page, write
+
+Keys = Callable[..., Ran]
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    """Three pages."""
+    return write(tmp_path / "sample.jsonl", page(0), page(1), page(2))
+
+
+@pytest.fixture
+def label(farmwatch: Runner, sample: Path, tmp_path: Path) -> Keys:
+    """Label the sample with these keys."""
+
+    def run(keys: str, *more: str | Path) -> Ran:
+        answers = tmp_path / "keys.txt"
+        answers.write_text(keys)
+        return farmwatch("label", sample, "--answers", answers, "--by", "ada", *more)
+
+    return run
+
+
+def lines(file: Path = Path("labels.jsonl")) -> list[dict[str, Any]]:
+    """What the labels file holds."""
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_report_and_labels_are_no_sample(farmwatch: Runner, label: Keys, tmp_path: Path) -> None:
+    """What is named in place of the sample is refused in one sentence that says which file is wanted."""
+    report = tmp_path / "report.html"
+    report.write_text("<!doctype html>\n" + "<p>line</p>\n" * 30)
+    ran = farmwatch("label", report)
+    assert (ran.code, ran.err.count("\n")) == (3, 1), ran.err
+    assert "report.html: it holds no JSON lines: take a sample that `farmwatch compare --save` wrote" in ran.err
+    assert label("aaa").code == 0
+    ran = farmwatch("label", "labels.jsonl", "--out", tmp_path / "more.jsonl")
+    assert (ran.code, ran.err.count("\n")) == (3, 1), ran.err
+    assert "line 1 is a judgement, and no page of a sample" in ran.err
+    assert not (tmp_path / "more.jsonl").exists()
+
+
+def test_a_compressed_sample_is_a_sample(farmwatch: Runner, sample: Path) -> None:
+    """A file whose name ends in .zst is looked at as what it holds."""
+    packed = Path("sample.jsonl.zst")
+    packed.write_bytes(zstandard.ZstdCompressor().compress(sample.read_bytes()))
+    Path("keys").write_text("a a a")
+    assert farmwatch("label", packed, "--answers", "keys").code == 0
+
+
+def test_each_answer_is_a_line(label: Keys) -> None:
+    """A line says of which page, what, by whom, when, and on what text; the key tells article and author at once."""
+    assert label("anh").code == 0
+    first, second, third = lines()
+    assert {name: first[name] for name in ("fetch_id", "url", "site", "page_id", "by", "text_digest")} == {
+        "fetch_id": "f0",
+        "url": "https://s0.example/page",
+        "site": "s0.example",
+        "page_id": "p0",
+        "by": "ada",
+        "text_digest": "d0",
+    }
+    assert first["text"].startswith("Text of page 0") and first["labelled_at"] > 1_700_000_000_000
+    assert [(line["page_type"], line["label"]) for line in (first, second, third)] == [
+        ("article", ""),
+        ("other", ""),
+        ("article", "human"),
+    ]
+
+
+def test_goes_on_where_it_was_left(label: Keys) -> None:
+    """A second run asks only for what is not labelled yet, a skipped page among it; the file is only added to."""
+    ran = label("as")
+    assert ran.out.startswith("1 of 3 pages labelled in labels.jsonl; 2 left")
+    before = Path("labels.jsonl").read_bytes()
+    assert label("nl").out.startswith("3 of 3 pages labelled")
+    assert Path("labels.jsonl").read_bytes().startswith(before)
+    assert [line["fetch_id"] for line in lines()] == ["f0", "f1", "f2"]
+
+
+def test_undo_takes_back_and_the_last_line_counts(label: Keys) -> None:
+    """Undo adds a line that takes the last answer back, also that of an earlier run, and asks for its page again."""
+    label("aa")
+    assert label("uhn").code == 0
+    assert [(line["fetch_id"], line["page_type"], line["label"]) for line in lines()] == [
+        ("f0", "article", ""),
+        ("f1", "article", ""),
+        ("f1", "", ""),
+        ("f1", "article", "human"),
+        ("f2", "other", ""),
+    ]
+
+
+def test_undo_of_a_skip_asks_again_and_adds_nothing(label: Keys) -> None:
+    """A skipped page comes back by undo; there is nothing to take back."""
+    label("sua")
+    assert [line["fetch_id"] for line in lines()] == ["f0"]
+
+
+def test_says_what_the_judgements_say_of_the_runs_only_at_the_end(label: Keys) -> None:
+    """Which run is right more often would sway whoever judges: it is told when all is labelled, with its interval."""
+    assert "kept by" not in label("an").out
+    told = label("n").out
+    assert "kept by strict, dropped by live\t1 of 2\t50% (3%-97%)" in told
+    assert "kept by live, dropped by strict\t0 of 1\t0% (0%-95%)" in told
+    found = json.loads(label("", "--json").out)
+    assert found["answers"] == {"article": 1, "not an article": 2} and found["labelled"] == found["pages"] == 3
+
+
+def test_an_unknown_key_is_refused_with_its_place(label: Keys) -> None:
+    """Exit code 2, line and key in the message; what was answered before stands, nothing after it."""
+    ran = label("a\n\nx n")
+    assert ran.code == 2 and "keys.txt: line 3: 'x' is no key" in ran.err
+    assert [line["fetch_id"] for line in lines()] == ["f0"]
+
+
+def test_more_keys_than_pages_are_a_problem(label: Keys) -> None:
+    """Keys that find no page are not those of this sample: exit code 1, and the message names the first."""
+    ran = label("a n a\nh")
+    assert ran.code == 1 and "line 2: h: there is no more page" in ran.err
+    assert label("q").code == 0
+
+
+def test_keys_come_from_stdin_where_it_is_no_terminal(
+    farmwatch: Runner, sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe of keys labels; after q nothing is read."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a q nnn")))
+    assert farmwatch("label", sample).out.startswith("1 of 3")
+    ran = farmwatch("label", "-")
+    assert ran.code == 2 and "stdin" in ran.err
+
+
+def test_what_a_crash_left_is_cut_off(label: Keys, tmp_path: Path) -> None:
+    """Half a line at the end, as kill -9 leaves it, is gone when labelling goes on, and its page is asked for again."""
+    label("an")
+    whole = Path("labels.jsonl").read_bytes()
+    Path("labels.jsonl").write_bytes(whole[:-20])
+    ran = label("hl")
+    assert ran.code == 0 and ran.out.startswith("3 of 3")
+    assert [(line["fetch_id"], line["label"]) for line in lines()] == [("f0", ""), ("f1", "human"), ("f2", "llm")]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("a shopping list", "line 1 is no label"),
+        ("a shopping list\n", "line 1 is no label"),
+        ('{"label": "human", "text": "mine"}', "add a newline"),
+        ('{"fetch_id": 7}\n', "line 1 is no label"),
+        ('{"fetch_id": "f", "page_type": []}\n', "line 1 is no label"),
+    ],
+)
+def test_another_file_is_never_harmed(label: Keys, content: str, told: str) -> None:
+    """What holds no labels is refused with its line, and stays as it is, to the byte."""
+    Path("labels.jsonl").write_text(content)
+    ran = label("a")
+    assert ran.code == 3 and told in ran.err and "--out" in ran.err
+    assert Path("labels.jsonl").read_text() == content
+
+
+def test_labels_of_another_origin_stay(label: Keys) -> None:
+    """A file with texts that were labelled elsewhere is added to."""
+    Path("labels.jsonl").write_text('{"label": 1, "text": "mine"}\n')
+    assert label("a").code == 0
+    assert lines()[0] == {"label": 1, "text": "mine"} and lines()[1]["fetch_id"] == "f0"
+
+
+def test_the_sample_and_what_is_no_file_are_refused(label: Keys, sample: Path, tmp_path: Path) -> None:
+    """--out must not be the sample, a device or a folder."""
+    before = sample.read_bytes()
+    assert (label("a", "--out", sample).code, sample.read_bytes()) == (2, before)
+    assert label("a", "--out", "/dev/null").code == 3
+    assert label("a", "--out", tmp_path).code == 3
+
+
+def test_one_labels_file_has_one_writer(label: Keys, tmp_path: Path) -> None:
+    """While one process adds to a file another one is told so."""
+    with LabelsFile(tmp_path / "labels.jsonl"):
+        ran = label("a")
+        assert ran.code == 3 and "another `farmwatch label`" in ran.err
+    assert label("a").code == 0
+
+
+def test_bad_lines_of_a_sample_are_told(farmwatch: Runner, sample: Path, tmp_path: Path) -> None:
+    """A page twice, a line without an id and one that is no JSON are told with their numbers; the others are asked."""
+    more = [json.dumps(page(0)), '{"url": "x"}', "no JSON", json.dumps(page(9, text=None))]
+    sample.write_text(sample.read_text() + "\n".join(more) + "\n")
+    (tmp_path / "keys").write_text("aaaa")
+    ran = farmwatch("label", sample, "--answers", "keys")
+    assert ran.code == 1 and ran.out.startswith("4 of 4")
+    assert [number for number in range(1, 8) if f"line {number}: " in ran.err] == [4, 5, 6]
+    empty = write(tmp_path / "empty.jsonl")
+    ran = farmwatch("label", empty, "--answers", "keys")
+    assert ran.code == 3 and "no page to label" in ran.err
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, "a\x1b[31m"])
+def test_a_name_is_the_login_name_or_one_that_prints(
+    farmwatch: Runner, sample: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """--by goes into the file; by default it is who is logged in."""
+    monkeypatch.setenv("LOGNAME", "grace")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a")))
+    ran = farmwatch("label", sample, *(["--by", name] if name else []))
+    assert (ran.code == 0 and lines()[0]["by"] == "grace") if not name else (ran.code == 2 and "--by" in ran.err)
+
+
+NAMES = [f"f{number}" for number in range(4)]
+PAGES = [SamplePage(fetch_id=name, url="https://a.example/", site="a.example", text="Text") for name in NAMES]
+
+
+@settings(max_examples=60, deadline=None)
+@given(keys=st.text("anlhsu", max_size=14), cut=st.floats(0, 1))
+def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFactory, keys: str, cut: float) -> None:
+    """Whatever keys come, the file reads back as a person means it; and cut anywhere, as its whole lines say."""
+    file = tmp_path_factory.mktemp("labels") / "labels.jsonl"
+    meant: dict[str, str] = {}
+    seen: list[str] = []
+    with LabelsFile(file) as labels:
+        session = Session(PAGES, labels, "ada", lambda: 1)
+        for key in keys:
+            session.press(key)
+            if key == "u" and seen:
+                meant.pop(seen.pop(), None)
+            elif key != "u" and len(seen) < len(NAMES):
+                name = NAMES[len(seen)]
+                seen.append(name)
+                if key != "s":
+                    meant[name] = key
+            assert session.labelled == len(meant)
+    wanted = {name: (ANSWERS[key].page_type, ANSWERS[key].label) for name, key in meant.items()}
+    with LabelsFile(file) as labels:
+        assert {name: (said.page_type, said.label) for name, said in labels.standing.items()} == wanted
+    whole = file.read_bytes()
+    part = whole[: int(cut * len(whole))]
+    kept = part[: part.rfind(b"\n") + 1]
+    file.write_bytes(part)
+    if part + b"\n" in whole and part != kept:
+        return  # it lacks the end of its line only: a whole object, which is refused (see below)
+    said: dict[str, tuple[str, str]] = {}
+    for line in map(json.loads, kept.splitlines()):
+        said.pop(line["fetch_id"], None)
+        if line["page_type"]:
+            said[line["fetch_id"]] = line["page_type"], line["label"]
+    with LabelsFile(file) as labels:
+        assert file.read_bytes() == kept
+        assert {name: (one.page_type, one.label) for name, one in labels.standing.items()} == said
+
+
+HOSTILE = st.text(st.characters(codec=None), max_size=300)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=HOSTILE, url=HOSTILE, columns=st.integers(20, 100), rows=st.integers(8, 40), top=st.integers(0, 50))
+def test_nothing_of_a_page_steers_the_terminal(text: str, url: str, columns: int, rows: int, top: int) -> None:
+    """Whatever a page holds, no line of the screen has a control character, none is too wide, and they fit."""
+    one = SamplePage(
+        fetch_id="f", url=url, site="s", text=text, run_a=url, run_b="b", failed_a=[SampleFailedRule(name=text)]
+    )
+    shown = laid_out(one, text, columns=columns, rows=rows, top=top, note=text, verdicts=True)
+    assert all(line.isprintable() and cell_len(line) <= columns for line in shown.lines)
+    assert len(shown.lines) <= rows
+
+
+def test_a_page_is_shown_blind() -> None:
+    """Neither verdict, nor rule, nor run is on the screen unless it is asked for; the page's text and URL are."""
+    one = SamplePage(
+        fetch_id="f",
+        url="https://a.example/",
+        site="a.example",
+        text="The text.",
+        run_a="before",
+        run_b="strict",
+        verdict_a="article",
+        verdict_b="dropped",
+        failed_b=[SampleFailedRule(name="min_tokens")],
+    )
+    blind = "\n".join(laid_out(one, "page 1", columns=80, rows=24).lines)
+    assert "The text." in blind and "https://a.example/" in blind
+    assert not any(word in blind for word in ("before", "strict", "dropped", "min_tokens"))
+    told = "\n".join(laid_out(one, "page 1", columns=80, rows=24, verdicts=True).lines)
+    assert "before: article" in told and "strict: dropped, fails min_tokens" in told
+
+
+def test_a_long_text_is_seen_whole_by_going_down() -> None:
+    """Step by step every line of a text comes by, and the last step ends at its end; a huge text is cut and says so."""
+    words = [f"word{number}" for number in range(3000)]
+    one = SamplePage(fetch_id="f", url="u", site="s", text=" ".join(words))
+    seen, top = "", 0
+    while True:
+        shown = laid_out(one, "t", columns=60, rows=20, top=top)
+        seen += " ".join(shown.lines) + " "
+        if top >= shown.last:
+            break
+        top = min(top + shown.step, shown.last)
+    assert set(words) <= set(seen.split())
+    huge = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_007)
+    assert any("7 characters more" in line for line in laid_out(huge, "t", columns=60, rows=20, top=10**9).lines)
+    cut = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_000, text_cut=9)  # as `compare --save` writes it
+    assert any("9 characters more" in line for line in laid_out(cut, "t", columns=60, rows=20, top=10**9).lines)
+
+
+def test_what_the_screen_says_itself_is_whole_on_a_narrow_terminal() -> None:
+    """That no page is left, and that a text is gone, is wrapped in place of being cut."""
+    end = " ".join(line.strip() for line in laid_out(None, "t", columns=40, rows=24).lines)
+    assert "No page of the sample is left. q ends, u goes back to the last page." in end
+    gone = SamplePage(fetch_id="f", url="u", site="s", text=None)
+    said = " ".join(line.strip() for line in laid_out(gone, "t", columns=40, rows=24).lines)
+    assert "(its text is in the log no longer: skip it, or judge by the page itself)" in said
+
+
+def sampled(folder: str) -> list[dict[str, Any]]:
+    """A sample of the two pages of `finished_log`, as a comparison would make it."""
+    log = open_log(folder)
+    found = [
+        decode(Features, message.value)
+        for message in log.read(FEATURES, partition_of(SITE, PARTITIONS))
+        if message.value
+    ]
+    log.close()
+    return [
+        page(number, fetch_id=one.id, url=one.url, site=one.site, text=one.text) for number, one in enumerate(found)
+    ]
+
+
+def test_evaluate_counts_labelled_pages(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Two pages labelled, one an article: `rulesets evaluate` reads their features from the log and counts both."""
+    pages = write(tmp_path / "flips.jsonl", *sampled(finished))
+    order = "an" if json.loads(pages.read_text().splitlines()[0])["url"] == URL else "na"
+    (tmp_path / "keys").write_text(order)
+    assert farmwatch("label", pages, "--answers", "keys").code == 0
+    ran = farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished)
+    assert (ran.code, ran.err) == (0, "")
+    rows = [line.split("\t") for line in ran.out.splitlines()]
+    assert ["default", "1 of 2", "1 of 1", "0 of 1", "1.000", "1.000", "1.000"] in rows
+    assert ["labels.jsonl", "2", "50 (3-97)"] in rows
+
+
+def test_evaluate_takes_the_last_word(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """A page labelled twice counts once, as it was labelled last; one that was taken back counts no more."""
+    pages = write(tmp_path / "flips.jsonl", *sampled(finished))
+    (tmp_path / "keys").write_text("aunauq")
+    farmwatch("label", pages, "--answers", "keys")
+    found = json.loads(
+        farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished, "--json").out
+    )["rulesets"][0]
+    assert (found["pages"], found["articles"]["pages"], found["others"]["pages"]) == (1, 0, 1)
+
+
+def test_evaluate_tells_pages_that_the_log_has_not(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Pages without features are named and skipped (exit code 1), lines of another kind counted; none left is 3."""
+    strange = page(7)
+    pages = write(tmp_path / "flips.jsonl", *sampled(finished), strange)
+    (tmp_path / "keys").write_text("ana")
+    farmwatch("label", pages, "--answers", "keys")
+    labels = Path("labels.jsonl")
+    labels.write_text('{"label": 1, "text": "mine"}\n' + labels.read_text())
+    ran = farmwatch("rulesets", "evaluate", "default", "--labels", labels, "--log", finished, "--json")
+    assert ran.code == 1 and strange["url"] in ran.err and "1 line left out" in ran.err
+    assert json.loads(ran.out)["skipped"] == 1 and json.loads(ran.out)["rulesets"][0]["pages"] == 2
+    labels.write_text("".join(line + "\n" for line in labels.read_text().splitlines() if strange["url"] in line))
+    assert farmwatch("rulesets", "evaluate", "--labels", labels, "--log", finished).code == 3
+    labels.write_text('{"label": 1, "text": "mine"}\n')
+    ran = farmwatch("rulesets", "evaluate", "--labels", labels, "--log", finished)
+    assert ran.code == 3 and "judges no page" in ran.err
+
+
+def test_evaluate_of_a_file_wants_no_source_and_a_log(farmwatch: Runner, label: Keys) -> None:
+    """--source is for folders: exit code 2; without a log the message says that there is none."""
+    label("a")
+    assert farmwatch("rulesets", "evaluate", "--labels", "labels.jsonl", "--source", "x").code == 2
+    ran = farmwatch("rulesets", "evaluate", "--labels", "labels.jsonl", "--log", "sqlite:nowhere")
+    assert ran.code == 3 and "there is no log yet" in ran.err
+
+
+def test_evaluate_reads_the_features_of_the_live_run(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Where a run that measured anew is live, its features are judged, not the older ones of the same fetch."""
+    pages = write(tmp_path / "flips.jsonl", *sampled(finished))
+    (tmp_path / "keys").write_text("aa")
+    farmwatch("label", pages, "--answers", "keys")
+    log = open_log(finished)
+    topic, partition = features_of("anew"), partition_of(SITE, PARTITIONS)
+    log.create([Topic(topic, PARTITIONS)])
+    kept = next(
+        found
+        for message in log.read(FEATURES, partition)
+        if message.value and (found := decode(Features, message.value)).url == URL
+    )
+    assert judge(kept, load_ruleset("default")).verdict == "article"
+    log.append([Output(topic, partition, SITE.encode(), encode(kept))])
+    run = Run(name="anew", ruleset="default", digest="d", detector="x/1", epoch="e", features=topic, remeasures=True)
+    with exclusive(log) as control:
+        control.put(run, Alias(run="anew"), rulesets=[("d", "")])
+    log.close()
+    ran = farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished, "--json")
+    found = json.loads(ran.out)["rulesets"][0]
+    assert (found["kept"], found["pages"]) == (1, 1) and SHORT_URL in ran.err
+
+
+class _ByNumber:
+    """Scores the texts of `page` by their numbers: the even ones look like a language model's."""
+
+    identity = "binoculars/observer+performer@0a1b2c3d/float32/512/uncalibrated"
+    warning = ""
+
+    def score(self, texts: list[str]) -> list[TextScore]:
+        """One TextScore per text."""
+        numbers = [int(text.split()[3].rstrip(".")) for text in texts]
+        return [TextScore(score=(0.7 if number % 2 == 0 else 1.0) + number / 10_000) for number in numbers]
+
+
+def test_calibrate_takes_labelled_pages(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Pages labelled l and h make a threshold; those of which nobody said who wrote them are left out and counted."""
+    monkeypatch.setattr("scoring.detectors.registry.load_detectors", lambda configured: [_ByNumber()])
+    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda configured: [_ByNumber.identity])
+    pages = write(tmp_path / "flips.jsonl", *(page(number) for number in range(242)))
+    (tmp_path / "keys").write_text("lh" * 120 + "an")
+    assert farmwatch("label", pages, "--answers", "keys").code == 0
+    ran = farmwatch("calibrate", "--labels", "labels.jsonl", "--fpr", "0.05", "--no-plot", "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)["all"]
+    assert (told["false_positives"]["total"], told["sensitivity"]["total"]) == (120, 120)
+    assert "2 pages left out: judged, but nobody said who wrote it" in ran.err
+
+
+def test_calibrate_takes_the_last_word(label: Keys) -> None:
+    """A label that was changed or taken back is no contradiction: the last one counts."""
+    label("lhluuhuln")
+    texts = list(LabelFile(Path("labels.jsonl")))
+    assert [(text.llm, text.site) for text in texts] == [(True, "s0.example"), (True, "s1.example")]
+
+
+def test_standing_keeps_the_order_of_the_last_words() -> None:
+    """The page that was judged last stands last: `undo` of a later run goes back to it."""
+
+    def said(fetch_id: str, page_type: str) -> SaidOf:
+        return SaidOf(fetch_id, page_type)
+
+    found = standing([said("a", "x"), said("b", "x"), said("c", "x"), said("a", "y"), said("b", "")])
+    assert [(one.fetch_id, one.page_type) for one in found] == [("c", "x"), ("a", "y")]
+
+
+class SaidOf:
+    """The part of a judgement that counts."""
+
+    def __init__(self, fetch_id: str, page_type: str) -> None:
+        self.fetch_id, self.page_type = fetch_id, page_type

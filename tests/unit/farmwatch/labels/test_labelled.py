@@ -1,0 +1,272 @@
+"""Labelled pages: the layout is read, pages are measured as live, and every kind of damage is told and skipped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from farmwatch.labels.labelled_pages import LabelledPages
+from filters.settings import MeasureSettings
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from tests.support.front_door import article_html
+
+ONE_WORKER = MeasureSettings(workers=1, time_limit_s=60)
+
+
+class Folder:
+    """A folder in the layout, page by page."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def page(self, source: str, html: str, **fields: Any) -> str:
+        """Add a page and its line; the page's id."""
+        data = html.encode()
+        ident = hashlib.sha256(data).hexdigest()
+        (self.root / source / "html").mkdir(parents=True, exist_ok=True)
+        self.file(source, ident).write_bytes(zstandard.compress(data))
+        self.line(source, json.dumps({"id": ident, "source": source, **fields}))
+        return ident
+
+    def line(self, source: str, text: str) -> None:
+        """Add a line to a source."""
+        (self.root / source).mkdir(parents=True, exist_ok=True)
+        with (self.root / source / "gold.jsonl").open("a") as gold:
+            gold.write(text + "\n")
+
+    def file(self, source: str, ident: str) -> Path:
+        """Where a page's HTML lies."""
+        return self.root / source / "html" / f"{ident}.html.zst"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "pages")
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+def test_every_page_is_measured_in_order(folder: Folder, told: list[str]) -> None:
+    """Sources by name, pages in the order of the file; what people said stands beside the features."""
+    long = folder.page(
+        "b", article_html(), url="http://One.example/a", page_type="article", articleBody="gold", name="n"
+    )
+    short = folder.page("b", "<p>Too short.</p>", url="http://one.example/b", page_type="forum", articleBody=None)
+    other = folder.page("a", article_html(300))
+    advanced: list[int] = []
+    pages = LabelledPages(folder.root, bad=told.append)
+    found = list(pages.measured(ONE_WORKER, advanced.append))
+    assert [page.label.id for page in found] == [other, long, short]
+    assert (told, pages.skipped, pages.exit) == ([], 0, Exit.OK)
+    assert sum(advanced) == len(pages.labels) == 3
+    label, features = found[1].label, found[1].features
+    assert (label.source, label.page_type, label.gold, label.name) == ("b", "article", "gold", "n")
+    assert (features.id, features.site, features.url) == (long, "one.example", "http://one.example/a")
+    assert features.measures["tokens"] == pytest.approx(400, abs=5) and "garden" in features.text
+    assert features.measures["url_path"] == "/a"
+    assert (found[0].label.page_type, found[0].label.gold, found[0].label.url) == ("", None, "")
+
+
+def test_repeats_are_those_of_the_site_within_its_source(folder: Folder, told: list[str]) -> None:
+    """The second page of a site repeats the first; one of another site, of another source or of no site does not."""
+    text = article_html()
+    urls: dict[str, list[str | None]] = {
+        "a": ["http://s.example/1", "http://s.example/2", "http://t.example/1", None, None],
+        "b": ["http://s.example/3"],
+    }
+    for source, addresses in urls.items():
+        for number, url in enumerate(addresses):
+            folder.page(source, f"{text}<!-- {source} {number} -->", url=url)
+    shares = [p.features.measures["duplicate_share"] for p in LabelledPages(folder.root).measured(ONE_WORKER)]
+    assert shares == [0, 1, 0, 0, 0, 0]
+
+
+def test_a_page_without_a_usable_url_has_an_unknown_path(folder: Folder, told: list[str]) -> None:
+    """Collections name pages in their own ways; that is no damage, and no rule on URLs may judge it."""
+    for number, url in enumerate((None, "", "hard::some-page.html", "http://", "ftp://a.example/b")):
+        folder.page("a", f"{article_html()}<!-- {number} -->", url=url)
+    pages = list(LabelledPages(folder.root, bad=told.append).measured(ONE_WORKER))
+    assert not told and len(pages) == 5
+    assert {(page.features.measures["url_path"], page.label.url) for page in pages} == {(None, "")}
+
+
+def _no_json(folder: Folder) -> str:
+    folder.line("a", '{"id": ')
+    return "line 2: no JSON: it ends too soon"
+
+
+def _page_with_a_broken_line(folder: Folder) -> str:
+    ident = folder.page("a", article_html(360))
+    gold = folder.root / "a" / "gold.jsonl"
+    *lines, last = gold.read_text().splitlines()
+    gold.write_text("\n".join([*lines, last.replace('"source"', "source")]) + "\n")
+    assert ident in last
+    return "no JSON: object keys must be strings (byte "
+
+
+def _page_with_a_wrong_type(folder: Folder) -> str:
+    folder.page("a", article_html(370), url=7)
+    return ": url is no text in quotes"
+
+
+def _id_in_capitals(folder: Folder) -> str:
+    ident = folder.page("a", article_html(380))
+    gold = folder.root / "a" / "gold.jsonl"
+    gold.write_text(gold.read_text().replace(ident, ident.upper()))
+    return f"id {ident.upper()!r} is no SHA-256 in lower-case hex"
+
+
+def _no_object(folder: Folder) -> str:
+    folder.line("a", '["id"]')
+    return "no JSON object"
+
+
+def _nested(folder: Folder) -> str:
+    folder.line("a", "[" * 100_000)
+    return "nested too deeply"
+
+
+def _no_utf8(folder: Folder) -> str:
+    with (folder.root / "a" / "gold.jsonl").open("ab") as gold:
+        gold.write(b'{"id": "\xff"}\n')
+    return ": not UTF-8"
+
+
+def _no_id(folder: Folder) -> str:
+    folder.line("a", '{"url": "http://s.example/"}')
+    return ": no id"
+
+
+def _path_as_id(folder: Folder) -> str:
+    folder.line("a", '{"id": "../../secret\\u001b[2J"}')
+    return r"'../../secret\x1b[2J' is no SHA-256"
+
+
+def _id_twice(folder: Folder) -> str:
+    ident = folder.page("a", article_html(350))
+    folder.page("a", article_html(350))
+    return f"page {ident} has a line already"
+
+
+def _no_file(folder: Folder) -> str:
+    ident = folder.page("a", "<p>missing</p>")
+    folder.file("a", ident).unlink()
+    return f"{ident}.html.zst: cannot be read: No such file"
+
+
+def _not_compressed(folder: Folder) -> str:
+    file = folder.file("a", ident := folder.page("a", "<p>plain file</p>"))
+    file.rename(file.with_suffix(""))
+    return f"directory; {ident}.html is there: compress it with zstd"
+
+
+def _no_zstd(folder: Folder) -> str:
+    ident = folder.page("a", "<p>plain</p>")
+    folder.file("a", ident).write_bytes(b"<p>plain</p>")
+    return f"{ident}.html.zst: no zstd file, or a damaged one"
+
+
+def _cut_off(folder: Folder) -> str:
+    file = folder.file("a", ident := folder.page("a", article_html(3000)))
+    file.write_bytes(file.read_bytes()[:-9])
+    return f"{ident}.html.zst: the SHA-256 of its content is not its id"
+
+
+def _other_content(folder: Folder) -> str:
+    ident = folder.page("a", "<p>x</p>")
+    folder.file("a", ident).write_bytes(zstandard.compress(b"<p>y</p>"))
+    return f"{ident}.html.zst: the SHA-256 of its content is not its id"
+
+
+def _no_line(folder: Folder) -> str:
+    folder.file("a", "f" * 64).write_bytes(b"")
+    return f"{'f' * 64}.html.zst: no line of gold.jsonl names it"
+
+
+DAMAGE = (
+    _no_json,
+    _page_with_a_broken_line,
+    _page_with_a_wrong_type,
+    _id_in_capitals,
+    _no_object,
+    _nested,
+    _no_utf8,
+    _no_id,
+    _path_as_id,
+    _id_twice,
+    _no_file,
+    _not_compressed,
+    _no_zstd,
+    _cut_off,
+    _other_content,
+    _no_line,
+)
+
+
+def test_every_kind_of_damage_is_told_once_and_skipped(folder: Folder, told: list[str]) -> None:
+    """With file, line and reason; the pages before, between and after it are measured, and the exit code says so."""
+    whole = [folder.page("a", article_html())]
+    reasons = []
+    for number, damage in enumerate(DAMAGE):
+        reasons.append(damage(folder))
+        whole.append(folder.page("a", article_html(200 + number)))
+    pages = LabelledPages(folder.root, bad=told.append)
+    found = [page.label.id for page in pages.measured(ONE_WORKER)]
+    assert [ident for ident in found if ident in whole] == whole
+    assert len(found) == len(whole) + 1  # the first line of the page that has two
+    assert len(told) == pages.skipped == len(DAMAGE) and pages.exit == Exit.PROBLEM
+    for damage, reason in zip(DAMAGE, reasons, strict=True):
+        matching = [line for line in told if reason in line and str(folder.root / "a") in line]
+        assert len(matching) == 1, (damage.__name__, told)
+    assert all(line.isprintable() for line in told)
+
+
+def test_a_page_that_cannot_be_extracted_is_no_damage(folder: Folder, told: list[str]) -> None:
+    """Its features say why, as in a live run: rulesets drop it, and it counts."""
+    folder.page("a", "", url="http://s.example/empty", page_type="listing")
+    (page,) = LabelledPages(folder.root, bad=told.append).measured(ONE_WORKER)
+    assert page.features.extract_error and not told
+
+
+def test_a_line_may_say_where_it_comes_from(folder: Folder, told: list[str]) -> None:
+    """`source` and other keys that nobody asked for are passed over, whatever stands in them."""
+    ident = hashlib.sha256(b"<p>x</p>").hexdigest()
+    folder.page("a", "<p>y</p>")
+    folder.file("a", ident).write_bytes(zstandard.compress(b"<p>x</p>"))
+    folder.line("a", json.dumps({"id": ident, "source": "news of 2024", "colour": [1]}))
+    pages = LabelledPages(folder.root, bad=told.append)
+    assert [label.source for label in pages.labels] == ["a", "a"] and not told
+
+
+def test_sources_may_be_chosen(folder: Folder) -> None:
+    """Only theirs are read; one that is not there is a usage error that names those that are."""
+    folder.page("a", article_html())
+    folder.page("b", article_html())
+    assert [label.source for label in LabelledPages(folder.root, ["b"]).labels] == ["b"]
+    with pytest.raises(UsageError, match="no source 'c'; there are a, b"):
+        LabelledPages(folder.root, ["c"])
+
+
+def test_a_folder_without_pages_is_an_error(tmp_path: Path) -> None:
+    """A wrong path must not look like an evaluation of nothing."""
+    with pytest.raises(FarmwatchError, match="no labelled pages"):
+        LabelledPages(tmp_path / "nowhere")
+
+
+@pytest.mark.data
+def test_the_real_folder_is_read_without_damage(shared: Path) -> None:
+    """Every page of every source has a line and a file, and the seven kinds of page are those of wcxb."""
+    told: list[str] = []
+    pages = LabelledPages(shared / "data" / "pages", bad=told.append)
+    assert not told and len(pages.labels) > 3_000
+    kinds = {label.page_type for label in pages.labels if label.source == "wcxb"}
+    assert kinds == {"article", "forum", "product", "listing", "collection", "documentation", "service"}
+    assert {label.page_type for label in pages.labels if label.source != "wcxb"} == {""}

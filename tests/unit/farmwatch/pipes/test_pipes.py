@@ -1,0 +1,339 @@
+"""The stages as pipes: stable names, order kept, bad lines reported with their number."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farmwatch.pipes.lines import FeaturesLine, features_of
+from filters.quality.measures import MEASURES, TEXTS
+from stream.text.user_errors import Exit
+from tests.support.front_door import Runner, article_html
+from tests.support.paths import ROOT
+
+_SHORT = "<html><body><article><h1>Title here</h1><p>One two three four five.</p></article></body></html>"
+
+
+def _write(folder: Path, *lines: Any) -> Path:
+    path = folder / "in.jsonl"
+    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    return path
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"url": f"https://a.example{path}", "html": article_html() if html is None else html, **more}
+
+
+def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
+    """{url, site, page_id, text, extract, measures, quality, blocks, feature_epoch}, and the measured values."""
+    (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).out)
+    names = ["url", "site", "page_id", "text", "extract", "measures", "quality", "blocks", "feature_epoch"]
+    assert list(line) == names
+    assert line["text"] == "Title here\nOne two three four five."
+    assert line["extract"] == {"path": "recall", "error": ""}
+    assert line["site"] == "a.example"
+    assert line["blocks"] == [[1, 10, 0, 0], [0, 24, 0, 0]]
+    assert line["measures"]["tokens"] == 7
+    assert line["measures"]["url_path"] == "/x?b=1"
+    assert line["measures"]["duplicate_share"] == 0.0
+    assert {text: list(measures) for text, measures in line["quality"].items()} == {name: [*MEASURES] for name in TEXTS}
+
+
+def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp_path: Path) -> None:
+    """With two processes the lines come out as they went in, and a copy of an earlier page of the site is one."""
+    pages = [_page(f"/{n}", site=f"s{n % 2}.example") for n in range(6)]
+    lines = _lines(farmwatch("measure", "-j", "2", _write(tmp_path, *pages)).out)
+    assert [line["url"] for line in lines] == [page["url"] for page in pages]
+    for name in ("duplicate_share", "template_share"):
+        assert [line["measures"][name] for line in lines] == [0, 0, 1, 1, 1, 1]
+    assert [line["measures"]["simhash_distance"] for line in lines] == [None, None, 0, 0, 0, 0]
+    assert {line["measures"]["simhash"] for line in lines} == {lines[0]["measures"]["simhash"]}
+
+
+def test_measure_obeys_settings_and_takes_its_files_by_place(farmwatch: Runner, tmp_path: Path) -> None:
+    """--set goes to the [measure] table, a misspelt path is refused, and files have no option of their own."""
+    file = _write(tmp_path, _page("/x", "<p>Well-known words, isn't it?</p>"))
+    epochs = {
+        line["feature_epoch"]
+        for tokenizer in ("whitespace", "words")
+        for line in _lines(farmwatch("measure", "-j", "1", file, "--set", f"measure.tokenizer={tokenizer}").out)
+    }
+    assert len(epochs) == 2
+    wrong = farmwatch("measure", file, "--set", "measure.tokeniser=words")
+    assert (wrong.code, "measure.tokenizer" in wrong.err) == (Exit.USAGE, True)
+    assert farmwatch("measure", "--files", file).code == Exit.USAGE
+
+
+def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:
+    """Broken JSON, a missing field, a wrong type and an unusable URL: four messages, two pages, exit 1."""
+    no_html, no_text = {"url": "https://a.example/"}, {"url": 3, "html": ""}
+    file = _write(tmp_path, _page("/1", ""), "{", no_html, no_text, "", {"url": "x", "html": ""}, _page("/2", ""))
+    ran = farmwatch("measure", "-j", "1", file)
+    assert ran.code == Exit.PROBLEM
+    assert len(_lines(ran.out)) == 2
+    places = sorted(message.partition(":")[0] for message in ran.err.splitlines())
+    assert places == ["line 2", "line 3", "line 4", "line 6"]
+
+
+def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> None:
+    """A page that all rules keep and one that is too short, with every rule in both verdicts."""
+    measured = farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"), _page("/2", _SHORT))).out
+    file = tmp_path / "features.jsonl"
+    file.write_text(measured)
+    kept, dropped = _lines(farmwatch("judge", "--ruleset", "notes", file).out)
+    assert list(kept) == ["url", "site", "verdict", "first_failed", "failed", "rules", "ruleset", "digest"]
+    assert (kept["verdict"], kept["failed"], kept["ruleset"]) == ("article", [], "notes")
+    assert (dropped["verdict"], dropped["first_failed"]) == ("dropped", "min_tokens")
+    assert list(kept["rules"][0]) == ["name", "value", "op", "threshold", "outcome"]
+    assert [rule["name"] for rule in kept["rules"]] == [rule["name"] for rule in dropped["rules"]]
+    (article,) = _lines(farmwatch("judge", "--articles", file).out)
+    assert (article["url"], article["site"]) == ("https://a.example/story", "a.example")
+    assert article["text"].startswith("A garden")
+
+
+def test_articles_carry_the_text_that_their_ruleset_scores(farmwatch: Runner, tmp_path: Path) -> None:
+    """A ruleset with scores = "c4" hands on C4's lines: the title, without a full stop, is not among them."""
+    (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"))).out)
+    (article,) = _lines(farmwatch("judge", "--ruleset", "c4", "--articles", _write(tmp_path, line)).out)
+    title, *rest = line["text"].split("\n")
+    assert not title.endswith(".")
+    assert article["text"] == "\n".join(rest)
+
+
+def test_quality_goes_by_name_and_comes_back_in_order() -> None:
+    """A line's quality measures stand in the record in the order of MEASURES, whatever the line's; absent = unknown."""
+    last, first = MEASURES[-1], MEASURES[0]
+    record = features_of(FeaturesLine(url="u", site="s", quality={"c4": {last: 2.0, first: None, MEASURES[1]: 1.0}}))
+    assert record.quality == {"c4": [None, 1.0, *[None] * (len(MEASURES) - 3), 2.0]}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"url": "u", "site": "s", "measures": {"tokens": "many"}},
+        {"url": "u", "site": "s", "blocks": [[0, -1, 0, 0]]},
+        {"url": "u", "site": "s", "blocks": [[0, 1]]},
+        {"url": "u", "site": "s", "measures": []},
+        {"url": "u", "site": "s", "quality": {"main": {"wrods": 1}}},
+        {"url": "u", "site": "s", "quality": {"mian": {"words": 1}}},
+        {"url": "u", "site": "s", "quality": {"main": {"words": "many"}}},
+    ],
+)
+def test_features_that_cannot_be_judged_are_skipped(farmwatch: Runner, tmp_path: Path, line: dict[str, Any]) -> None:
+    """Features of the wrong form are a bad line, never a traceback or a verdict."""
+    ran = farmwatch("judge", _write(tmp_path, line))
+    assert (ran.code, ran.out) == (Exit.PROBLEM, "")
+    assert ran.err.startswith("line 1: ")
+
+
+def test_a_measure_of_the_wrong_kind_is_named(farmwatch: Runner, tmp_path: Path) -> None:
+    """A text where a rule compares numbers: the message has the measure, what it is and what it is not."""
+    line = {"url": "u", "site": "s", "text": "a", "measures": {"language": "en", "tokens": "many"}}
+    assert farmwatch("judge", _write(tmp_path, line)).err == (
+        'line 1: features that cannot be judged: measures: tokens is "many", not a number\n'
+    )
+
+
+@pytest.mark.parametrize("text", [{}, {"text": ""}, {"text": " \n"}])
+def test_features_without_a_text_are_no_article(farmwatch: Runner, tmp_path: Path, text: dict[str, str]) -> None:
+    """No text, and no error that says why: none was found, and nothing is handed on to be scored."""
+    file = _write(tmp_path, {"url": "u", "site": "s", **text})
+    (verdict,) = _lines(farmwatch("judge", "--ruleset", "notes", file).out)
+    assert (verdict["verdict"], verdict["failed"]) == ("dropped", ["extracted"])
+    assert verdict["rules"][0]["value"] == "no_text"
+    assert farmwatch("judge", "--articles", "--ruleset", "notes", file).out == ""
+
+
+def test_an_unknown_ruleset_is_a_usage_error(farmwatch: Runner, tmp_path: Path) -> None:
+    """The ruleset is loaded before the first line is read."""
+    assert farmwatch("judge", "--ruleset", "defualt", _write(tmp_path)).code == Exit.USAGE
+
+
+def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> None:
+    """Flags in page order become site verdicts in the order of the sites, and those become the rate."""
+    flags = [{"site": "farm", "flag": True, "score": 1.0, "detector": "lite-ngram/x"} for _ in range(12)]
+    flags += [{"site": "paper", "flag": False, "score": 0.1, "detector": "lite-ngram/x"} for _ in range(9)]
+    flags += [{"site": "few", "flag": None, "score": None, "detector": "lite-ngram/x"}]
+    ran = farmwatch("tally", _write(tmp_path, *flags))
+    sites = _lines(ran.out)
+    assert [(site["site"], site["verdict"], site["pages"]) for site in sites] == [
+        ("farm", "llm", 12),
+        ("paper", "human", 9),
+        ("few", "unclassifiable", 1),
+    ]
+    assert {"site", "verdict", "pages_used", "pages", "evidence"} <= set(sites[0])
+    rate = json.loads(farmwatch("estimate", _write(tmp_path, *sites)).out)
+    assert (rate["rate"], rate["llm"], rate["classifiable"], rate["unclassifiable"], rate["sites"]) == (0.5, 1, 2, 1, 3)
+
+
+def test_score_keeps_the_order_and_passes_the_site_through(farmwatch: Runner, tmp_path: Path) -> None:
+    """A text that is too short has null and the reason; site and url come out as they went in; the warning is told."""
+    text = " ".join(["The two of them walked slowly along the wall of the old garden that morning."] * 30)
+    lines = [
+        {"id": "1", "text": "too short", "site": "a"},
+        {"id": "2", "text": text, "site": "b", "url": "https://b.example/", "other": 1},
+        {"id": "3"},
+    ]
+    ran = farmwatch("score", _write(tmp_path, *lines))
+    short, scored = _lines(ran.out)
+    assert list(short) == ["id", "detector", "score", "p_llm", "flag", "abstain", "tokens", "site"]
+    assert (short["id"], short["flag"], short["abstain"] != "", short["site"]) == ("1", None, True, "a")
+    assert (scored["id"], scored["url"], scored["abstain"]) == ("2", "https://b.example/", "")
+    assert scored["flag"] == (scored["p_llm"] > 0.95)
+    assert scored["detector"].startswith("lite-ngram/")
+    assert "indicative only" in ran.err
+    assert "line 3: " in ran.err
+    assert ran.code == Exit.PROBLEM
+
+
+def test_ids_may_be_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
+    """An id is read as text, even if written as a number; fractions, booleans and null are bad lines."""
+    lines = [{"id": value, "text": "x"} for value in (17, "17", 2**64, 1.5, True, None)]
+    ran = farmwatch("score", _write(tmp_path, *lines))
+    assert [json.loads(line)["id"] for line in ran.out.splitlines()] == ["17", "17", str(2**64)]
+    assert ran.code == Exit.PROBLEM and [
+        line.split(":")[0] for line in ran.err.splitlines() if line.startswith("line")
+    ] == [
+        "line 4",
+        "line 5",
+        "line 6",
+    ]
+
+
+def test_score_is_the_same_in_several_processes(farmwatch: Runner, tmp_path: Path) -> None:
+    """More texts than a process takes at once: order, output and the numbers of bad lines are those of one process."""
+    texts = ["word " * (n % 3 * 150) + "The two of them walked along the wall of the garden. " * 20 for n in range(7)]
+    lines = [{"id": str(n), "text": texts[n % 7], "site": f"s{n % 5}"} for n in range(600)]
+    file = _write(tmp_path, *lines[:300], {"id": "no text"}, *lines[300:])
+    one, two = (farmwatch("score", "-j", jobs, file) for jobs in ("1", "2"))
+    assert [line["id"] for line in _lines(two.out)] == [line["id"] for line in lines]
+    assert two == one
+    assert "line 301: " in two.err
+    assert farmwatch("score", "-j", "-1", file).code == Exit.USAGE
+
+
+def test_an_unknown_detector_is_a_usage_error(farmwatch: Runner, tmp_path: Path) -> None:
+    """The message lists the detectors that there are."""
+    ran = farmwatch("score", "--detector", "falcon", _write(tmp_path))
+    assert (ran.code, "lite-ngram" in ran.err) == (Exit.USAGE, True)
+
+
+def test_scores_of_two_detectors_are_never_pooled(farmwatch: Runner, tmp_path: Path) -> None:
+    """Lines that name several: one error that names them and the option, and no verdict."""
+    lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("x/1", "y/1", "x/1")]
+    ran = farmwatch("tally", _write(tmp_path, *lines))
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "scores of x/1 and y/1" in ran.err and "--detector" in ran.err and len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("detector", ["x", "x/1"])
+def test_one_of_several_detectors_is_chosen(farmwatch: Runner, tmp_path: Path, detector: str) -> None:
+    """--detector takes its lines, by name or identity; those of the others are no mistake, only counted."""
+    lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("y/1", "x/1", "y/1", "x/1", "x/1")]
+    ran = farmwatch("tally", "--detector", detector, _write(tmp_path, *lines))
+    assert (ran.code, ran.err) == (Exit.OK, "2 scores of other detectors than x/1 passed over\n")
+    (site,) = _lines(ran.out)
+    assert (site["pages"], site["detector"]) == (3, "x/1")
+
+
+def test_a_name_that_several_identities_have_chooses_none(farmwatch: Runner, tmp_path: Path) -> None:
+    """Two sets of thresholds are two detectors; one that is not there is told with those that are."""
+    lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("x/1", "x/2")]
+    for detector in ("x", "z"):
+        ran = farmwatch("tally", "--detector", detector, _write(tmp_path, *lines))
+        assert (ran.code, ran.out) == (Exit.USAGE, "")
+        assert "x/1" in ran.err and "x/2" in ran.err
+
+
+def test_scores_without_a_name_are_the_named_detectors(farmwatch: Runner, tmp_path: Path) -> None:
+    """With --detector unnamed lines are its own, beside lines that name it and where no line names any."""
+    mine, other = {"site": "a", "flag": True, "score": 1}, {"site": "b", "flag": True, "score": 1, "detector": "x/1"}
+    for lines, pages in (([mine, mine], 2), ([{**mine, "detector": "lite-ngram/w"}, other, mine, mine], 3)):
+        ran = farmwatch("tally", "--detector", "lite-ngram/w", _write(tmp_path, *lines))
+        assert ran.code == Exit.OK
+        assert [(line["site"], line["pages"], line["detector"]) for line in _lines(ran.out)] == [
+            ("a", pages, "lite-ngram/w")
+        ]
+
+
+def test_scores_without_a_name_belong_to_no_detector_that_other_lines_name(farmwatch: Runner, tmp_path: Path) -> None:
+    """Without --detector the first named one decides and unnamed lines are bad; where none is named, none is bad."""
+    unnamed, named = {"site": "a", "flag": True, "score": 1}, {"site": "b", "flag": True, "score": 1, "detector": "x/1"}
+    ran = farmwatch("tally", _write(tmp_path, unnamed, named, named))
+    assert ran.code == Exit.PROBLEM
+    assert "line 1: " in ran.err and "not named" in ran.err
+    assert [(line["site"], line["pages"], line["detector"]) for line in _lines(ran.out)] == [("b", 2, "x/1")]
+    ran = farmwatch("tally", _write(tmp_path, unnamed))
+    assert (ran.code, _lines(ran.out)[0]["detector"]) == (Exit.OK, "lite-ngram")
+
+
+def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Path) -> None:
+    """Three of four counts are a usage error; all four correct the rate; none says that it is uncorrected."""
+    file = _write(tmp_path, {"site": "a", "verdict": "llm"}, {"site": "b", "verdict": "human"})
+    counts = ["--llm-sites", "50", "--llm-found", "49", "--human-sites", "50", "--human-cleared", "50"]
+    assert farmwatch("estimate", file, *counts[:6]).code == Exit.USAGE
+    assert json.loads(farmwatch("estimate", file, *counts).out)["method"] == "corrected"
+    assert "uncorrected" in farmwatch("estimate", file).err
+
+
+def test_estimate_takes_verdicts_alone(farmwatch: Runner, tmp_path: Path) -> None:
+    """As its help says: {verdict}, one line a site."""
+    ran = farmwatch("estimate", _write(tmp_path, {"verdict": "llm"}, {"verdict": "llm"}, {"verdict": "human"}))
+    assert (ran.code, json.loads(ran.out)["llm"], json.loads(ran.out)["sites"]) == (Exit.OK, 2, 3)
+
+
+def test_chunk_reads_standard_input_where_no_file_is_given(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the other pipes do."""
+    (tmp_path / "data").write_bytes(b"abc")
+    with (tmp_path / "data").open() as data:
+        monkeypatch.setattr("sys.stdin", data)
+        assert json.loads(farmwatch("chunk").out) == {"lengths": [3]}
+
+
+def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path) -> None:
+    """The lengths add up to the bytes of the file, none above the maximum."""
+    data = bytes(range(256)) * 20
+    (tmp_path / "data").write_bytes(data)
+    lengths = json.loads(farmwatch("chunk", "data").out)["lengths"]
+    assert sum(lengths) == len(data)
+    assert max(lengths) <= 1024
+
+
+def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> None:
+    """`-` is standard input, and a reader that has enough ends the pipe quietly."""
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    line = json.dumps({"url": "https://a.example/x", "site": "a.example"}) + "\n"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {sys.executable} -m farmwatch judge - | head -n 1"],
+        input=line * 3000, cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["site"] == "a.example"
+
+
+def test_a_file_that_is_not_there_is_exit_3(farmwatch: Runner) -> None:
+    """A missing input file is one line on stderr."""
+    ran = farmwatch("judge", "absent.jsonl")
+    assert (ran.code, "absent.jsonl: cannot be read" in ran.err) == (Exit.UNAVAILABLE, True)
+
+
+def test_several_files_are_named_in_messages(farmwatch: Runner, tmp_path: Path) -> None:
+    """With more than one file a bad line says which one it is in."""
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text("{\n")
+    assert [m.split(": ")[:2] for m in farmwatch("judge", "a.jsonl", "b.jsonl").err.splitlines()] == [
+        ["a.jsonl", "line 1"],
+        ["b.jsonl", "line 1"],
+    ]

@@ -1,0 +1,225 @@
+"""Tables on a terminal of 80 columns show every site and verdict whole."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from farmwatch.terminal.messages import message, put_wrapped
+from farmwatch.terminal.tables import fit
+from replay.runs.site_table import COLUMNS
+from tests.support.front_door import DETECTOR, Runner
+
+HEADINGS = ("site", "verdict", "pages", "llr", "most dropped by", "detector")
+SITE = "a-rather-long-name-of-a-site.blog.example"
+
+
+def _shown(
+    rows: list[list[str]],
+    width: int = 80,
+    less: tuple[str, ...] = (),
+    same: tuple[str, ...] = (),
+    headings: tuple[str, ...] = HEADINGS,
+    below: int = 0,
+    title: str = "Title",
+) -> tuple[list[str], list[str]]:
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
+    fitted = fit(console, headings, rows, less=less, same=same, below=below, title=title)
+    console.print(fitted.table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines(), fitted.notes
+
+
+def _row(site: str, detector: str = "some-detector/1-0123456789abcdef") -> list[str]:
+    return [site, "unclassifiable", "20", "-12.34", "duplicate_share", detector]
+
+
+def test_site_and_verdict_are_whole_and_the_rest_gives_way() -> None:
+    """The less important columns are left out, the note names them, and no line is longer than the terminal."""
+    lines, notes = _shown([_row(SITE), _row("b.example")], less=("llr", "most dropped by"), same=("detector",))
+    assert any(SITE in line and "unclassifiable" in line for line in lines)
+    assert max(map(len, lines)) <= 80
+    assert notes[0] == "detector: some-detector/1-0123456789abcdef"
+    assert "left out" in notes[1]
+
+
+def test_what_differs_stays_a_column() -> None:
+    """Two detectors are no note under the table."""
+    lines, notes = _shown([_row("a.example", "x/1"), _row("b.example", "y/1")], 200, same=("detector",))
+    assert notes == []
+    assert "x/1" in lines[3] and "y/1" in lines[4]
+
+
+def test_a_site_wider_than_the_terminal_is_folded_not_shortened() -> None:
+    """Every character is there, over several lines."""
+    site = "x" * 100 + ".example"
+    lines, _ = _shown([_row(site)], less=HEADINGS[2:])
+    assert "".join(line.split(" ")[0] for line in lines[3:]) == site
+
+
+@pytest.mark.parametrize("below", [0, 1])
+def test_titles_and_headings_are_no_markup(below: int) -> None:
+    """A file may have brackets in its name."""
+    lines, _ = _shown([["x" * 30, "y"]], 40, headings=("rule", "[b]a[/b].toml"), title="[b]of[/b]", below=below)
+    assert lines[0].strip() == "[b]of[/b]"
+    assert any("[b]a[/b].toml" in line for line in lines)
+
+
+def test_all_columns_are_shown_where_there_is_room() -> None:
+    """A wide terminal leaves nothing out."""
+    lines, notes = _shown([_row("a.example")], 200, less=("llr", "most dropped by"))
+    assert notes == []
+    assert all(heading in lines[1] for heading in HEADINGS)
+
+
+RULES = ("rule", "drops", "marginal", "sole", "sole articles", "sole others", "n/a")
+
+
+def _rules(*names: str) -> list[list[str]]:
+    return [[name, "1234", "1200", "17", "1", "0", "disabled"] for name in names]
+
+
+def test_a_name_is_broken_after_an_underscore() -> None:
+    """Names give way before numbers and are broken between their words; so are headings, at spaces."""
+    lines, _ = _shown(_rules("gopher_max_duplicate_paragraph_char_share", "extracted"), 62, headings=RULES)
+    assert max(map(len, lines)) <= 62
+    text = [line.split()[0] for line in lines[2:] if not line.startswith((" ", "─")) and line.strip()]
+    assert "".join(text) == "rule" + "gopher_max_duplicate_paragraph_char_share" + "extracted"
+    assert all(part.endswith("_") for part in text[1:-2])
+    assert [word for line in lines for word in line.split()].count("1234") == 2
+    assert {"sole", "articles", "others", "marginal"} <= {word for line in lines for word in line.split()}
+
+
+def test_numbers_keep_their_line_where_headings_can_be_broken() -> None:
+    """A table that is a little too wide breaks the headings over numbers, and no cell."""
+    lines, _ = _shown(_rules("gopher_max_bullet_line_share"), headings=RULES)
+    assert sum("gopher_max_bullet_line_share" in line and "1234" in line for line in lines) == 1
+
+
+def test_shares_with_intervals_are_broken_between_the_two() -> None:
+    """Many rulesets: the interval goes under its share, and no number or name is broken."""
+    headings = ("page type", "pages", "c4", "default", "dolma", "fineweb", "gopher", "notes")
+    lines, _ = _shown([["documentation", "52", *["77 (64-86)"] * 6]], headings=headings)
+    assert max(map(len, lines)) <= 80
+    words = [word for line in lines for word in line.split()]
+    assert words.count("(64-86)") == words.count("77") == 6
+    assert {"documentation", "default", "fineweb", "pages"} <= set(words)
+
+
+@given(
+    st.lists(st.lists(st.text("ab_-/| 7.é漢[]", max_size=60), min_size=3, max_size=3), min_size=1, max_size=3),
+    st.integers(40, 90),
+    st.sampled_from([0, 1, 2]),
+)
+@settings(max_examples=60, deadline=None)
+def test_every_character_is_shown_at_any_width(rows: list[list[str]], width: int, below: int) -> None:
+    """Whatever the cells: nothing but white space is lost, nothing is read as markup, no line is too long."""
+    headings = ("RULE", "PAGE TYPE", "A+RATHER+LONG+NAME+OF+A+FILE")  # no character of theirs is in a cell
+    lines, _ = _shown(rows, width, headings=headings, below=below, title="")
+    assert all(cell_len(line.rstrip()) <= width for line in lines)
+    shown = Counter("".join(lines))
+    cells = Counter("".join(map("".join, rows)))
+    assert all(shown[character] >= number for character, number in cells.items() if not character.isspace())
+
+
+def test_spare_columns_are_left_out_where_nothing_is_in_them() -> None:
+    """Empty in all rows they are gone, without a note; in one of them not."""
+    headings = ("run", "phase", "left")
+    console = Console(width=80, file=io.StringIO(), force_terminal=False)
+    fitted = fit(console, headings, [["a", "", ""], ["b", "judge", ""]], spare=("phase", "left"))
+    console.print(fitted.table)
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert "phase" in shown and "judge" in shown and "left" not in shown
+    assert fitted.notes == []
+
+
+def test_rows_of_lines_leave_nothing_out_but_empty_cells() -> None:
+    """Where a table does not fit even without `less`, lines under each row have all, headings whole, numbers beside."""
+    headings = ("run", "state", "a long name of a number", "lag", "by")
+    rows = [["r" * 30, "done", "7", "12", "me"], ["s", "live", "", "0", "me"]]
+    lines, notes = _shown(rows, 40, headings=headings, less=("lag",), same=("by",), below=3)
+    assert lines[1:] == [
+        f"{'r' * 30}  done",
+        "  a long name of a number  7",
+        "  lag                      12",
+        "s  live",
+        "  lag                      0",
+    ]
+    assert notes == ["by: me"]
+
+
+def test_long_values_stand_in_lines_of_their_own() -> None:
+    """Where a table with `below` does not fit, the values stand under their row, whole or broken at a bar."""
+    pattern = "(?:^|/)(?:" + "|".join(f"section{number}" for number in range(20)) + ")"
+    rows = [["url_kind", "patterns.shop", pattern, "-"], ["min_tokens", "threshold", ">= 200", ">= 100"]]
+    lines, _ = _shown(rows, headings=("rule", "field", "notes", "mine.toml"), below=2)
+    assert max(map(len, lines)) <= 80
+    assert "url_kind  patterns.shop" in lines and "min_tokens  threshold" in lines
+    assert "  notes      >= 200" in lines and "  mine.toml  >= 100" in lines
+    assert pattern in "".join(line.strip().removeprefix("notes").strip() for line in lines)
+    assert sum(line.endswith("|") for line in lines) == 3
+    narrow, _ = _shown(rows, headings=("rule", "field", "notes", "a/" * 30), below=2)
+    assert "  " + "a/" * 30 in narrow and "    >= 100" in narrow
+    beside, _ = _shown(rows[1:], headings=("rule", "field", "notes", "mine.toml"), below=2)
+    assert any("min_tokens" in line and ">= 200" in line and ">= 100" in line for line in beside)
+
+
+@pytest.mark.parametrize("say", [message, put_wrapped])
+def test_sentences_are_broken_at_words_on_a_terminal(
+    say: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To the width of the terminal, with paths whole; in a file or a pipe a sentence is one line."""
+    path = "/a/long-path/of-a-file/" + "x" * 40
+    sentence = f"{path}: line 3: " + "words that say what is wrong " * 3
+    say(sentence)
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == sentence + "\n"
+    monkeypatch.setenv("COLUMNS", "50")
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+    say(sentence + "\nsecond line")
+    captured = capsys.readouterr()
+    lines = (captured.out + captured.err).splitlines()
+    assert lines[0] == f"{path}:" and lines[-1] == "second line"
+    assert all(len(line) < 50 for line in lines[1:])
+    assert " ".join(lines[:-1]).split() == sentence.split()
+
+
+def test_the_rest_of_a_broken_line_stands_further_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `indent`, from the second line on and on a terminal only."""
+    put_wrapped("  one two three four five six", "    ")
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    put_wrapped("  one two three four five six", "    ")
+    assert capsys.readouterr().out == ("  one two three four five six\n  one two three\n    four five six\n")
+
+
+def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sites` on a terminal of 80 columns: whole names and verdicts, the detector once, columns explained."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("farmwatch.terminal.messages._console", lambda: Console(width=80, color_system=None))
+    ran = farmwatch("sites", "--log", finished)
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert any("b.example" in line and "unclassifiable" in line for line in ran.out.splitlines())
+    assert ran.out.count(DETECTOR) == 1
+    assert COLUMNS in " ".join(ran.err.split())
+
+
+def test_a_diff_of_rulesets_fits_80_columns(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns stand below the rule and field that they are of, each beside the name of its ruleset."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("farmwatch.terminal.messages._console", lambda: Console(width=80, color_system=None))
+    lines = farmwatch("rulesets", "diff", "notes", "default").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("url_kind  patterns") for line in lines)
+    assert any(line.startswith("  default  ") for line in lines)

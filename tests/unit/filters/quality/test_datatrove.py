@@ -1,0 +1,235 @@
+"""The quality measures and rulesets beside datatrove's four filters, fed the same tokens and sentences."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from farmwatch.labels.labelled_pages import LabelledPage
+from filters.quality.c4 import clean
+from filters.quality.characters import PUNCTUATION, TERMINAL_PUNCTUATION
+from filters.quality.measures import MEASURES, measure_quality
+from filters.quality.sentences import split_sentences
+from filters.quality.tokenizers import find_tokenizer
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
+from stream.schema.records import Features
+
+if not os.environ.get("FARMWATCH_REQUIRE_DATA"):  # there, what is missing fails
+    pytest.importorskip("datatrove")
+from datatrove.data import Document
+from datatrove.pipeline.filters import (
+    c4_filters,
+    fineweb_quality_filter,
+    gopher_quality_filter,
+    gopher_repetition_filter,
+)
+from datatrove.utils import text as datatrove_text
+
+pytestmark = pytest.mark.xdist_group("labelled")
+
+GOPHER_QUALITY = {
+    "gopher_short_doc": "gopher_min_words",
+    "gopher_long_doc": "gopher_max_words",
+    "gopher_below_avg_threshold": "gopher_min_mean_word_chars",
+    "gopher_above_avg_threshold": "gopher_max_mean_word_chars",
+    "gopher_too_many_hashes": "gopher_max_hashes_per_word",
+    "gopher_too_many_ellipsis": "gopher_max_ellipses_per_word",
+    "gopher_too_many_bullets": "gopher_max_bullet_line_share",
+    "gopher_too_many_end_ellipsis": "gopher_max_ellipsis_line_share",
+    "gopher_below_alpha_threshold": "gopher_min_alpha_word_share",
+    "gopher_enough_stop_words": "gopher_min_stop_words",
+}
+GOPHER_REPETITION = {
+    "dup_para_frac": "gopher_max_duplicate_paragraph_share",
+    "dup_para_char_frac": "gopher_max_duplicate_paragraph_char_share",
+    "dup_line_frac": "gopher_max_duplicate_line_share",
+    "dup_line_char_frac": "gopher_max_duplicate_line_char_share",
+    **{f"top_{n}_gram": f"gopher_max_top_{n}gram_share" for n in (2, 3, 4)},
+    **{f"duplicated_{n}_n_grams": f"gopher_max_duplicate_{n}gram_share" for n in range(5, 11)},
+}
+C4 = {"lorem_ipsum": "c4_lorem_ipsum", "curly_bracket": "c4_curly_bracket", "too_few_sentences": "c4_min_sentences"}
+FINEWEB = {
+    "line_punct_ratio": "fineweb_min_punctuated_line_share",
+    "short_line_ratio": "fineweb_max_short_line_share",
+    "char_dup_ratio": "fineweb_max_duplicate_line_char_share",
+    "list_ratio": "fineweb_max_newlines_per_word",
+}
+SUITES: dict[str, tuple[str, Any, dict[str, str]]] = {
+    "gopher quality": ("gopher", gopher_quality_filter.GopherQualityFilter, GOPHER_QUALITY),
+    "gopher repetition": ("gopher", gopher_repetition_filter.GopherRepetitionFilter, GOPHER_REPETITION),
+    "c4": ("c4", c4_filters.C4QualityFilter, C4),
+    "fineweb": ("fineweb", fineweb_quality_filter.FineWebQualityFilter, FINEWEB),
+}
+
+
+BRACKET_FIRST = (
+    "c4: c4_curly_bracket there, c4_lorem_ipsum here: a bracket stands before lorem ipsum, and both are found"
+)
+"""The one difference that is explained: datatrove names what comes first in the text, a ruleset what its order says."""
+
+ruleset_of = functools.cache(load_ruleset)
+
+
+@pytest.fixture(scope="module", params=["whitespace", "words"])
+def tokenizer(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A tokenizer's name, which datatrove is fed as well; sentences are ours in both."""
+    tokenize = find_tokenizer(request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (gopher_quality_filter, gopher_repetition_filter, fineweb_quality_filter):
+            patch.setattr(module, "split_into_words", lambda text, _language: tokenize(text))
+        patch.setattr(c4_filters, "split_into_sentences", lambda text, _language: split_sentences(text))
+        yield request.param
+
+
+def differences(text: str, quality: dict[str, list[float | None]]) -> list[str]:
+    """What datatrove says of a text, and its values, where ours are other ones."""
+    features = features_of(text, quality)
+    found: list[str] = []
+    for suite, (ruleset, make, names) in SUITES.items():
+        document = Document(text=text, id="")
+        theirs = make().filter(document)
+        first_theirs = "" if theirs is True else names[theirs[1]]
+        ours = [rule for rule in judge(features, ruleset_of(ruleset)).failed if rule in names.values()]
+        first_ours = ours[0] if ours else ""
+        if first_ours != first_theirs:
+            told = f"{suite}: {first_theirs or 'kept'} there, {first_ours or 'kept'} here"
+            explained = BRACKET_FIRST.startswith(f"{told}:") and first_theirs in ours
+            found.append(BRACKET_FIRST if explained else told)
+        if suite == "c4" and theirs is True and document.text != clean(text).text:
+            found.append("c4: cleaned otherwise")
+    return found
+
+
+def features_of(text: str, quality: dict[str, list[float | None]]) -> Features:
+    """Features that say what the rulesets ask of a text alone."""
+    return Features(
+        id="",
+        site="",
+        page_id="",
+        url="",
+        epoch="",
+        extract_path="recall",
+        extract_error="",
+        measures={"tokens": float(len(text.split()))},
+        text=text,
+        quality=quality,
+    )
+
+
+def value_differences(text: str, tokenizer: str, values: list[float | None]) -> list[str]:
+    """Measures that datatrove's functions compute otherwise from a text."""
+    named = dict(zip(MEASURES, values, strict=True))
+    words = list(find_tokenizer(tokenizer)(text))
+    expected: dict[str, float | None] = {}
+    for n in (2, 3, 4):
+        grams = gopher_repetition_filter.get_n_grams(words, n)
+        expected[f"top_{n}gram_share"] = (
+            gopher_repetition_filter.find_top_duplicate(grams) / len(text) if grams else None
+        )
+    for n in range(5, 11):
+        expected[f"duplicate_{n}gram_share"] = gopher_repetition_filter.find_all_duplicate(words, n) / len(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    if lines:
+        chars = len(text.replace("\n", ""))
+        expected["fineweb_duplicate_line_char_share"] = gopher_repetition_filter.find_duplicates(lines)[1] / chars
+    return [f"{name}: {value} there, {named[name]} here" for name, value in expected.items() if named[name] != value]
+
+
+@pytest.mark.data
+def test_every_labelled_page_is_judged_as_datatrove_judges_it(labelled: list[LabelledPage], tokenizer: str) -> None:
+    """Same verdict and same first failing rule of four filters, same values, same cleaned text: on every main text with
+    whitespace's tokens, on every fourth with words and marks (datatrove takes a minute for all).
+
+    Nothing is tolerated: a page that differs is listed with what differs, the explained ones apart from the others.
+    """
+    unexplained: list[str] = []
+    explained: list[str] = []
+    asked = 0
+    step = 1 if tokenizer == "whitespace" else 4
+    for page in labelled[::step]:
+        text = page.features.text
+        if not text:
+            continue
+        asked += 1
+        quality = measure_quality(text, tokenizer)
+        wrong = differences(text, quality) + value_differences(text, tokenizer, quality["main"])
+        for what in wrong:
+            told = explained if what == BRACKET_FIRST else unexplained
+            told.append(f"{page.label.source}/{page.label.id[:12]} {what}")
+    assert asked > 3_000 // step
+    assert unexplained == [], "\n".join(unexplained)
+    assert explained == [], "\n".join(explained)
+
+
+LINE = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["the", "be", "a", "aa", "b", "to.", "of", "and", "that", "have", "with", "Lorem ipsum", "{", "-", "•", "…"]
+        ),
+        st.sampled_from(
+            ["#", "x...", "Go!", "no?", '"yes."', "[1]", "privacy policy", "JavaScript", "éa", "12", "I", "Mr."]
+        ),
+    ),
+    max_size=12,
+).map(" ".join)
+TEXT = st.lists(st.one_of(LINE, LINE, st.text(max_size=20)), min_size=1, max_size=40).map("\n".join).filter(str.strip)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TEXT)
+def test_made_up_texts_are_judged_as_datatrove_judges_them(tokenizer: str, text: str) -> None:
+    """Any text of a few words, many times: the same verdict and first failing rule, and the same values, but for what
+    is explained.
+    """
+    if not find_tokenizer(tokenizer)(text):
+        return
+    quality = measure_quality(text, tokenizer)
+    assert set(differences(text, quality)) <= {BRACKET_FIRST}
+    assert value_differences(text, tokenizer, quality["main"]) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["Here is a {bracket}.", "Here is lorem ipsum."], [BRACKET_FIRST]),
+        (["Here is lorem ipsum.", "Here is a {bracket}."], []),
+        (["Here is a {bracket}.", "and lorem ipsum"], []),
+    ],
+)
+def test_what_is_explained_is_a_bracket_before_lorem_ipsum_and_nothing_else(
+    tokenizer: str, lines: list[str], expected: list[str]
+) -> None:
+    """The other order, or lorem ipsum in a line that goes, makes no difference."""
+    text = "\n".join(lines)
+    assert [what for what in differences(text, measure_quality(text, tokenizer)) if what[:3] == "c4:"] == expected
+
+
+@pytest.mark.parametrize(
+    ("required", "status"), [("1", pytest.ExitCode.INTERRUPTED), ("", pytest.ExitCode.NO_TESTS_COLLECTED)]
+)
+def test_the_peer_is_skipped_only_where_data_is_not_required(required: str, status: pytest.ExitCode) -> None:
+    """Without datatrove this module is an error where FARMWATCH_REQUIRE_DATA is set, and skipped elsewhere."""
+    code = "import sys, pytest; sys.modules['datatrove'] = None; sys.exit(pytest.main(sys.argv[1:]))"
+    options = ["--collect-only", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", __file__]
+    run = subprocess.run(
+        [sys.executable, "-c", code, *options],
+        env={**os.environ, "FARMWATCH_REQUIRE_DATA": required},
+        capture_output=True,
+        check=False,
+    )
+    assert run.returncode == status, run.stdout.decode()
+
+
+def test_punctuation_is_datatroves() -> None:
+    """Both sets of characters are the ones that datatrove has."""
+    assert TERMINAL_PUNCTUATION == datatrove_text.TERMINAL_PUNCTUATION
+    assert PUNCTUATION == datatrove_text.PUNCTUATION_SET

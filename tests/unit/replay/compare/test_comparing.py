@@ -1,0 +1,505 @@
+"""Two runs side by side: who let in and threw out what, what is counted, and what is left out and told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from filters.rules.judgement import judge
+from filters.rules.ruleset import parse_ruleset
+from replay.compare.comparer import ComparisonRequest, compare
+from replay.compare.comparison import SITE_KINDS, SITES_NAMED, Comparison, RuleChange, ShareChange
+from replay.runs.site_table import SiteTable
+from scoring.rates.error_counts import ErrorCounts
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import rate_lines
+from stream.log.contract import Log, Message, Output, partition_of
+from stream.memory.log import MemoryLog
+from stream.opening import open_log
+from stream.processing.heartbeat import HEADER, travelling
+from stream.schema.records import Features, SiteState, encode
+from stream.schema.runs import RunStatus
+from stream.text.user_errors import NotFound
+from tests.support.two_runs import (
+    DETECTOR,
+    EXTRACTED,
+    PARTITIONS,
+    RULESETS,
+    A,
+    B,
+    begin,
+    page,
+    put_features,
+    put_run,
+    site,
+)
+
+KEPT, LANGUAGE, SHORT, REPEATS, SHORT_REPEATS, NEITHER = range(6)
+PAGES = [  # what each run says: mild wants English and 50 words, strict wants 100 words and few repeats
+    page(KEPT),
+    page(LANGUAGE, language="de"),
+    page(SHORT, 70),
+    page(REPEATS, repeats=0.5),
+    page(SHORT_REPEATS, 70, repeats=0.5),
+    page(NEITHER, 20, language="de"),
+]
+SITES = {"a.example": "human"}
+NOW = 10_000
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    """A log with the topics of a live farmwatch."""
+    found: Log = MemoryLog() if request.param == "memory" else open_log(f"sqlite:{tmp_path / 'log'}")
+    begin(found)
+    yield found
+    found.close()
+
+
+def two_runs(log: Log, pages: list[Features] = PAGES, sites: dict[str, str] = SITES) -> None:
+    """Features, and what both rulesets say of them."""
+    put_features(log, pages)
+    put_run(log, A, RULESETS[A], pages, sites)
+    put_run(log, B, RULESETS[B], pages, sites)
+
+
+def compared(log: Log, a: str = A, b: str = B, *, sample: int = 20, seed: int = 0, **rate: Any) -> Comparison:
+    """The comparison, with few resamples."""
+    return compare(log, a, b, ComparisonRequest(sample, seed, 200), RateSettings(**rate), NOW)
+
+
+def rule(found: Comparison, name: str) -> RuleChange:
+    """What was found of a rule."""
+    return next(change for change in found.rules if change.rule == name)
+
+
+def change(found: Comparison, name: str) -> ShareChange:
+    """What was found of a share."""
+    return next(one for one in found.changes if one.name == name)
+
+
+def test_a_flip_is_laid_to_the_rules_that_made_it(log: Log) -> None:
+    """Pages that came in to the rules of A that they failed, pages thrown out to the rules of B: first, only, any."""
+    two_runs(log)
+    found = compared(log)
+    pages = found.pages
+    assert (pages.both_articles, pages.a_only_article, pages.b_only_article, pages.both_dropped) == (1, 3, 1, 1)
+    language, short, repeats = (rule(found, name) for name in ("language", "min_tokens", "duplicate_share"))
+    assert (language.let_in_first, language.let_in_only, language.let_in_any) == (1, 1, 1)
+    assert (short.thrown_first, short.thrown_only, short.thrown_any) == (2, 1, 2)
+    assert (repeats.thrown_first, repeats.thrown_only, repeats.thrown_any) == (1, 1, 2)
+    assert language.thrown_any == short.let_in_any == repeats.let_in_any == 0
+
+
+def test_the_other_way_round_flips_change_sides(log: Log) -> None:
+    """Comparing B with A: what was thrown out comes in, by the same rules, and every difference has the other sign."""
+    two_runs(log, sites={"a.example": "llm"})
+    there, back = compared(log), compared(log, B, A)
+    for one in there.rules:
+        other = rule(back, one.rule)
+        assert (one.thrown_first, one.thrown_only, one.thrown_any) == (
+            other.let_in_first,
+            other.let_in_only,
+            other.let_in_any,
+        )
+        assert (one.threshold_a, one.threshold_b) == (other.threshold_b, other.threshold_a)
+    assert there.pages.a_only_article == back.pages.b_only_article
+    ahead, astern = change(there, "article_share"), change(back, "article_share")
+    assert ahead.difference is not None and ahead.difference == -(astern.difference or 0) != 0
+
+
+def test_rules_of_one_ruleset_only_are_named(log: Log) -> None:
+    """A rule in force in one ruleset alone is named as such, and says "" for the one that does not have it."""
+    two_runs(log)
+    found = compared(log)
+    assert (found.only_in_a, found.only_in_b) == (["language"], ["duplicate_share"])
+    assert (rule(found, "language").threshold_a, rule(found, "language").threshold_b) == ("in en", "")
+    assert (rule(found, "min_tokens").threshold_a, rule(found, "min_tokens").threshold_b) == (">= 50", ">= 100")
+
+
+@pytest.mark.parametrize("b", [A, "again"])
+def test_identical_runs_compare_as_identical(log: Log, b: str) -> None:
+    """A run and itself, and two runs of one ruleset: no flip, and each difference exactly 0 from 0 to 0."""
+    two_runs(log, sites={"a.example": "llm", "b.example": "human"})
+    put_run(log, "again", RULESETS[A], PAGES, {"a.example": "llm", "b.example": "human"})
+    found = compared(log, A, b)
+    assert found.identical
+    assert (found.pages.a_only_article, found.pages.b_only_article, found.sample, found.strata) == (0, 0, [], [])
+    said = [one for one in found.changes if one.difference is not None]
+    assert {one.name for one in said} >= {"site_rate", "article_share", "flagged_share"}
+    assert all((one.difference, one.low, one.high) == (0, 0, 0) for one in said)
+    assert all("nothing can differ" in one.remark for one in said)
+
+
+def test_runs_with_other_canaries_are_not_identical(log: Log) -> None:
+    """Two runs of one ruleset that agree on all but their canaries: no point 0 where the corrected rates differ."""
+    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
+    for name, missed in ((A, 0), ("again", 3)):
+        put_run(log, name, RULESETS[A], PAGES, {**sites, **_canaries(12, missed)})
+    found = compared(log, A, "again", canary_least=10)
+    assert not found.identical
+    corrected = change(found, "site_rate_corrected")
+    assert corrected.difference is not None and corrected.low is not None and corrected.high is not None
+    assert corrected.low <= corrected.difference <= corrected.high and corrected.difference > 0
+    assert corrected.low < corrected.high
+    assert "nothing can differ" not in corrected.remark
+    assert compared(log, A, A, canary_least=10).identical
+
+
+def test_runs_that_agree_are_not_identical_for_that(log: Log) -> None:
+    """Two rulesets that happen to say the same of all pages here: the difference is 0, its interval is not."""
+    pages = [page(number, site=f"s{number}.example") for number in range(30)]
+    two_runs(log, pages, {f"s{number}.example": "human" for number in range(30)})
+    found = compared(log)
+    assert not found.identical
+    rate = change(found, "site_rate")
+    assert (rate.difference, rate.moved) == (0, 0)
+    assert rate.low is not None and rate.high is not None
+    assert rate.low < rate.high
+    assert "does not show that none would" in rate.remark
+
+
+KINDS = st.sampled_from(SITE_KINDS)
+PAGE = st.tuples(
+    st.sampled_from([20, 70, 500]), st.booleans(), st.booleans(), st.sampled_from("AB*"), st.integers(0, 4)
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(PAGE, max_size=30), st.lists(st.tuples(KINDS, KINDS), max_size=12))
+def test_the_margins_are_the_recounts(
+    pages: list[tuple[int, bool, bool, str, int]], sites: list[tuple[str, str]]
+) -> None:
+    """For any pages, judged by one run or both, and any sites: every cell is what a plain count of them gives."""
+    log = MemoryLog()
+    begin(log)
+    made = [
+        (page(n, tokens, repeats=0.5 * repeats, language="de" if german else "en", site=f"s{host}.example"), by)
+        for n, (tokens, repeats, german, by, host) in enumerate(pages)
+    ]
+    made.append((page(99), "*"))  # a run that judged nothing is an error
+    of = {run: [features for features, by in made if by in ("*", run)] for run in "AB"}
+    rows = [{f"s{n}.example": kinds[run] for n, kinds in enumerate(sites) if kinds[run] != "absent"} for run in (0, 1)]
+    put_run(log, A, RULESETS[A], of["A"], rows[0])
+    put_run(log, B, RULESETS[B], of["B"], rows[1])
+    found = compared(log)
+    says = {
+        run: {features.id: judge(features, RULESETS[name]).verdict for features in of[run]}
+        for run, name in (("A", A), ("B", B))
+    }
+    cells = Counter((says["A"][fetch], says["B"][fetch]) for fetch in says["A"].keys() & says["B"].keys())
+    table = found.pages
+    assert table.both_articles == cells["article", "article"]
+    assert table.a_only_article == cells["article", "dropped"]
+    assert table.b_only_article == cells["dropped", "article"]
+    assert table.both_dropped == cells["dropped", "dropped"]
+    assert table.only_in_a == len(says["A"].keys() - says["B"].keys())
+    assert table.only_in_b == len(says["B"].keys() - says["A"].keys())
+    assert table.common + table.only_in_a == found.a.verdicts == len(says["A"])
+    assert sum(one.thrown_first for one in found.rules) == table.a_only_article
+    assert sum(one.let_in_first for one in found.rules) == table.b_only_article
+    assert sum(stratum.flips for stratum in found.strata) == table.a_only_article + table.b_only_article
+    expected = Counter(kinds for kinds in sites if kinds != ("absent", "absent"))
+    for row, a in enumerate(SITE_KINDS):
+        assert found.sites.counts[row] == [expected[a, b] for b in SITE_KINDS]
+    for side, counts in ((found.a, rows[0]), (found.b, rows[1])):
+        whole = Counter(counts.values())
+        assert (side.llm, side.human, side.undecided, side.unclassifiable) == tuple(whole[k] for k in SITE_KINDS[:4])
+
+
+def test_the_rates_are_those_of_the_rate_command(log: Log) -> None:
+    """The rate of each run, its interval and its words are what `rate` says of the same rows."""
+    sites = {f"s{n}.example": "llm" if n < 4 else "undecided" if n < 6 else "human" for n in range(20)}
+    two_runs(log, sites=sites | {"t.example": "unclassifiable"})
+    found = compared(log)
+    table = SiteTable(log, f"sites.{B}")
+    table.refresh()
+    (line,) = rate_lines(table.rows())
+    assert (found.b.estimate.rate, found.b.estimate.low, found.b.estimate.high) == (line.rate, line.low, line.high)
+    assert found.b.estimate.text == line.text
+    rate = change(found, "site_rate")
+    assert (rate.b, rate.b_part, rate.b_whole) == (line.rate, 4, 20)
+    assert (change(found, "site_rate_decided").b_part, change(found, "site_rate_decided").b_whole) == (4, 18)
+
+
+def test_unscored_articles_are_told_and_never_counted(log: Log) -> None:
+    """Articles without a score are no human ones: they stand beside the rate in words, and in no share of flagged."""
+    put_run(log, A, RULESETS[A], PAGES, [site("a.example", "llm", pages=6, articles=4, scored=4, flagged=2)])
+    put_run(
+        log,
+        B,
+        RULESETS[B],
+        PAGES,
+        [site("a.example", "unclassifiable", pages=6, articles=4, scored=1, abstained=1, flagged=1)],
+    )
+    found = compared(log)
+    assert (found.a.unscored, found.b.unscored, found.b.abstained) == (0, 2, 1)
+    assert "B has 2 of 4 articles without a score so far (50.0%)" in " ".join(found.notes)
+    flagged = change(found, "flagged_share")
+    assert (flagged.b_part, flagged.b_whole, flagged.b) == (1, 1, 1.0)
+    rate = change(found, "site_rate")
+    assert (rate.a, rate.b, rate.difference) == (1.0, None, None)
+    assert "B has nothing to divide by" in rate.text
+    assert "without the articles that have no score so far: A 0 of 4, B 2 of 4" in rate.text
+    assert "no score" not in change(found, "article_share").text
+
+
+def test_pages_that_one_run_judged_stand_apart(log: Log) -> None:
+    """Runs with other windows are compared on what both judged; the rest is counted, and told with the windows."""
+    put_run(log, A, RULESETS[A], PAGES[:4], SITES)
+    put_run(log, B, RULESETS[B], PAGES[2:], SITES, to_at=1_700_000_000_000)
+    found = compared(log)
+    assert (found.pages.common, found.pages.only_in_a, found.pages.only_in_b) == (2, 2, 2)
+    (note,) = (note for note in found.notes if "windows" in note)
+    assert "2 fetches were judged in A only and 2 in B only" in note
+    assert "2023-11-14" in note
+    assert change(found, "site_rate").difference == 0
+    assert found.other_windows
+    asked = f"`farmwatch runs show run/{A} --ruleset > {A}.toml`, `farmwatch replay --ruleset {A}.toml"
+    assert f"{asked} --detector {DETECTOR} --from {B} --name NEW`, `farmwatch compare NEW run/{B}`" in note
+    put_run(log, B, RULESETS[B], PAGES[2:], SITES)
+    assert not compared(log).other_windows  # one window, in which a run lacks some
+
+
+def test_sites_with_another_verdict_are_named(log: Log) -> None:
+    """Those with most articles in either run come first, and no more than are asked for; equal ones are not named."""
+    many = {f"s{n:03}.example": n for n in range(120)}
+    put_run(log, A, RULESETS[A], PAGES, [site(one, "human", pages=n, articles=n, scored=n) for one, n in many.items()])
+    rows = [site(one, "llm" if n % 60 else "human", pages=n, articles=n // 2) for one, n in many.items()]
+    put_run(log, B, RULESETS[B], PAGES, [*rows, site("new.example", "llm", pages=500, articles=500, scored=500)])
+    found = compared(log)
+    assert found.sites.changed == 119
+    assert len(found.changed_sites) == SITES_NAMED
+    new, first, *_ = found.changed_sites
+    assert (new.site, new.verdict_a, new.articles_a) == ("new.example", "absent", 0)
+    assert (first.site, first.verdict_a, first.verdict_b) == ("s119.example", "human", "llm")
+    assert (first.articles_a, first.articles_b, first.unscored_b) == (119, 59, 59)
+
+
+def test_of_a_fetch_the_newest_verdict_of_the_runs_ruleset_counts(log: Log) -> None:
+    """A fetch judged twice counts once, as it was judged last; what another ruleset judged last is left out."""
+    other = parse_ruleset(f"{EXTRACTED}[rules.min_tokens]\nthreshold = 7\n", "other")
+    put_run(log, A, other, PAGES, [])
+    put_run(log, A, RULESETS[A], PAGES[:3], SITES)
+    put_run(log, A, RULESETS[A], PAGES[:1], SITES)
+    put_run(log, B, RULESETS[B], PAGES, SITES)
+    found = compared(log)
+    assert (found.a.verdicts, found.a.other_verdicts, found.pages.common) == (3, 3, 3)
+    assert found.a.digest == RULESETS[A].digest
+    assert any(note.startswith("left out of A") and "3 verdicts" in note for note in found.notes)
+
+
+def test_sites_of_another_ruleset_detector_or_method_are_left_out(log: Log) -> None:
+    """What cannot be counted together is not: such rows are absent here, and how many there are is told."""
+    rows = [site(f"s{n}.example", "human", pages=1) for n in range(3)]
+    rows.append(site("t.example", "llm", pages=1, detector="another/2"))
+    rows.append(site("u.example", "llm", pages=1, method="deciles"))
+    put_run(log, A, RULESETS[A], PAGES, rows)
+    put_run(log, B, RULESETS[B], PAGES, rows)
+    stale = SiteState(id="v.example", site="v.example", verdict="llm", ruleset="old", digest="0", detector="x/1")
+    _append_row(log, f"sites.{A}", stale)
+    found = compared(log)
+    assert (found.a.sites, found.a.other_sites, found.b.other_sites) == (3, 3, 2)
+    assert any(note.startswith("left out of A") and "3 sites" in note for note in found.notes)
+
+
+def test_canaries_are_no_sites_and_no_pages(log: Log) -> None:
+    """Canary sites count in no table and in no rate: they belong to no search result."""
+    canary = "novels.5f0c2a91d3b7e604.1.20405.human.canary.invalid"
+    pages = [*PAGES, page(50, 70, site=canary)]
+    two_runs(log, pages, {**SITES, canary: "llm"})
+    found = compared(log)
+    assert (found.a.sites, found.a.llm, found.pages.common) == (1, 0, len(PAGES))
+    assert all(flip.site != canary for flip in found.sample)
+
+
+def test_two_detectors_are_compared_and_told(log: Log) -> None:
+    """A change of the detector is a comparison like any other; that scores are not pooled is said."""
+    put_run(log, A, RULESETS[A], PAGES, SITES)
+    put_run(log, B, RULESETS[A], PAGES, {"a.example": "llm"}, detector="another/2")
+    found = compared(log)
+    assert not found.identical
+    assert (found.a.detector, found.b.detector) == ("some-detector/1", "another/2")
+    assert any("two detectors, some-detector/1 and another/2" in note for note in found.notes)
+    assert change(found, "site_rate").difference == 1
+
+
+def test_a_run_that_is_not_done_says_how_far_it_is(log: Log) -> None:
+    """How much is judged and tallied, and that the numbers will change; nothing is said of a run that is done."""
+    put_features(log, PAGES)
+    partition = partition_of("a.example", PARTITIONS)
+    ends = [len(PAGES) if place == partition else 0 for place in range(PARTITIONS)]
+    put_run(log, A, RULESETS[A], PAGES, SITES)
+    put_run(log, B, RULESETS[B], PAGES[:2], SITES, finished=False, state=RunStatus.RUNNING, stop={"features": ends})
+    log.reset(f"judge.{B}", "features", [2 if place == partition else 0 for place in range(PARTITIONS)])
+    found = compared(log)
+    assert found.a.progress == ""
+    assert found.b.progress == "judged 2 of 6 records (33%); tallied 0 of 6 records (0%)"
+    assert any("B, the run after, is not done: judged 2 of 6" in note for note in found.notes)
+
+
+def test_a_run_without_a_verdict_is_an_error_that_says_how_far_it_is(log: Log) -> None:
+    """Nothing judged yet: nothing can be compared, and the message says what there is to wait for."""
+    two_runs(log)
+    put_run(log, "young", RULESETS[B], [], finished=False, state=RunStatus.RUNNING)
+    with pytest.raises(NotFound, match=r"young has judged nothing yet \(6 records behind the live topics\)"):
+        compared(log, A, "young")
+    with pytest.raises(NotFound, match="before: there was no cutover yet, so no run was live before live"):
+        compared(log, "before", A)
+
+
+def test_heartbeats_leave_no_follower_behind(log: Log) -> None:
+    """A run that follows and was stopped before an idle night is as far as its records are: nothing is said."""
+    two_runs(log)
+    put_run(log, "young", RULESETS[B], PAGES, SITES, finished=False, state=RunStatus.RUNNING)
+    log.reset("judge.young", "features", log.end("features"))
+    log.reset("tally.young", "verdicts.young", log.end("verdicts.young"))
+    log.append([travelling("features", partition, {HEADER: "1"}) for partition in range(PARTITIONS)] * 300)
+    assert compared(log, A, "young").b.progress == ""
+
+
+def test_a_quiet_live_topic_compares(log: Log) -> None:
+    """Where the topic of verdicts ends with hundreds of heartbeats, the verdicts before them are found."""
+    two_runs(log)
+    beats = [travelling(f"verdicts.{B}", partition, {HEADER: "1"}) for partition in range(PARTITIONS)] * 300
+    log.append(beats)
+    found = compared(log)
+    assert (found.b.digest, found.b.verdicts) == (RULESETS[B].digest, len(PAGES))
+
+
+def test_an_unknown_run_is_named_with_those_that_are_there(log: Log) -> None:
+    """The message has the nearest name, and all of them."""
+    two_runs(log)
+    put_run(log, "gone", RULESETS[B], PAGES, state=RunStatus.REMOVED)
+    with pytest.raises(NotFound, match=r"no run 'aftre'; did you mean after\? the runs of this log: after, older"):
+        compared(log, A, "aftre")
+    with pytest.raises(NotFound, match="no run 'gone'"):
+        compared(log, A, "gone")
+
+
+def test_live_is_the_run_that_the_alias_names(log: Log) -> None:
+    """`live` follows the alias, `run/live` is the run of that name, `run/before` one that is called as a word is."""
+    put_run(log, "live", RULESETS[A], PAGES, SITES)
+    put_run(log, "next", RULESETS[B], PAGES, SITES, live=True)
+    found = compared(log, "run/live", "live")
+    assert (found.a.run, found.a.state, found.b.run, found.b.state) == ("live", "was live", "next", "live")
+    assert compared(log, "before", "live").a.run == "live"  # the run that was live before
+    put_run(log, "before", RULESETS[B], PAGES, SITES)
+    assert compared(log, "run/before", "live").a.run == "before"
+
+
+def test_a_log_of_before_runs_compares(log: Log) -> None:
+    """Where `control` knows no run yet, `live` is what the plain topics hold, of the ruleset that judged last."""
+    put_run(log, "live", RULESETS[A], PAGES, SITES)
+    with_row = compared(log, "live", "live")
+    bare = MemoryLog()
+    begin(bare)
+    for topic in ("verdicts", "sites"):
+        for partition in range(PARTITIONS):
+            for message in log.read(topic, partition):
+                bare.append([_copied(message)])
+    found = compared(bare, "live", "live")
+    assert found.identical
+    assert (found.a.digest, found.a.detector, found.a.sites) == (with_row.a.digest, with_row.a.detector, 1)
+
+
+def test_groups_count_a_site_in_each_of_its_sources(log: Log) -> None:
+    """By source and by band of ranks; a site of two sources counts in both, one without any under unknown."""
+    rows = [
+        site("a.example", "llm", pages=2, articles=1, scored=1, sources=["file", "searx"], best_rank=2),
+        site("b.example", "human", pages=2, articles=2, sources=["file"], best_rank=12),
+        site("c.example", "human"),
+    ]
+    put_run(log, A, RULESETS[A], PAGES, rows)
+    put_run(log, B, RULESETS[B], PAGES, rows[:2])
+    found = compared(log)
+    groups = {(group.by, group.group): group for group in found.groups}
+    assert list(groups) == [
+        ("source", "file"),
+        ("source", "searx"),
+        ("source", "unknown"),
+        ("rank", "1-3"),
+        ("rank", "11-20"),
+        ("rank", "unknown"),
+    ]
+    file, unknown = groups["source", "file"], groups["rank", "unknown"]
+    assert (file.sites_a, file.sites_b, file.unscored_a) == (2, 2, 2)
+    assert (unknown.sites_a, unknown.sites_b) == (1, 0)
+    rate, articles = file.changes
+    assert (rate.name, rate.a_part, rate.a_whole) == ("site_rate", 1, 2)
+    assert (articles.name, articles.b_part, articles.b_whole) == ("article_share", 3, 4)
+
+
+def test_a_group_of_all_sites_has_the_intervals_of_all_sites(log: Log) -> None:
+    """One source and one band of ranks: their shares and intervals are those over all, whatever was drawn."""
+    pages = [page(n, 70 if n % 3 else 500, site=f"s{n % 30}.example") for n in range(90)]
+    two_runs(log, pages, {f"s{n}.example": "llm" if n < 9 else "human" for n in range(30)})
+    found = compared(log)
+    assert [group.by for group in found.groups] == ["source", "rank"]
+    for group in found.groups:
+        assert group.changes == [change(found, "site_rate"), change(found, "article_share")]
+
+
+def test_rates_are_corrected_where_both_can_be(log: Log) -> None:
+    """With error counts of the configuration both rates are corrected, and their difference, beside the plain one."""
+    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
+    put_run(log, A, RULESETS[A], PAGES, sites)
+    put_run(log, B, RULESETS[B], PAGES, {**sites, "s13.example": "llm"})
+    errors = ErrorCounts(llm_sites=50, llm_found=40, human_sites=50, human_cleared=48)
+    found = compared(log, errors=errors)
+    plain, corrected = change(found, "site_rate"), change(found, "site_rate_corrected")
+    assert (plain.a, plain.b) == (12 / 40, 13 / 40)
+    assert (corrected.a, corrected.b) == (found.a.estimate.rate, found.b.estimate.rate)
+    assert found.a.estimate.method == "corrected"
+    assert corrected.difference is not None and plain.difference is not None
+    assert corrected.difference > plain.difference  # what errors hide of a change is given back
+    assert all(one.name != "site_rate_corrected" for one in compared(log).changes)
+
+
+def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:
+    """Each run has its own canaries, judged by its ruleset: both rates are corrected, each by those of its run."""
+    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
+    for name, missed in ((A, 0), (B, 2)):
+        put_run(log, name, RULESETS[name], PAGES, {**sites, **_canaries(12, missed)})
+    found = compared(log, canary_least=10)
+    corrected = change(found, "site_rate_corrected")
+    assert (found.a.estimate.method, found.b.estimate.method) == ("corrected by canaries",) * 2
+    assert (found.a.sites, found.b.sites) == (40, 40)
+    assert (corrected.a, corrected.b) == (found.a.estimate.rate, found.b.estimate.rate)
+    assert corrected.a is not None and corrected.b is not None and corrected.a < corrected.b
+    assert change(found, "site_rate").difference == 0
+    assert sum("corrected by 12 LLM canary sites" in note for note in found.notes) == 2
+
+
+def test_one_corrected_rate_is_compared_with_an_uncorrected_one_uncorrected(log: Log) -> None:
+    """Where only one run has canaries enough, the difference is of the plain rates, and that is said."""
+    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
+    put_run(log, A, RULESETS[A], PAGES, {**sites, **_canaries(12, 0)})
+    put_run(log, B, RULESETS[B], PAGES, sites)
+    found = compared(log, canary_least=10)
+    assert all(one.name != "site_rate_corrected" for one in found.changes)
+    assert "only one of the rates is corrected: they are compared uncorrected" in found.notes
+
+
+def _canaries(number: int, missed: int) -> dict[str, str]:
+    """So many canary sites of either truth with their verdicts; of the LLM ones some are called human."""
+    verdicts = {}
+    for n in range(number):
+        for truth in ("human", "llm"):
+            said = "human" if n < missed else truth
+            verdicts[f"{truth}{n}.{n:015x}{'0' if truth == 'llm' else '1'}.1.20405.{truth}.canary.invalid"] = said
+    return verdicts
+
+
+def _append_row(log: Log, topic: str, row: SiteState) -> None:
+    log.append([Output(topic, partition_of(row.site, PARTITIONS), row.site.encode(), encode(row))])
+
+
+def _copied(message: Message) -> Output:
+    return Output(message.topic, message.partition, message.key, message.value)

@@ -1,0 +1,232 @@
+"""The sample of flips: the same for the same seed, of every kind of flip, with texts as far as the log has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay.compare.comparer import ComparisonRequest, compare
+from replay.compare.comparison import IN, OUT, Comparison
+from replay.compare.flips import _records
+from replay.compare.verdict_join import fetch_key
+from scoring.rates.settings import RateSettings
+from stream.log.contract import Log, Message, Topic
+from stream.memory.log import MemoryLog
+from stream.opening import open_log
+from stream.schema.runs import features_of
+from stream.schema.topics import FEATURES
+from tests.support.two_runs import RULESETS, A, B, begin, page, put_features, put_run
+
+SHORT, GERMAN, REPEATS = 40, 8, 2  # pages that flip, by what flips them
+PAGES = [
+    page(n, 70 if n < SHORT else 500, site=f"s{n % 7}.example", text=f"Text {n}. " * 30) for n in range(SHORT + 20)
+] + [
+    *(page(100 + n, language="de", site=f"s{n % 7}.example") for n in range(GERMAN)),
+    *(page(200 + n, repeats=0.9, site=f"s{n}.example") for n in range(REPEATS)),
+]
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    """Two runs over the same pages, whose features are in the log."""
+    found: Log = MemoryLog() if request.param == "memory" else open_log(f"sqlite:{tmp_path / 'log'}")
+    begin(found)
+    put_features(found, PAGES)
+    for name in (A, B):
+        put_run(found, name, RULESETS[name], PAGES)
+    yield found
+    found.close()
+
+
+def compared(log: Log, sample: int, seed: int = 0) -> Comparison:
+    """The comparison with a sample of that size."""
+    return compare(log, A, B, ComparisonRequest(sample, seed, 100), RateSettings(), 10_000)
+
+
+def test_every_kind_of_flip_has_its_turn(log: Log) -> None:
+    """Kinds take turns, the largest first, until the sample is full; those that run out leave their turns to others."""
+    found = compared(log, 9)
+    assert [(one.kind, one.rule, one.flips, one.sampled) for one in found.strata] == [
+        (OUT, "min_tokens", SHORT, 4),
+        (IN, "language", GERMAN, 3),
+        (OUT, "duplicate_share", REPEATS, 2),
+    ]
+    assert Counter((flip.kind, flip.rule) for flip in found.sample) == {
+        (OUT, "min_tokens"): 4,
+        (IN, "language"): 3,
+        (OUT, "duplicate_share"): 2,
+    }
+
+
+def test_a_seed_gives_one_sample(log: Log) -> None:
+    """The same seed gives the same pages in the same order, another seed others; a larger sample holds the smaller."""
+    first, again, other = (compared(log, 12, seed).sample for seed in (1, 1, 2))
+    assert first == again
+    assert [flip.fetch_id for flip in first] != [flip.fetch_id for flip in other]
+    larger = [flip.fetch_id for flip in compared(log, 24, 1).sample]
+    assert larger[:12] == [flip.fetch_id for flip in first]
+
+
+def test_pages_of_a_kind_come_in_the_random_order(log: Log) -> None:
+    """Within a kind pages are those of the smallest keys, whatever partition they are in."""
+    flips = [flip.fetch_id for flip in compared(log, 12, 5).sample if flip.rule == "min_tokens"]
+    expected = sorted((features.id for features in PAGES[:SHORT]), key=lambda fetch: fetch_key(fetch, 5))
+    assert flips == expected[: len(flips)]
+
+
+def test_a_flip_has_its_reasons_and_its_text(log: Log) -> None:
+    """Each page has both verdicts, the failing rules with value and condition, and the text that was judged."""
+    by_fetch = {features.id: features for features in PAGES}
+    for flip in compared(log, 100).sample:
+        features = by_fetch[flip.fetch_id]
+        assert (flip.url, flip.site, flip.page_id) == (features.url, features.site, features.page_id)
+        assert (flip.text, flip.text_digest) == (features.text, features.text_digest)
+        assert {flip.verdict_a, flip.verdict_b} == {"article", "dropped"}
+        failed = flip.failed_a if flip.kind == IN else flip.failed_b
+        assert failed[0].name == flip.rule
+        assert (failed[0].op, failed[0].threshold) == {
+            "min_tokens": (">=", 100),
+            "language": ("in", ["en"]),
+            "duplicate_share": ("<=", 0.3),
+        }[flip.rule]
+        value = features.measures[{"min_tokens": "tokens"}.get(flip.rule, flip.rule)]
+        assert failed[0].value == value
+
+
+def test_no_sample_is_asked_for(log: Log) -> None:
+    """A sample of 0 has no page; the strata say how many flips there are all the same."""
+    found = compared(log, 0)
+    assert found.sample == []
+    assert sum(stratum.flips for stratum in found.strata) == SHORT + GERMAN + REPEATS
+
+
+def test_texts_that_are_gone_are_none() -> None:
+    """A page whose features retention took stands in the sample without a text, the others with theirs."""
+    log = MemoryLog()
+    begin(log)
+    put_features(log, [features for features in PAGES if not features.id.endswith("1")])
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], PAGES)
+    sample = compared(log, 100).sample
+    assert len(sample) == SHORT + GERMAN + REPEATS
+    assert all((flip.text is None) == flip.fetch_id.endswith("1") for flip in sample)
+    assert all(flip.text_digest == "" for flip in sample if flip.text is None)
+
+
+def test_texts_are_those_that_b_judged() -> None:
+    """Where B measured anew, its texts are shown, and those of A where B's are not there."""
+    log = MemoryLog()
+    begin(log)
+    topic = features_of(B)
+    put_features(log, PAGES)
+    put_run(log, A, RULESETS[A], PAGES)
+    anew = [page(n, 70, site=f"s{n % 7}.example", text=f"Anew {n}.") for n in range(SHORT)]
+    log.create([Topic(topic, log.topics()["features"])])
+    put_features(log, anew[:-1], topic)
+    put_run(log, B, RULESETS[B], anew, features=topic, remeasures=True, epoch="e2")
+    found = compared(log, 100)
+    texts = {flip.fetch_id: flip.text for flip in found.sample}
+    assert texts["fetch-3"] == "Anew 3."
+    assert texts[f"fetch-{SHORT - 1}"] == PAGES[SHORT - 1].text
+
+
+def test_what_lies_between_the_pages_of_the_sample_is_leapt_over() -> None:
+    """Features are read from the time of a fetch on, not all of them; so are late ones found."""
+    now = [0]
+    log = _Counting(clock=lambda: now[0])
+    begin(log)
+    hours = [msgspec.structs.replace(features, fetched_at=3_600_000 * n) for n, features in enumerate(PAGES)]
+    late = hours[3]  # as an import is: measured when all others were
+    for features in (*hours[:3], *hours[4:], late):
+        now[0] = max(now[0], features.fetched_at + 5_000)
+        put_features(log, [features])
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], hours)
+    few = compared(log, 3).sample
+    assert [flip.text for flip in few] == [PAGES[_place(flip.fetch_id)].text for flip in few]
+    assert log.features_read < len(PAGES) / 2
+    assert all(flip.text for flip in compared(log, 100).sample)
+
+
+def test_texts_and_verdicts_are_found_in_few_passes() -> None:
+    """However large the sample, few times are looked up, and verdicts that stand near are read by one reader."""
+    log = _Counting()
+    begin(log)
+    pages = [page(n, 70, site=f"s{n % 7}.example", text=f"Text {n}.") for n in range(300)]
+    put_features(log, pages)
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], pages)
+    compared(log, 0)
+    before = log.readers[f"verdicts.{A}"]
+    sample = compared(log, 300).sample
+    assert {flip.fetch_id: flip.text for flip in sample} == {features.id: features.text for features in pages}
+    assert 0 < log.looked_up <= 32
+    # the same as without a sample, and one reader of each partition
+    assert log.readers[f"verdicts.{A}"] - before == before + log.topics()[FEATURES]
+
+
+@given(st.lists(st.integers(0, 30_000), min_size=1, max_size=80, unique=True))
+@settings(max_examples=40, deadline=None)
+def test_records_are_read_over_and_leapt_over(offsets: list[int]) -> None:
+    """Whatever places are asked for, their records come in order, by few readers that read over no wide gap."""
+    read = _Records()
+    found = [message.offset for message in _records(read, "verdicts", 0, sorted(offsets))]  # type: ignore[arg-type]
+    assert found == sorted(offsets)
+    assert read.readers <= 16
+    assert read.records <= len(offsets) * max(1000, (max(offsets) - min(offsets)) // 16) + 1
+
+
+def test_a_huge_text_is_cut_and_says_by_how_much(log: Log) -> None:
+    """Texts are held up to a cap, with the number of characters that are left out, and the digest of the whole."""
+    huge = page(900, 70, text="x" * 200_007)
+    put_features(log, [huge])
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], [huge])
+    sample = {flip.fetch_id: flip for flip in compared(log, 100).sample}
+    flip = sample.pop(huge.id)
+    assert (flip.text, flip.text_cut, flip.text_digest) == ("x" * 200_000, 7, huge.text_digest)
+    assert all(other.text_cut == 0 for other in sample.values())
+
+
+def _place(fetch_id: str) -> int:
+    return next(place for place, features in enumerate(PAGES) if features.id == fetch_id)
+
+
+class _Counting(MemoryLog):
+    """Counts the features that are read, the readers of each topic, and the times that are looked up."""
+
+    features_read = 0
+    looked_up = 0
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.readers: Counter[str] = Counter()
+
+    def offset_at(self, topic: str, time_ms: int) -> list[int]:
+        self.looked_up += 1
+        return super().offset_at(topic, time_ms)
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        self.readers[topic] += 1
+        for message in super().read(topic, partition, start, stop):
+            self.features_read += topic == FEATURES
+            yield message
+
+
+class _Records:
+    """A partition without an end; counts readers, and the records they read."""
+
+    readers = records = 0
+
+    def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[Message]:
+        self.readers += 1
+        for offset in range(start, stop):
+            self.records += 1
+            yield Message(topic, partition, offset, b"", b"", {}, 0)

@@ -1,0 +1,348 @@
+"""The HTML report of a comparison: its numbers, its plots, and that nothing of a crawled page is alive in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from resiliparse.parse.html import HTMLTree, traverse_dom
+
+from replay.compare.comparison import Comparison, Estimate, ShareChange, SiteFlip
+from replay.compare.report_flips import TEXT_CAP_CHARACTERS
+from replay.compare.report_html import POLICY, render
+from replay.compare.report_markup import plain
+from replay.compare.report_plots import Scale, mark, scale
+from tests.support.comparisons import change, empty, flip, made
+
+Element = ElementTree.Element
+LOADS = {"src", "srcset", "data", "poster", "background", "action", "formaction", "ping", "manifest"}
+HOSTILE = [
+    "</pre><script>alert(1)</script>",
+    "</details></main><img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "' onmouseover='alert(1)",
+    "<!-- --><style>@import url(//evil.example)</style>",
+    "&lt;script&gt; &#x3c;script>",
+    "]]><![CDATA[<b>",
+    "\u202egnirts desrever\u2066 \u200e",
+    "null\0 and \x1b[2J and \ud800",
+]
+
+SITE = SiteFlip(
+    site="a.example", verdict_a="llm", verdict_b="human", articles_a=9, articles_b=7, unscored_a=0, unscored_b=2
+)
+
+
+def parsed(page: str) -> Element:
+    """The page, which is well-formed to the letter; and browsers read the very same elements and attributes."""
+    doctype, _, document = page.partition("\n")
+    assert doctype == "<!doctype html>"
+    root = ElementTree.fromstring(document)
+    seen: list[tuple[str, set[str]]] = []
+    tree: Any = HTMLTree.parse(page)
+
+    def see(at: Any) -> None:
+        seen.append((at.node.tag, set(at.node.attrs or ())))
+
+    traverse_dom(tree.document.query_selector("html"), see, elements_only=True)
+    assert seen == [(one.tag, set(one.attrib)) for one in root.iter()]
+    return root
+
+
+def texts(of: Element, name: str, kind: str = "") -> list[str]:
+    """Texts of the elements of a name, and of a class."""
+    found = (one for one in of.iter(name) if kind in one.get("class", "").split() or not kind)
+    return [" ".join(" ".join(one.itertext()).split()) for one in found]
+
+
+def rows(root: Element) -> Iterator[list[str]]:
+    """Every row of every table, as its cells' texts."""
+    for row in root.iter("tr"):
+        yield [" ".join("".join(cell.itertext()).split()) for cell in row]
+
+
+def with_hostile(text: str) -> Comparison:
+    """A comparison in which this text stands wherever a page, a run or a ruleset could bring one."""
+    found = made()
+    flips = [
+        flip(1, "in", text, text, url=text, site=text, fetch_id=text),
+        flip(2, "out", "min_tokens", text, url=f"https://a.example/{text}"),
+    ]
+    return msgspec.structs.replace(
+        found,
+        sample=flips,
+        notes=[text],
+        changed_sites=[msgspec.structs.replace(SITE, site=text)],
+        only_in_a=[text],
+        a=msgspec.structs.replace(found.a, ruleset=text, detector=text, progress=text),
+        rules=[msgspec.structs.replace(rule, rule=text, threshold_b=text) for rule in found.rules],
+        groups=[msgspec.structs.replace(group, group=text) for group in found.groups],
+        changes=[msgspec.structs.replace(one, title=text, remark=text) for one in found.changes],
+    )
+
+
+def assert_inert(page: str) -> None:
+    """Nothing runs, nothing is loaded, and links lead to the web only."""
+    root = parsed(page)
+    for one in root.iter():
+        assert one.tag in KNOWN, one.tag
+        for name, value in one.attrib.items():
+            assert not name.startswith("on"), (one.tag, name)
+            assert name not in LOADS, (one.tag, name)
+            if name == "href":
+                assert (one.tag == "link" and value == "data:,") or re.match("https?://", value), value
+            if name == "style":
+                assert re.fullmatch(r"--s:\d\.\d{3}", value), value
+    assert page.count("<style>") == 1
+    assert next(root.iter("style")) in list(next(root.iter("head")))
+
+
+KNOWN = {"html", "head", "meta", "link", "title", "style", "body", "main", "footer", "h1", "h2", "h3", "p", "div", "b"}
+KNOWN |= {"span", "code", "ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td", "svg"}
+KNOWN |= {"line", "circle", "rect", "text", "details", "summary", "pre", "a", "bdi"}
+
+
+def test_every_figure_has_its_denominator_and_interval() -> None:
+    """The rates with their words, each change with interval and what it is of, and the tables with their sums."""
+    root = parsed(render(made()))
+    cards = texts(root, "div", "card")
+    assert cards[0].startswith("live: LLM sites of those classifiable 33.1% 33.1% (95% interval 30.1% to 36.2%")
+    assert "-2.6 points" in cards[1] and "(-4.1 to -1.2)" in cards[1] and "61 of 1,247 sites moved" in cards[1]
+    found = list(rows(root))
+    assert [
+        "LLM sites of those classifiable 61 of 1,247 sites moved",
+        "",
+        "-2.6 -4.1 to -1.2",
+        "live 33.0% 412 of 1,247",
+        "strict 30.5% 371 of 1,218",
+    ] in found
+    assert ["article", "19,344 40.1%", "2,033 4.2%", "21,377"] in found
+    assert ["all", "20,069", "28,133", "48,202"] in found
+    assert ["llm", "360 29.8%", "24 2.0%", "384"] in found
+    assert ["unclassifiable", "0", "5 0.2%", "5 0.2%", "883 41.3%", "0", "893"] in found
+    assert ["classifiable (the denominator of the rate)", "1,247", "1,218", "-29"] in found
+    assert ["without a score so far", "86", "367", "+281"] in found
+    assert ["min_tokens >= 50 → >= 120", "", "out 1,940 1,940 first, 1,422 only", "in 0"] in found
+    assert ["thrown out", "min_tokens", "1 of 1,940"] in found
+
+
+def test_versions_windows_and_seeds_stand_at_the_foot() -> None:
+    """Ruleset and digest, detector, epoch, site method and window of both runs, the seed and the number of draws."""
+    found = made()
+    found = msgspec.structs.replace(found, a=msgspec.structs.replace(found.a, from_at=1_780_000_000_000))
+    foot = next(parsed(render(found)).iter("footer"))
+    cells = list(rows(foot))
+    assert ["ruleset", "default, digest 6f0c2a9e11d4b7a3", "strict, digest b81d5f0072c4e9aa"] in cells
+    assert ["detector", found.a.detector, found.b.detector] in cells
+    assert ["window", "2026-05-28 20:26 UTC to no end", "the beginning to no end"] in cells
+    assert ["site method", "sprt 1f2e3d4c", "sprt 1f2e3d4c"] in cells and ["feature epoch", "e4b1", "e4b1"] in cells
+    said = "".join(foot.itertext())
+    assert "2026-09-21 14:13 UTC" in said and "2,000 resamples" in said and "seed 7" in said and "95% intervals" in said
+
+
+def test_the_policy_forbids_all_but_its_own_style() -> None:
+    """The first thing after the character set is a policy without scripts, connections, frames, forms and a base."""
+    head = list(next(parsed(render(made())).iter("head")))
+    assert head[0].get("charset") == "utf-8"
+    assert (head[1].get("http-equiv"), head[1].get("content")) == ("Content-Security-Policy", POLICY)
+    assert POLICY.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:;")
+    style = next(parsed(render(made())).iter("style")).text or ""
+    assert "url(" not in style and "@import" not in style and "</" not in style
+    assert "prefers-color-scheme: dark" in style and "@media print" in style
+
+
+@pytest.mark.parametrize("found", [made(), empty()], ids=["made", "empty"])
+def test_is_valid_and_loads_nothing(found: Comparison) -> None:
+    """The page is valid HTML, also where every count is 0 and nothing can be divided, and needs nothing else."""
+    assert_inert(render(found))
+
+
+def test_nothing_to_compare_is_said() -> None:
+    """Two empty runs: no picture, no division, and words in their place."""
+    page = render(empty())
+    root = parsed(page)
+    words = " ".join("".join(root.itertext()).split())
+    assert "The two runs are identical" in words and "No page flipped" in words and "no site yet" in words
+    assert not [one for one in root.iter() if one.tag == "svg"]
+    assert "nan" not in re.sub("<[^>]*>", "", page).lower().split()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_are_inert(text: str) -> None:
+    """Wherever a page's text or URL stands, it is text: no element, no attribute, no direction is of its making."""
+    page = render(with_hostile(text))
+    assert_inert(page)
+    assert " ".join(plain(text).split()) in " ".join(texts(parsed(page), "pre"))
+    assert not any(turning in page for turning in "\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u200e\u200f\0\x1b")
+    page.encode()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(st.characters(codec=None), max_size=80))
+def test_any_text_is_inert(text: str) -> None:
+    """So it is for whatever characters come."""
+    page = render(with_hostile(text))
+    assert_inert(page)
+    page.encode()
+
+
+@pytest.mark.parametrize(
+    ("url", "links"),
+    [
+        ("https://a.example/x?a=1&b=2", True),
+        ("HTTP://a.example/", True),
+        ("javascript:alert(1)", False),
+        ("data:text/html,<script>alert(1)</script>", False),
+        ("file:///etc/passwd", False),
+        (" javascript:alert(1)//https://a.example", False),
+        ("https://a.example/\u202efdp.exe", False),
+        ("https://a.example/\nx", False),
+        ("//a.example/", False),
+        ("https://[::1", False),
+        ("https://", False),
+    ],
+)
+def test_only_urls_of_the_web_are_links(url: str, links: bool) -> None:
+    """http and https that hide nothing become links, which tell nobody where one came from; all else is text."""
+    found = msgspec.structs.replace(made(), sample=[flip(1, "in", "r", "text", url=url)])
+    anchors = list(parsed(render(found)).iter("a"))
+    assert [one.get("href") for one in anchors] == ([url] if links else [])
+    assert all((one.get("rel") or "").split() == ["noreferrer", "nofollow", "noopener"] for one in anchors)
+
+
+def test_flips_are_folded_and_long_texts_cut() -> None:
+    """Each flip is closed at first, with both verdicts and why; a huge text is cut and says how much is missing."""
+    flips = [flip(1, "out", "min_tokens", "x" * (TEXT_CAP_CHARACTERS + 1234)), flip(2, "in", "r", None)]
+    root = parsed(render(msgspec.structs.replace(made(), sample=flips)))
+    folded = list(root.iter("details"))
+    assert len(folded) == 2 and all(one.get("open") is None for one in folded)
+    first = "".join(folded[0].itertext())
+    assert "1,234 characters more" in first and "min_tokens is 30.5, not >= 50" in first
+    assert "no longer in the log" in "".join(folded[1].itertext())
+    assert [one.get("dir") for one in root.iter("pre")] == ["auto"]
+
+
+def dots(on: Scale, one: ShareChange) -> list[tuple[str, float]]:
+    """Class and place of the dot, and the places of the whiskers' ends."""
+    root = ElementTree.fromstring(mark(one, on))
+    return [
+        (shape.get("class", ""), float((shape.get("cx") or shape.get("x1") or "").rstrip("%")))
+        for shape in root
+        if shape.get("class") != "zero"
+    ]
+
+
+def test_a_forest_plot_is_to_scale() -> None:
+    """Difference and interval stand where the scale has them; the dot is filled where the interval leaves out 0."""
+    clear = change("x", "x", (50, 100), (40, 100), -0.2, -0.05)
+    doubtful = change("x", "x", (50, 100), (52, 100), -0.02, 0.06)
+    on = scale([clear, doubtful])
+    assert on is not None and (on.low, on.high) == pytest.approx((-0.2, 0.1)) and 0.0 in on.ticks
+    (_, low), _, _, (kind, middle) = dots(on, clear)
+    assert kind == "clear" and (low, middle) == pytest.approx((on.at(-0.2), on.at(-0.1)), abs=1e-3)
+    assert dots(on, doubtful)[-1][0] == "open"
+    assert on.at(on.low) == pytest.approx(4) and on.at(on.high) == pytest.approx(96)
+
+
+def test_no_change_at_all_still_has_a_scale() -> None:
+    """Identical shares stand in the middle of a scale of one point to each side; without any there is none."""
+    same = change("x", "x", (1, 2), (1, 2), 0.0, 0.0)
+    on = scale([same])
+    assert on is not None and on.at(0.0) == pytest.approx(50)
+    assert scale([change("x", "x", (0, 0), (0, 0), 0, 0)]) is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(*[st.floats(-1, 1)] * 3), min_size=1, max_size=5))
+def test_every_interval_lies_on_its_scale(ends: list[tuple[float, float, float]]) -> None:
+    """Whatever the differences, all of them and 0 lie within the picture, and there are few ticks."""
+    changes = []
+    for three in ends:
+        low, middle, high = sorted(three)
+        one = change("x", "x", (1, 2), (1, 2), low, high)
+        changes.append(msgspec.structs.replace(one, difference=middle))
+    on = scale(changes)
+    assert on is not None and 2 <= len(on.ticks) <= 12
+    for one in changes:
+        assert all(3.9 <= on.at(value or 0.0) <= 96.1 for value in (0.0, one.low, one.difference, one.high))
+        dots(on, one)
+
+
+def test_bars_are_as_long_as_their_counts() -> None:
+    """The rule with most pages fills its side; the others in proportion; what failed first is within what failed."""
+    root = parsed(render(made()))
+    found: dict[str, dict[str, float]] = {}
+    for row in root.iter("tr"):
+        shapes = [one for one in row.iter() if one.tag == "rect"]
+        if shapes:
+            name = texts(row, "code")[0]
+            found[name] = {one.attrib["class"]: float(one.attrib["width"].rstrip("%")) for one in shapes}
+    assert list(found) == ["min_tokens", "duplicate_share", "link_density", "stop_words"]
+    assert found["min_tokens"] == {"out any": 46.0, "out first": 46.0, "in any": 0.0, "in first": 0.0}
+    assert found["duplicate_share"]["in any"] == pytest.approx(46 * 702 / 1940, abs=1e-3)
+    assert found["link_density"]["out first"] == pytest.approx(46 * 93 / 1940, abs=1e-3)
+
+
+def test_the_same_comparison_is_the_same_file() -> None:
+    """Nothing but the comparison goes in: no clock, no chance."""
+    assert render(made()) == render(made())
+
+
+def test_a_rate_without_an_interval_is_said_in_words() -> None:
+    """Where nothing could be classified there is a dash, and why."""
+    found = made()
+    nothing = Estimate(
+        rate=None, low=None, high=None, method="no classifiable sites", text="no site could be classified"
+    )
+    found = msgspec.structs.replace(found, b=msgspec.structs.replace(found.b, estimate=nothing), changes=[])
+    cards = texts(parsed(render(found)), "div", "card")
+    assert cards[2].startswith("strict: LLM sites of those classifiable – no site could be classified")
+    assert cards[1].startswith("change of the rate – nothing to compare")
+
+
+def test_a_sentence_stands_under_the_plot_and_not_in_a_cell_of_numbers() -> None:
+    """A share that cannot be compared has a dash; why stands in its row, or once under the rows that share it."""
+    shares = [change(name, name, (4, 9), (0, 0), 0, 0, remark="no difference: B; unscored") for name in ("one", "two")]
+    shares.append(change("three", "three", (4, 9), (5, 9), 0, 0, remark="only 9 sites"))
+    root = parsed(render(msgspec.structs.replace(made(), changes=shares, groups=[])))
+    found = [row for row in rows(root) if row and row[0].startswith(("One", "Two", "Three"))]
+    assert [row[2] for row in found] == ["–", "–", "+11.1 0.0 to 0.0"]
+    assert [row[0].partition("moved")[2] for row in found] == ["", "", "; only 9 sites"]
+    said = texts(root, "p", "small")
+    assert "One, Two: no difference: B." in said and "One, Two: unscored." in said
+
+
+def test_differences_of_different_windows_are_marked() -> None:
+    """Where one run has judged what the other has not, each row of a difference says so, and the headline."""
+    root = parsed(render(msgspec.structs.replace(made(), other_windows=True)))
+    plots = [row[0] for row in rows(root) if row and "sites moved" in row[0]]
+    assert plots and all("; of different windows" in row for row in plots)
+    assert "; of different windows;" in texts(root, "div", "card")[1]
+    assert "different windows" not in render(made())
+
+
+def test_sites_with_another_verdict_are_named() -> None:
+    """Each with both verdicts and its articles, folded; how many there are in all stands above."""
+    found = made()
+    page = render(msgspec.structs.replace(found, changed_sites=[SITE]))
+    assert ["a.example", "llm", "human", "9", "7 (2 unscored)"] in list(rows(parsed(page)))
+    assert f"1 of {found.sites.changed:,} sites with another verdict" in page
+    assert "another verdict" not in render(empty())
+
+
+def test_ranks_that_nobody_knows_are_no_plot() -> None:
+    """Where no hit has a rank, a sentence stands in place of a plot of the one group `unknown`."""
+    found = made()
+    groups = [
+        group if group.by == "source" else msgspec.structs.replace(group, group="unknown") for group in found.groups
+    ]
+    root = parsed(render(msgspec.structs.replace(found, groups=groups)))
+    assert not [title for title in texts(root, "h3") if title.endswith("by rank")]
+    assert [title for title in texts(root, "h3") if title.endswith("by source")]
+    assert "No site has a rank." in texts(root, "p", "small")

@@ -1,0 +1,100 @@
+"""What a run could not read is never lost from sight: told when it goes on, in its summary, and to a cutover."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from replay.engine.lifecycle import cancel, note_gap
+from replay.engine.runner import Ending
+from replay.engine.summary import lines_of, summary_of
+from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
+from replay.runs.missing import lacking, merged, records_in
+from replay.runs.run_topics import topics_of
+from stream.memory.log import MemoryLog
+from stream.schema.control import Control
+from stream.schema.runs import Gap
+from stream.schema.topics import FEATURES, PAGES
+from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, pages_later, write_rules
+
+more_pages = partial(pages_later, sites=8, pages=10)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LiveWorld:
+    """A log on which live judged 80 pages of 8 sites."""
+    made = LiveWorld(MemoryLog(), config_of(f"sqlite:{tmp_path / 'log'}"))
+    made.feed(features_of_pages(8, 10, made.epoch))
+    made.carry_on()
+    return made
+
+
+def expire(world: LiveWorld, features: list[int]) -> None:
+    """Retention takes the features before these offsets, and nothing else."""
+    world.log.expire(2**44, {FEATURES: features, **{topic: [0] * PARTITIONS for topic in ("hits", "verdicts.r1")}})
+
+
+def lacks(world: LiveWorld, name: str) -> dict[str, int]:
+    """What a cutover holds against a run."""
+    return lacking(world.log, world.row(name), Control(world.log).runs)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_run_that_goes_on_behind_retention_tells_it_for_ever(
+    world: LiveWorld, tmp_path: Path, cancelled: bool
+) -> None:
+    """Done or cancelled, overtaken by retention and gone on with, it is done again, and a cutover is refused."""
+    world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    if cancelled:
+        cancel(world.log, "r1")
+    else:
+        world.replay(name="r1")
+    world.feed(more_pages(world))
+    world.carry_on()
+    ends = world.log.end(FEATURES)
+    read = [0 if done is None else done for done in world.log.committed("judge.r1", FEATURES)]
+    expire(world, [(done + end) // 2 for done, end in zip(read, ends, strict=True)])
+    gone = sum((done + end) // 2 - done for done, end in zip(read, ends, strict=True))
+    assert lacks(world, "r1") == {FEATURES: gone}
+    begun, _ = world.begin(name="r1", end="now")
+    assert records_in(begun.gaps) == {FEATURES: gone}
+    assert world.replay(name="r1", end="now") is Ending.DONE  # begun twice before it read on: counted once
+    assert 0 < len(world.outcome("r1")[0]) < 160
+    assert lacks(world, "r1") == {FEATURES: gone}
+    with pytest.raises(CutoverRefused, match=rf"{gone} of features"):
+        cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6))
+    summary = summary_of(world.log, Control(world.log), world.config, world.row("r1"), 1)
+    assert summary.lost == {FEATURES: gone}
+    assert f"{gone} records left the log before it had read them" in "\n".join(lines_of(summary))
+    assert cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6, partial=True)).run.name == "r1"
+
+
+def test_a_run_under_way_writes_it_down(world: LiveWorld, tmp_path: Path) -> None:
+    """What retention takes between the begin of a process and its reading stands in the row when it is done."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    expire(world, [5] * PARTITIONS)
+    assert world.carry_out(run, ruleset) is Ending.DONE
+    assert lacks(world, "r1") == {FEATURES: 5 * PARTITIONS}
+
+
+def test_a_run_on_the_features_of_another_lacks_what_that_one_lacks(world: LiveWorld, tmp_path: Path) -> None:
+    """Pages that were never measured are missing in every run that judges those features."""
+    run, _ = world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    other = msgspec.structs.replace(
+        run, name="r2", features=FEATURES, remeasures=True, gaps=[Gap(PAGES, 0, 3, 7), Gap("hits", 0, 0, 9)]
+    )
+    world.log.create(topics_of(other, PARTITIONS))
+    assert lacking(world.log, run, {"r1": run}) == {}
+    assert lacking(world.log, run, {"r1": run, "r2": other}) == {PAGES: 4}
+
+
+def test_a_gap_that_is_seen_again_is_one(world: LiveWorld, tmp_path: Path) -> None:
+    """A gap that grew before it was read over counts once, at its largest; another one counts beside it."""
+    world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    for gap in (Gap("a", 0, 1, 4), Gap("a", 0, 1, 6), Gap("a", 0, 1, 4), Gap("a", 1, 1, 2)):
+        note_gap(world.log, "r1", gap)
+    assert world.row("r1").gaps == [Gap("a", 0, 1, 6), Gap("a", 1, 1, 2)]
+    assert merged([]) == []

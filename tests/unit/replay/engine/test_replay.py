@@ -1,0 +1,537 @@
+"""A replay says what live would have said, once and only once, and leaves live alone; on both logs."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import zstandard
+from prometheus_client import generate_latest
+
+from crawler.web.urls import page_id
+from filters.judge_stage import JudgeStage
+from filters.measure_stage import MeasureStage
+from filters.rules.ruleset import Ruleset
+from replay.engine.lifecycle import begin, cancel
+from replay.engine.plan import OtherParameters, ReplayRequest, plan
+from replay.engine.runner import Ending, Standing
+from replay.engine.stages import stage_of
+from replay.runs.counts import counts_of, rows_of
+from replay.runs.phases import JUDGE, RunProgress, is_done, phases_of, progress_of
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import Log, Member
+from stream.log.errors import LogUnavailable
+from stream.memory.log import MemoryLog
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.schema.control import Control, exclusive
+from stream.schema.records import Hit, Page, SiteState, Verdict
+from stream.schema.runs import Alias, Run, RunStatus
+from stream.schema.topics import HITS, PAGES, REPLAY_REQUESTS
+from stream.text.user_errors import RunRefused, UsageError
+from tests.support.extraction_here import extract_here
+from tests.support.front_door import article_html
+from tests.support.replay_world import (
+    OTHER_DETECTOR,
+    PARTITIONS,
+    LiveWorld,
+    at_end,
+    config_of,
+    features_of_pages,
+    measuring_otherwise,
+    output,
+    pages_later,
+    write_rules,
+)
+from tests.support.worlds import patiently
+
+later_pages = partial(pages_later, sites=8, pages=5)
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits here for a second until a replay looks whether it goes on."""
+    monkeypatch.setattr("replay.engine.runner._LOOK_S", 0.02)
+    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.05)
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    """A fresh log."""
+    made: Log = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def world(log: Log, tmp_path: Path) -> LiveWorld:
+    """A log on which live judged 200 pages of 8 sites by `rules(20)`, all texts scored."""
+    made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+    made.feed(features_of_pages(8, 25, made.epoch))
+    made.carry_on()
+    return made
+
+
+def live_under(log: Log, folder: Path, least: int) -> LiveWorld:
+    """What live would have come to under another ruleset, on a log of its own with the same pages and scores."""
+    made = LiveWorld(log, config_of(f"sqlite:{folder / 'log'}"), least=least)
+    made.feed(features_of_pages(8, 25, made.epoch))
+    made.carry_on()
+    return made
+
+
+def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld, tmp_path: Path) -> None:
+    """Every verdict, in its order, and every site's row are those of live; nothing of live has moved."""
+    before = world.live_traces()
+    counted, metrics = generate_latest(world.metrics.registry), Metrics()
+    assert b'page_verdicts_total{ruleset="rules-20",run="live"' in counted
+    assert world.replay(ruleset=write_rules(tmp_path, 20), name="same", metrics=metrics) is Ending.DONE
+    assert world.outcome("same") == world.outcome()
+    assert world.live_traces() == before
+    assert generate_latest(world.metrics.registry) == counted
+    page = generate_latest(metrics.registry).decode()
+    assert set(re.findall(r'run="(.*?)"', page)) == {"same"}
+    assert "farmwatch_live_run_info{" not in page  # by which queries tell live processes
+    assert world.score(topics=[REPLAY_REQUESTS]) == 0
+
+
+@pytest.mark.parametrize("least", [5, 60])
+def test_a_replay_equals_what_live_would_have_said(world: LiveWorld, tmp_path: Path, least: int) -> None:
+    """Under a looser and a stricter ruleset: once the missing scores are in, verdicts and rows are live's under it."""
+    name = f"other-{least}"
+    assert world.replay(ruleset=write_rules(tmp_path, least), name=name) is Ending.DONE
+    world.score()
+    assert world.replay(name=name) is Ending.DONE
+    expected = live_under(MemoryLog(), tmp_path, least)
+    verdicts, rows = world.outcome(name)
+    expected_verdicts, expected_rows = expected.outcome()
+    assert [without_name(verdict) for verdict in verdicts] == [without_name(verdict) for verdict in expected_verdicts]
+    assert rows == expected_rows
+
+
+def without_name(verdict: Verdict) -> Verdict:
+    return msgspec.structs.replace(verdict, ruleset="")
+
+
+def test_missing_scores_are_unscored_and_asked_for_once(world: LiveWorld, tmp_path: Path) -> None:
+    """Texts that only the new ruleset keeps are requested once each, count as unscored, and are scored later."""
+    world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
+    counts = counts_of(rows_of(world.log, "sites.loose"))
+    assert counts.pages > 0
+    assert counts.unscored > 0
+    asked = world.score(topics=[REPLAY_REQUESTS])
+    assert 0 < asked <= counts.unscored
+    world.replay(name="loose")
+    assert counts_of(rows_of(world.log, "sites.loose")).unscored == 0
+    assert world.score(topics=[REPLAY_REQUESTS]) == 0
+
+
+def test_live_reads_the_scores_of_a_replay_and_says_the_same(world: LiveWorld, tmp_path: Path) -> None:
+    """Live TALLY takes in the scores that a replay asked for: it counts them, and no row or decision changes."""
+    before, outcome = world.live_traces()["ends"], world.outcome()
+    labels = {"run": "live", "ruleset": "", "stage": "tally", "result": "score"}
+    tallied = partial(world.metrics.registry.get_sample_value, "farmwatch_stage_records_total", labels)
+    counted = tallied()
+    assert sum(before["decisions"]) > 0
+    assert world.replay(ruleset=write_rules(tmp_path, 5), name="loose") is Ending.DONE
+    asked = world.score()
+    world.carry_on()
+    assert asked > 0
+    assert tallied() == (counted or 0) + asked
+    assert world.outcome() == outcome
+    assert world.live_traces()["ends"] == before
+
+
+def test_a_change_of_the_detector_is_a_replay(world: LiveWorld) -> None:
+    """Under another detector's identity its scores make the rows, and none is asked for again."""
+    assert world.replay(detector=OTHER_DETECTOR, name="detector") is Ending.DONE
+    assert world.row("detector").digest == world.ruleset.digest
+    assert {row.detector for row in world.outcome("detector")[1].values()} == {OTHER_DETECTOR}
+    assert counts_of(rows_of(world.log, "sites.detector")).unscored == 0
+
+
+def test_a_stopped_replay_is_gone_on_with(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped in between, however often, and begun again by its name alone, it ends as an undisturbed one."""
+    file = write_rules(tmp_path, 5)
+    world.replay(ruleset=file, name="whole")
+    monkeypatch.setattr("replay.engine.stages._RECORDS", 4)
+    monkeypatch.setattr("replay.engine.runner._LOOK_S", 0.005)
+    run, ruleset = world.begin(ruleset=file, name="cut")
+    endings = []
+    for turn in range(20):
+        stop = threading.Event()
+        threading.Timer(0.02 * (turn + 1), stop.set).start()
+        endings.append(world.carry_out(run, ruleset, stop=stop))
+        if endings[-1] is Ending.DONE:
+            break
+        assert world.row("cut").state == RunStatus.RUNNING
+        run, ruleset = world.begin(name="cut")
+    assert endings[0] is Ending.STOPPED
+    assert endings[-1] is Ending.DONE
+    assert world.outcome("cut") == world.outcome("whole")
+
+
+def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld, tmp_path: Path) -> None:
+    """Three runs side by side end as each would alone."""
+    begun = {f"r{least}": world.begin(ruleset=write_rules(tmp_path, least), name=f"r{least}") for least in (5, 20, 60)}
+    together(world, *begun.values())
+    assert world.outcome("r20") == world.outcome()
+    for least in (5, 60):
+        world.replay(ruleset=write_rules(tmp_path, least), name=f"alone-{least}")
+        assert world.outcome(f"r{least}")[0] == world.outcome(f"alone-{least}")[0]
+
+
+def together(world: LiveWorld, *begun: tuple[Run, Ruleset]) -> list[Metrics]:
+    """Carry runs out in threads, each of which must end as done; returns the metrics of each."""
+    endings: list[Ending] = []
+    metrics = [Metrics() for _ in begun]
+
+    def work(number: int, run: Run, ruleset: Ruleset) -> None:
+        endings.append(world.carry_out(run, ruleset, member=f"m{number}", metrics=metrics[number]))
+
+    threads = [threading.Thread(target=work, args=(number, *given)) for number, given in enumerate(begun)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert endings == [Ending.DONE] * len(begun)
+    return metrics
+
+
+def test_several_processes_share_a_run(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two members of one run judge each page once between them, and both have their part in each phase."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="shared")
+    join, both = world.log.join, threading.Barrier(2, timeout=30)
+
+    def join_together(group: str, *args: Any, **more: Any) -> Member:
+        joined = join(group, *args, **more)
+        if group.endswith(".shared"):
+            both.wait()  # one alone might be through before the other is there
+        return joined
+
+    monkeypatch.setattr(world.log, "join", join_together)
+    parts = together(world, (run, ruleset), (run, ruleset))
+    assert world.outcome("shared") == world.outcome()
+    for phase in phases_of(run):
+        labels = {"run": "shared", "phase": phase.name}
+        done = [part.registry.get_sample_value("farmwatch_replay_records_total", labels) or 0 for part in parts]
+        assert min(done) > 0
+        assert phase.name != JUDGE or sum(done) == 200 + PARTITIONS
+
+
+def test_a_cancelled_run_ends_by_itself(world: LiveWorld, tmp_path: Path) -> None:
+    """One that follows ends when its row says that it was cancelled, and its row stays so."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 5), end="follow", name="follower")
+    endings = []
+    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)))
+    thread.start()
+    cancel(world.log, "follower")
+    thread.join(20)
+    assert endings == [Ending.CANCELLED]
+    assert world.row("follower").state == RunStatus.CANCELLED
+    with pytest.raises(RunRefused, match="nothing to cancel"):
+        cancel(world.log, "follower")
+
+
+def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, tmp_path: Path) -> None:
+    """Pages that are measured while it follows are judged by it too, and it ends when it becomes live."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), end="follow", name="follower")
+    endings = []
+    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)))
+    thread.start()
+    world.feed(later_pages(world))
+    world.carry_on()
+    until = time.monotonic() + 20
+    while world.outcome("follower") != world.outcome() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert world.outcome("follower") == world.outcome()
+    assert thread.is_alive()
+    with exclusive(world.log) as writer:
+        writer.put(Alias(run="follower", before="live"))
+    thread.join(20)
+    assert endings == [Ending.LIVE]
+
+
+def test_a_first_look_that_fails_leaves_the_watch_alive(
+    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the log is away as the process begins, it hears of a signal all the same, and ends."""
+    looks: list[Log] = []
+
+    def away_at_first(log: Log) -> Control:
+        looks.append(log)
+        if len(looks) == 1:
+            raise LogUnavailable("away for a moment")
+        return Control(log)
+
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), end="follow", name="follower")
+    monkeypatch.setattr("replay.engine.runner.Control", away_at_first)
+    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
+    endings = []
+    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)), daemon=True)
+    thread.start()
+    until = time.monotonic() + 20
+    while len(looks) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    cancel(world.log, "follower")
+    thread.join(20)
+    assert endings == [Ending.CANCELLED]
+
+
+def test_a_follower_that_cannot_join_everywhere_leaves(
+    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the second of its stages cannot join, the first is not left in its group."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    world.carry_out(run, ruleset)
+    run, ruleset = world.begin(name="r1", end="follow")
+    join = world.log.join
+
+    def away(group: str, *args: Any, **more: Any) -> Member:
+        if group == "tally.r1":
+            raise LogUnavailable("away for a moment")
+        return join(group, *args, **more)
+
+    monkeypatch.setattr(world.log, "join", away)
+    with pytest.raises(LogUnavailable):
+        world.carry_out(run, ruleset)
+    assert world.log.members("judge.r1") == []
+
+
+def test_a_last_look_that_fails_changes_no_ending(
+    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is done is done, also where its progress cannot be told any more."""
+
+    def away(*_: object, **__: object) -> RunProgress:
+        raise LogUnavailable("away for a moment")
+
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="done")
+    monkeypatch.setattr("replay.engine.runner.progress_of", away)
+    assert world.carry_out(run, ruleset) is Ending.DONE
+
+
+def test_what_comes_after_the_begin_is_left_out(world: LiveWorld, tmp_path: Path) -> None:
+    """A bounded run judges what was there when it was planned, whatever live appends meanwhile."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="bounded")
+    expected = world.outcome()
+    world.feed(later_pages(world))
+    assert world.carry_out(run, ruleset) is Ending.DONE
+    assert world.outcome("bounded") == expected
+    world.carry_on()
+    assert world.outcome("bounded")[0] != world.outcome()[0]
+
+
+@pytest.mark.parametrize("end", ["now", "today"])
+def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, tmp_path: Path, end: str) -> None:
+    """Named again with a later --to it takes in what came since, and comes to what live came to; never less."""
+    file = write_rules(tmp_path, 20)
+    assert world.replay(ruleset=file, name="late") is Ending.DONE
+    world.feed(later_pages(world))
+    world.carry_on()
+    assert world.replay(name="late") is Ending.DONE
+    assert world.outcome("late") != world.outcome()
+    end = end if end == "now" else datetime.now(UTC).date().isoformat()
+    assert world.replay(name="late", end=end) is Ending.DONE
+    assert world.outcome("late") == world.outcome()
+    with pytest.raises(OtherParameters, match="already"):
+        world.begin(name="late", end="2001-01-01")
+
+
+def test_a_run_that_is_done_may_follow(world: LiveWorld, tmp_path: Path) -> None:
+    """Named again with --to follow it has no end any more, and takes in what comes."""
+    world.replay(ruleset=write_rules(tmp_path, 20), name="late")
+    run, ruleset = world.begin(name="late", end="follow")
+    assert run.follows and world.row("late").follows
+    thread = threading.Thread(target=lambda: world.carry_out(run, ruleset))
+    thread.start()
+    world.feed(later_pages(world))
+    world.carry_on()
+    until = time.monotonic() + 20
+    while world.outcome("late") != world.outcome() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert world.outcome("late") == world.outcome()
+    cancel(world.log, "late")
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_progress_ends_at_the_whole(world: LiveWorld, tmp_path: Path) -> None:
+    """What is done grows to what is expected; the metrics of the process carry the run's name."""
+    metrics = Metrics()
+    told: list[Standing] = []
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="counted")
+    assert progress_of(world.log, run).done == 0
+    assert not is_done(world.log, run)
+    world.carry_out(run, ruleset, metrics=metrics, told=told.append)
+    progress = progress_of(world.log, world.row("counted"))
+    assert progress.done == progress.total
+    assert progress.share == 1.0
+    assert told[-1].progress.done == progress.total
+    value = metrics.registry.get_sample_value
+    for advance in progress.advances:
+        labels = {"run": "counted", "phase": advance.phase}
+        assert value("farmwatch_replay_records_expected", labels) == advance.total > 0
+        assert value("farmwatch_replay_records_total", labels) == advance.total
+    assert value("farmwatch_replay_yield_seconds_total", {"run": "counted"}) == 0
+    assert value("farmwatch_replay_records_expected", {"run": "counted", "phase": JUDGE}) == 200 + PARTITIONS
+    labels = {"run": "counted", "ruleset": "rules-20", "verdict": "article"}
+    articles = sum(verdict.verdict == "article" for verdict in world.outcome()[0])
+    assert value("farmwatch_page_verdicts_total", labels) == articles
+
+
+def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While live JUDGE is behind, the replay tells so and judges nothing; then it goes on, and ends as one alone."""
+    monkeypatch.setattr("replay.engine.throttle._MOST_OWED_S", 1000.0)  # it does not move on while live is behind
+    expected, (run, ruleset) = world.outcome(), world.begin(ruleset=write_rules(tmp_path, 20), name="polite")
+    metrics, endings, told = Metrics(), list[Ending](), list[Standing]()
+    value, labels = metrics.registry.get_sample_value, {"run": "polite"}
+    join, behind = world.log.join, threading.Event()
+
+    def tell(standing: Standing) -> None:
+        told.append(standing)
+        if standing.waits_for.startswith("judge "):
+            behind.set()
+
+    def join_once_told(group: str, *args: Any, **more: Any) -> Member:
+        assert not group.endswith(".polite") or behind.wait(20)
+        return join(group, *args, **more)
+
+    monkeypatch.setattr(world.log, "join", join_once_told)
+    stage = JudgeStage(world.ruleset)
+    member = world.log.join("judge", list(stage.inputs), member="live", store=stage.store)
+    live = StageLoop(stage, member, metrics=world.metrics, settings=world.config.loop)
+    world.feed(2 * later_pages(world))
+    work = partial(world.carry_out, run, ruleset, metrics=metrics, full_speed=False, told=tell)
+    thread = threading.Thread(target=lambda: endings.append(work()), daemon=True)
+    thread.start()
+    patiently(lambda: endings != [] or (value("farmwatch_replay_yield_seconds_total", labels) or 0) > 0, "it to wait")
+    assert endings == []
+    assert world.outcome("polite")[0] == []
+    assert value("farmwatch_replay_eta_seconds", labels) is None
+    stop = threading.Event()
+    while live.cycle(stop) or not at_end(world.log, "judge", list(stage.inputs)):
+        pass
+    thread.join(20)
+    stop.set()
+    live.run(stop)
+    assert endings == [Ending.DONE]
+    assert told[-1].waits_for == ""
+    assert world.outcome("polite") == expected
+    assert value("farmwatch_replay_eta_seconds", labels) == told[-1].eta_s == 0.0
+
+
+def test_a_removed_run_is_told(world: LiveWorld, tmp_path: Path) -> None:
+    """A process whose run's row is gone ends, and says so."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 5), end="follow", name="gone")
+    endings = []
+    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)))
+    thread.start()
+    with exclusive(world.log) as writer:
+        writer.forget("gone")
+    thread.join(20)
+    assert endings == [Ending.REMOVED]
+
+
+def test_two_that_begin_one_name_are_told_apart(world: LiveWorld, tmp_path: Path) -> None:
+    """Of two plans of one name the second is refused, and the first stands."""
+    asked = ReplayRequest(ruleset=write_rules(tmp_path, 5), name="once")
+    plans = [plan(world.log, Control(world.log), world.config, asked) for _ in range(2)]
+    begin(world.log, plans[0])
+    with pytest.raises(RunRefused, match="another process has begun a run once"):
+        begin(world.log, plans[1])
+
+
+def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld, tmp_path: Path) -> None:
+    """TALLY of a run tells CRAWL nothing, and neither stage passes heartbeats on."""
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="quiet")
+    for phase in phases_of(run):
+        stage = stage_of(phase, world.log, world.config, run, ruleset, Metrics())
+        assert stage.forward is None
+        assert stage.heartbeat_input == ""
+        stage.close()
+    ends = world.log.end("decisions")
+    world.carry_out(run, ruleset)
+    assert world.log.end("decisions") == ends
+
+
+def html(number: int) -> str:
+    """A page that is an article, or too short for one."""
+    return article_html(300 + number) if number % 3 else "<html><body><p>Too short for anything.</p></body></html>"
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
+    """A log with 18 pages of 3 sites, measured, judged, scored and tallied live."""
+    config = config_of(f"sqlite:{tmp_path_factory.mktemp('measured') / 'log'}", "measure.time_limit_s=60")
+    world = LiveWorld(MemoryLog(), config, least=50)
+    for number in range(18):
+        site, url = f"s{number % 3}.example", f"https://s{number % 3}.example/a/{number}"
+        body = zstandard.ZstdCompressor().compress(html(number).encode())
+        page = Page(id=f"f{number}", site=site, page_id=page_id(url), url=url, body=body, fetched_at=5 + number)
+        hit = Hit(id=f"h{number}", site=site, url=url, rank=1)
+        world.log.append([output(PAGES, page), output(HITS, hit)])
+    with pytest.MonkeyPatch.context() as patch:
+        extract_here(patch)
+        world.run_stage(MeasureStage(config.measure), "measure")
+        world.carry_on()
+        yield world
+    world.log.close()
+
+
+def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld, tmp_path: Path) -> None:
+    """Where the feature epoch changed pages are measured anew: verdicts and rows are those from features."""
+    rules_file = write_rules(tmp_path, 20)
+    before = measured.live_traces()
+    assert measured.replay(ruleset=rules_file, name="features") is Ending.DONE
+    assert measured.row("features").source == "features"
+    with measuring_otherwise(measured):
+        assert measured.replay(ruleset=rules_file, name="pages") is Ending.DONE
+        row = measured.row("pages")
+        assert row.source == "pages"
+        assert "this configuration measures" in row.why_source
+        assert without_epoch(measured.outcome("pages")) == without_epoch(measured.outcome("features"))
+        assert len(measured.outcome("pages")[0]) == 18
+        third = plan(
+            measured.log, Control(measured.log), measured.config, ReplayRequest(ruleset=rules_file, begin="pages")
+        )
+        assert (third.run.source, third.run.remeasures) == ("features.pages", False)
+    assert measured.live_traces() == before
+
+
+def test_features_that_others_add_are_not_taken_in(measured: LiveWorld, tmp_path: Path) -> None:
+    """A run that measured pages stays within its window, whatever comes on its features later."""
+    with measuring_otherwise(measured):
+        assert measured.replay(ruleset=write_rules(tmp_path, 20), name="grown") is Ending.DONE
+        row = measured.row("grown")
+        assert row.stop["features.grown"] == measured.log.end("features.grown")
+        more = features_of_pages(3, 2, row.epoch, seed=4)
+        measured.log.append([output("features.grown", page, feature_epoch=page.epoch) for page in more])
+        assert measured.replay(name="grown") is Ending.DONE
+        assert len(measured.outcome("grown")[0]) == 18
+        asked = ReplayRequest(ruleset=write_rules(tmp_path, 5), begin="grown")
+        other = plan(measured.log, Control(measured.log), measured.config, asked).run
+        assert other.stop["features.grown"] == row.stop["features.grown"]
+
+
+def without_epoch(outcome: tuple[list[Verdict], dict[str, SiteState]]) -> object:
+    """An outcome, whatever epoch its features were of."""
+    verdicts, rows = outcome
+    return [msgspec.structs.replace(verdict, epoch="") for verdict in verdicts], rows
+
+
+def test_a_run_is_measured_in_one_epoch(measured: LiveWorld, tmp_path: Path) -> None:
+    """A run that measures pages is not gone on with under settings that measure otherwise."""
+    with measuring_otherwise(measured):
+        run, ruleset = measured.begin(ruleset=write_rules(tmp_path, 20), name="epochs")
+    assert run.remeasures
+    with pytest.raises(UsageError, match="go on with what it began with"):
+        measured.carry_out(run, ruleset)

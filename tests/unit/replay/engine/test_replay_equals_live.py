@@ -1,0 +1,178 @@
+"""What live says under a ruleset and what a replay says under it: every labelled page and the sample web, each log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+import zstandard
+
+from crawler.web.urls import host_of, page_id
+from farmwatch.labels.labelled_pages import LabelledPage
+from filters.measure_stage import MeasureStage
+from filters.rules.ruleset import load_ruleset
+from replay.compare.comparer import ComparisonRequest, compare
+from replay.engine.runner import Ending
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import Log
+from stream.memory.log import MemoryLog
+from stream.schema.records import Features, Hit, Page, SiteState, Verdict
+from stream.schema.topics import HITS, PAGES
+from tests.support.extraction_here import extract_here
+from tests.support.replay_world import LiveWorld, config_of, measuring_otherwise, output
+from tests.support.webs import HTML_HEADERS, sample_web
+from tests.support.worlds import KafkaWorld
+
+pytestmark = [pytest.mark.data, pytest.mark.xdist_group("labelled")]
+
+LIVE, OTHER = "default", "notes"
+_CONFIG = config_of("sqlite:nowhere", "measure.time_limit_s=60")
+Outcome = tuple[list[Verdict], dict[str, SiteState]]
+
+
+class Given(NamedTuple):
+    """What the logs are filled with."""
+
+    labelled: list[Features]
+    labelled_pages: list[Page]  # what these features are of
+    web: list[Page]
+    torn: set[str]  # sites of several sources: what was measured of them live knew the pages of one source only
+
+
+@pytest.fixture(scope="module")
+def given(labelled: list[LabelledPage], shared: Path) -> Given:
+    """Every labelled page and its features, and every page of the sample web, which is still to be measured."""
+    pages: list[Page] = []
+    for host, paths in sample_web(shared).hosts.items():
+        for path, response in paths.items():
+            if response.headers == HTML_HEADERS:
+                url, body = f"http://{host}{path}", zstandard.ZstdCompressor(level=1).compress(response.body)
+                number = f"w{len(pages)}"
+                pages.append(Page(id=number, site=host_of(url), page_id=page_id(url), url=url, body=body, fetched_at=5))
+    sources: dict[str, set[str]] = {}
+    for one in labelled:
+        sources.setdefault(one.features.site, set()).add(one.label.source)
+    return Given(
+        [one.features for one in labelled],
+        [stored(one, shared) for one in labelled],
+        pages,
+        {site for site, of in sources.items() if len(of) > 1},
+    )
+
+
+def stored(page: LabelledPage, shared: Path) -> Page:
+    """The page as a crawl would have stored it."""
+    label = page.label
+    body = (shared / "data" / "pages" / label.source / "html" / f"{label.id}.html.zst").read_bytes()
+    return Page(id=label.id, site=page.features.site, page_id=label.id, url=label.url, encoding="utf-8", body=body)
+
+
+def live_under(ruleset: str, log: Log, given: Given, labelled_pages: Sequence[Page] = ()) -> LiveWorld:
+    """A log on which the live stages have measured, judged and tallied all of it, every text scored.
+
+    The labelled pages are stored as given; MEASURE has passed them, since their features are there.
+    """
+    world = LiveWorld(log, _CONFIG, ruleset=load_ruleset(ruleset))
+    world.feed(given.labelled)
+    world.log.append([output(PAGES, page) for page in labelled_pages])
+    world.log.reset("measure", PAGES, world.log.end(PAGES))
+    world.log.append([output(PAGES, page) for page in given.web])
+    world.log.append([output(HITS, Hit(id=f"h{page.id}", site=page.site, url=page.url, rank=1)) for page in given.web])
+    world.run_stage(MeasureStage(_CONFIG.measure), "measure")
+    world.carry_on()
+    return world
+
+
+@pytest.fixture(scope="module")
+def expected(given: Given) -> dict[str, Outcome]:
+    """Ruleset -> what live comes to under it, on a log of its own, in memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        extract_here(patch)
+        return {ruleset: live_under(ruleset, MemoryLog(), given).outcome() for ruleset in (LIVE, OTHER)}
+
+
+@pytest.fixture(scope="module")
+def embedded(given: Given, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
+    """Live on the embedded log, which has the labelled pages, too."""
+    log = EmbeddedLog(tmp_path_factory.mktemp("equals") / "log")
+    with pytest.MonkeyPatch.context() as patch:
+        extract_here(patch)
+        yield live_under(LIVE, log, given, given.labelled_pages)
+    log.close()
+
+
+@pytest.fixture(scope="module")
+def kafka(given: Given, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
+    """Live on Kafka."""
+    made = KafkaWorld(tmp_path_factory.mktemp("equals"))
+    with pytest.MonkeyPatch.context() as patch:
+        extract_here(patch)
+        yield live_under(LIVE, made.log, given)
+    made.close()
+
+
+BOTH_LOGS = pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+
+
+@BOTH_LOGS
+def test_a_replay_under_the_live_ruleset(
+    kind: str, given: Given, expected: dict[str, Outcome], request: pytest.FixtureRequest
+) -> None:
+    """Record by record it is what live said, on this log and on every log; `compare` finds them identical.
+
+    Nothing of live has moved for it.
+    """
+    world: LiveWorld = request.getfixturevalue(kind)
+    live, before = world.outcome(), world.live_traces()
+    assert live == expected[LIVE]
+    assert len(live[0]) == len(given.labelled) + len(given.web)
+    assert world.replay(ruleset=LIVE, name="same") is Ending.DONE
+    assert world.row("same").source == "features"
+    assert world.outcome("same") == live
+    found = compare(
+        world.log, "live", "same", ComparisonRequest(sample=20, seed=0, resamples=100), world.config.rate, now_ms=0
+    )
+    assert (found.identical, found.sample) == (True, [])
+    assert found.pages.both_articles + found.pages.both_dropped == len(live[0])
+    known = [one for one in found.changes if one.difference is not None]
+    assert {(one.low, one.difference, one.high) for one in known} == {(0, 0, 0)}
+    assert world.live_traces() == before
+
+
+@BOTH_LOGS
+def test_a_replay_from_pages(
+    kind: str, given: Given, expected: dict[str, Outcome], request: pytest.FixtureRequest
+) -> None:
+    """Measured anew, from pages, it is record by record what live said, and what a replay from features says.
+
+    On the embedded log of the labelled pages and the sample web, on Kafka of the sample web.
+    """
+    world: LiveWorld = request.getfixturevalue(kind)
+    before = world.live_traces()
+    with measuring_otherwise(world):
+        assert world.replay(ruleset=LIVE, name="anew") is Ending.DONE
+    row = world.row("anew")
+    assert row.source == "pages"
+    assert row.epoch != world.epoch
+    pages = [*given.web, *(given.labelled_pages if kind == "embedded" else ())]
+    sites = {page.site for page in pages} - given.torn
+    verdicts = [verdict for verdict in world.outcome("anew")[0] if verdict.site in sites]
+    live = [msgspec.structs.replace(said, epoch=row.epoch) for said in expected[LIVE][0] if said.site in sites]
+    assert verdicts == live
+    assert len(verdicts) > 0.9 * len(pages)
+    rows = world.outcome("anew")[1]
+    assert {site: rows[site] for site in sites} == {site: expected[LIVE][1][site] for site in sites}
+    assert world.live_traces() == before
+
+
+def test_a_replay_under_another_ruleset(embedded: LiveWorld, expected: dict[str, Outcome]) -> None:
+    """Record by record it is what live would have said, once the missing scores are in."""
+    before = embedded.live_traces()
+    assert embedded.replay(ruleset=OTHER, name="other") is Ending.DONE
+    assert embedded.score() > 0
+    assert embedded.replay(name="other") is Ending.DONE
+    assert embedded.outcome("other") == expected[OTHER] != expected[LIVE]
+    assert embedded.live_traces() == before

@@ -1,0 +1,101 @@
+"""A replay as a process of its own: who reads what it says may leave, or not read, and it ends all the same."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from replay.engine.lifecycle import cancel
+from stream.embedded.log import EmbeddedLog
+from stream.schema.control import Control
+from stream.schema.runs import RunStatus
+from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
+
+_PATIENCE_S = 120.0
+_PIPE_BYTES = 4096
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
+    """A log on which live has judged some pages; each test has a run of its own."""
+    folder = tmp_path_factory.mktemp("replay")
+    log = EmbeddedLog(folder / "log")
+    made = LiveWorld(log, config_of(f"sqlite:{folder / 'log'}"))
+    made.feed(features_of_pages(4, 10, made.epoch))
+    made.carry_on()
+    write_rules(folder, 5)
+    yield made
+    log.close()
+
+
+@contextmanager
+def replay(world: LiveWorld, *arguments: str, out: int, err: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The command, with these descriptors, which are closed here."""
+    url = world.config.log.url
+    rules = Path(url.removeprefix("sqlite:")).parent / "rules-5.toml"
+    flags = ("--ruleset", str(rules), "--full-speed", "--log", url, "--set", f"log.partitions={PARTITIONS}")
+    command = [sys.executable, "-m", "farmwatch", "replay", *flags, *arguments]
+    process = subprocess.Popen(command, stdout=out, stderr=err)
+    for descriptor in {out, err}:
+        os.close(descriptor)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def nobody() -> int:
+    """The end of a pipe to write to, whose reader has left."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def test_a_follower_ends_when_its_reader_leaves(world: LiveWorld) -> None:
+    """`2>&1 | head`: it ends with 0 by itself, out of its groups, with all committed that it had done."""
+    reader, writer = os.pipe()
+    with replay(world, "--name", "left", "--to", "follow", out=writer, err=writer) as process:
+        with os.fdopen(reader) as said:
+            for line in said:
+                if "caught up" in line:
+                    break
+        assert process.wait(_PATIENCE_S) == 0
+    assert world.log.members("judge.left") == world.log.members("tally.left") == []
+    assert world.row("left").state == RunStatus.RUNNING
+    assert world.row("left").error == ""
+    assert world.outcome("left")[0] != []
+    assert sum(map(int, filter(None, world.log.committed("judge.left", "features")))) == sum(world.log.end("features"))
+
+
+def test_a_cancelled_run_ends_though_nobody_reads(world: LiveWorld) -> None:
+    """Its pipe is full and its reader asleep: `runs cancel` ends it, with 1, as any other."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    os.write(writer, b"x" * _PIPE_BYTES)
+    with replay(world, "--name", "asleep", "--to", "follow", out=writer, err=writer) as process:
+        until = time.monotonic() + _PATIENCE_S
+        while "asleep" not in Control(world.log).runs or not world.log.members("tally.asleep"):
+            assert time.monotonic() < until and process.poll() is None
+            time.sleep(0.05)
+        cancel(world.log, "asleep")
+        assert process.wait(_PATIENCE_S) == 1
+    os.close(reader)
+    assert world.row("asleep").state == RunStatus.CANCELLED
+
+
+def test_a_bounded_run_is_done_though_nobody_reads_its_result(world: LiveWorld, tmp_path: Path) -> None:
+    """`| head`: the run is what is wanted, and its exit code says that it is done; nothing is said of the pipe."""
+    said = tmp_path / "said"
+    with replay(world, "--name", "unread", out=nobody(), err=os.open(said, os.O_CREAT | os.O_WRONLY)) as process:
+        assert process.wait(_PATIENCE_S) == 0
+    assert world.row("unread").state == RunStatus.DONE
+    assert "BrokenPipe" not in said.read_text()

@@ -1,0 +1,516 @@
+"""Scores of a replay: asked for once, by the detector that is wanted, when SCORE runs it; reused wherever known."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from farmwatch.commands.runs.replay import _warnings
+from farmwatch.daemon.roles import build_stage
+from filters.judge_stage import JudgeStage
+from replay.compare.comparer import ComparisonRequest, compare
+from replay.engine.bounded_member import BoundedMember
+from replay.engine.request_pass import PassBegin, begin_pass, is_held, texts_to_ask
+from replay.engine.runner import Ending
+from replay.engine.summary import lines_of, summary_of
+from replay.live.score_backlog import Backlog, scores_of_backlog
+from replay.runs.counts import counts_of, rows_of
+from replay.runs.offsets import done_by
+from replay.runs.phases import ask_phase
+from replay.runs.scored_texts import requests_wait
+from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored_now
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import Commit, Log, Output, partition_of
+from stream.memory.log import MemoryLog
+from stream.processing.metrics import Metrics
+from stream.schema.control import Control
+from stream.schema.records import Score, ScoreRequest
+from stream.schema.roles import Role
+from stream.schema.runs import RunStatus, names_of
+from stream.schema.topics import CONTROL, FEATURES, PAGES, SCORE_REQUESTS
+from tests.support import replay_world
+from tests.support.replay_world import (
+    DETECTOR,
+    OTHER_DETECTOR,
+    PARTITIONS,
+    LiveWorld,
+    config_of,
+    features_of_pages,
+    pages_later,
+    requests_of,
+    write_rules,
+)
+from tests.support.worlds import patiently
+
+later_pages = partial(pages_later, sites=6, pages=5)
+
+_score_of = replay_world.score_of
+_DAY_MS = 86_400_000
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveWorld]:
+    """A log on which live judged 60 pages of 6 sites; SCORE runs one detector, which has scored all texts."""
+    log: Log = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+    made.score_runs(DETECTOR)
+    made.feed(features_of_pages(6, 10, made.epoch))
+    made.carry_on()
+    yield made
+    log.close()
+
+
+def unscored(world: LiveWorld, run: str) -> int:
+    """Articles of a run without a score."""
+    return counts_of(rows_of(world.log, names_of(run).sites)).unscored
+
+
+def said(world: LiveWorld, run: str) -> str:
+    """What is printed of a run at its end."""
+    summary = summary_of(world.log, Control(world.log), world.config, world.row(run), 1)
+    return "\n".join(lines_of(summary))
+
+
+def all_flagged(request: ScoreRequest, detector: str = DETECTOR) -> Score:
+    """A detector that flags every text."""
+    return msgspec.structs.replace(_score_of(request, detector), flag=True, score=1.0)
+
+
+def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked for while SCORE runs another one, and all is unscored, which is said; once it runs the wanted
+    one, the run that goes on asks for each text once, takes in the scores, and a comparison shows the change.
+    """
+    run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b")
+    assert [DETECTOR in warning and "--name b" in warning for warning in _warnings(world.log, run, world.config)] == [
+        True
+    ]
+    assert world.carry_out(run, ruleset) is Ending.DONE
+    articles = counts_of(rows_of(world.log, "sites.b")).articles
+    assert requests_of(world) == []
+    assert unscored(world, "b") == articles > 0
+    assert f"{articles} articles have no score yet" in said(world, "b")
+    assert f"SCORE runs {DETECTOR}, not {OTHER_DETECTOR}" in said(world, "b")
+    assert f"--name b    # once SCORE runs {OTHER_DETECTOR}" in said(world, "b")
+    assert world.replay(name="b") is Ending.DONE
+    assert requests_of(world) == []
+
+    world.score_runs(DETECTOR, OTHER_DETECTOR)
+    assert _warnings(world.log, run, world.config) == []
+    assert world.replay(name="b") is Ending.DONE
+    assert "requests of replays wait for SCORE, and none is running: start `farmwatch up`" in said(world, "b")
+    score = world.log.join("score", [SCORE_REQUESTS], member="score-1")
+    assert "requests of replays wait for SCORE, which scores live texts first" in said(world, "b")
+    score.close()
+    once = requests_of(world)
+    assert len(set(once)) == len(once) > 0
+    assert set(once) == set(requests_of(world, topic=SCORE_REQUESTS))
+    assert unscored(world, "b") == articles
+    assert world.replay(name="b") is Ending.DONE
+    assert requests_of(world) == once  # they wait for SCORE
+
+    monkeypatch.setattr(replay_world, "score_of", all_flagged)
+    assert world.score() == len(once)
+    assert world.replay(name="b") is Ending.DONE
+    assert (unscored(world, "b"), requests_of(world)) == (0, once)
+    assert "no score yet" not in said(world, "b")
+    rows = world.outcome("b")[1].values()
+    assert all(row.detector == OTHER_DETECTOR and row.flagged == row.scored for row in rows)
+    found = compare(world.log, "live", "b", ComparisonRequest(sample=1, seed=0, resamples=50), world.config.rate, 1)
+    flagged = next(change for change in found.changes if change.name == "flagged_share")
+    assert (found.b.detector, found.b.unscored, flagged.b) == (OTHER_DETECTOR, 0, 1.0)
+    assert flagged.a is not None and flagged.a < 1.0
+    assert found.b.llm > found.a.llm
+
+
+def test_what_score_left_unanswered_is_asked_for_again(world: LiveWorld, tmp_path: Path) -> None:
+    """SCORE changed over between the request and the answer: the run that goes on asks once more, and no more."""
+    file = write_rules(tmp_path, 5)
+    assert world.replay(ruleset=file, name="loose") is Ending.DONE
+    once = requests_of(world)
+    assert len(once) > 1
+    assert unscored(world, "loose") >= len(once)
+    world.score_runs(OTHER_DETECTOR)
+    assert world.score() == len(once)
+    assert world.replay(name="loose") is Ending.DONE
+    assert requests_of(world) == once
+    world.score_runs(DETECTOR)
+    for _ in range(2):
+        assert world.replay(name="loose") is Ending.DONE
+        assert sorted(requests_of(world)) == sorted(2 * once)
+    assert world.score(share=0.5) == len(once)
+    assert world.replay(name="loose") is Ending.DONE
+    third = requests_of(world)[2 * len(once) :]
+    assert 0 < len(third) < len(once)
+    assert world.score() == len(third)
+    assert world.replay(name="loose") is Ending.DONE
+    assert unscored(world, "loose") == 0
+    assert not requests_wait(world.log)
+
+
+class Killed(Exception):
+    """Stands for a kill: nothing is done after it but leaving the group."""
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_pass_that_breaks_off_asks_for_nothing_twice(
+    world: LiveWorld, monkeypatch: pytest.MonkeyPatch, is_written: bool
+) -> None:
+    """Killed just before or just after each of its commits, and gone on with, it asks for each text once."""
+    monkeypatch.setattr("replay.engine.stages._RECORDS", 15)
+    world.replay(detector=OTHER_DETECTOR, name="b")
+    world.score_runs(OTHER_DETECTOR)
+    run, ruleset = world.begin(name="b")
+    group, commit, commits = ask_phase(run).group, BoundedMember.commit, [0]
+
+    def killing(member: BoundedMember, given: Commit) -> None:
+        if member._group != group or not given.outputs:
+            return commit(member, given)
+        commits[0] += 1
+        if is_written or commits[0] % 2 == 0:
+            commit(member, given)
+        if is_written or commits[0] % 2 == 1:
+            raise Killed
+
+    monkeypatch.setattr(BoundedMember, "commit", killing)
+    kills = 0
+    while world.row("b").state != RunStatus.DONE:
+        run, ruleset = world.begin(name="b")
+        with suppress(Killed):
+            assert world.carry_out(run, ruleset) is Ending.DONE
+            break
+        kills += 1
+        if texts_to_ask(world.log, world.row("b")):
+            assert begin_pass(world.log, world.row("b"), goes_on=True) is PassBegin.MIDST  # it goes on where it was
+    assert kills > 1
+    once = requests_of(world)
+    assert len(set(once)) == len(once)
+    assert set(once) == set(requests_of(world, topic=SCORE_REQUESTS))
+
+
+def test_a_follower_asks_when_score_comes_to_run_its_detector(
+    world: LiveWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes back over what it has judged, once, and then follows on, asking for what comes."""
+    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
+    monkeypatch.setattr("replay.runs.scorers._LOOK_S", 0.01)
+    run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b", end="follow")
+    assert "this process" in _warnings(world.log, run, world.config)[0]
+    stop, heard, endings = threading.Event(), list[str](), list[Ending]()
+    thread = threading.Thread(
+        target=lambda: endings.append(world.carry_out(run, ruleset, stop=stop, said=heard.append)), daemon=True
+    )
+    thread.start()
+    patiently(lambda: len(heard) == 1, "the run to have caught up")
+    assert requests_of(world) == []
+    world.score_runs(DETECTOR, OTHER_DETECTOR)
+    patiently(lambda: len(heard) == 4, "the run to have asked, and to follow on")
+    articles = len(set(requests_of(world, topic=SCORE_REQUESTS)))
+    assert heard[1:3] == [
+        f"{articles} texts without a score that nobody has asked for: to be requested",
+        f"{articles} texts requested",
+    ]
+    before = set(requests_of(world))
+    assert before == set(requests_of(world, topic=SCORE_REQUESTS))
+    world.feed(later_pages(world))
+    patiently(lambda: len(world.outcome("b")[0]) == 90, "the new ones to be judged")
+    assert set(requests_of(world)) > before
+    stop.set()
+    thread.join(20)
+    assert endings == [Ending.STOPPED]
+    assert len(set(requests_of(world))) == len(requests_of(world))
+
+
+class Following:
+    """A replay in a thread of its own, and what it says."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.on_pass: Callable[[], None] = lambda: None  # called as a pass ends
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, world: LiveWorld, **asked: str) -> None:
+        """Begin it."""
+        self.heard, self._stop = [], threading.Event()
+        run, ruleset = world.begin(**asked)
+        self._thread = threading.Thread(
+            target=lambda: world.carry_out(run, ruleset, stop=self._stop, said=self._hear), daemon=True
+        )
+        self._thread.start()
+
+    def said(self, words: str) -> int:
+        """How often it said this."""
+        return sum(words in text for text in self.heard)
+
+    def patiently(self, words: str, times: int = 1) -> None:
+        """Wait until it has said this so often."""
+        patiently(lambda: self.said(words) >= times, f"'{words}', {times} times")
+
+    def join(self) -> None:
+        """Wait for its own end."""
+        assert self._thread is not None
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """As a signal does."""
+        self._stop.set()
+        if self._thread is not None:
+            self.join()
+
+    def _hear(self, text: str) -> None:
+        self.heard.append(text)
+        if "texts requested" in text:
+            self.on_pass()
+
+
+@pytest.fixture
+def following(monkeypatch: pytest.MonkeyPatch) -> Iterator[Following]:
+    """Replays that look at the log often."""
+    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
+    monkeypatch.setattr("replay.runs.scorers._LOOK_S", 0.01)
+    made = Following()
+    yield made
+    made.stop()
+
+
+def left_unanswered(world: LiveWorld) -> None:
+    """SCORE runs another detector for a while, and leaves what is asked for unanswered."""
+    world.score_runs(OTHER_DETECTOR)
+    world.score()
+    world.score_runs(DETECTOR)
+
+
+def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
+    world: LiveWorld, following: Following, tmp_path: Path
+) -> None:
+    """Behind an earlier pass texts were left unanswered, more was judged since, and live measures on and on: it makes
+    the rest of that pass and one from the start, no more, asks for all of them, and follows.
+    """
+    following.begin(world, ruleset=write_rules(tmp_path, 5), name="f", end="follow")
+    following.patiently("caught up")
+    once = requests_of(world)
+    following.stop()
+    left_unanswered(world)
+    following.begin(world, name="f")
+    following.patiently("caught up")
+    following.stop()
+    assert sorted(requests_of(world)) == sorted(2 * once)
+    left_unanswered(world)
+    world.feed(later_pages(world))
+
+    seeds = iter(range(3, 1000))
+    following.on_pass = lambda: world.feed(later_pages(world, next(seeds))[:1])
+    following.begin(world, name="f")
+    following.patiently("caught up")
+    assert following.said("to be requested") <= 2
+    assert set(once) <= set(requests_of(world)[2 * len(once) :])
+    assert texts_to_ask(world.log, world.row("f")) == 0
+
+
+def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
+    world: LiveWorld, following: Following, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was killed counts as a member until its lease ends: one that goes on waits, looking at no text
+    again, and then asks for all.
+    """
+    world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
+    once = requests_of(world)
+    left_unanswered(world)
+    world.replay(name="loose")
+    left_unanswered(world)
+    counts, looks = [0], [0]
+
+    def counting(*given: Any) -> int:
+        counts[0] += 1
+        return texts_to_ask(*given)
+
+    def looking(*given: Any) -> bool:
+        looks[0] += 1
+        return is_held(*given)
+
+    monkeypatch.setattr("replay.engine.runner.texts_to_ask", counting)
+    monkeypatch.setattr("replay.engine.runner.is_held", looking)
+    ghost = world.log.join("ask.loose", [FEATURES], member="ghost")
+    following.begin(world, name="loose")
+    patiently(lambda: looks[0] >= 5, "it to look whether the other one has left")
+    assert (counts, following.said("waits for another process")) == ([1], 1)
+    ghost.close()
+    following.join()
+    assert world.row("loose").state == RunStatus.DONE
+    assert sorted(requests_of(world)) == sorted(3 * once)
+    assert counts == [2]
+
+
+def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
+    world: LiveWorld, following: Following, tmp_path: Path
+) -> None:
+    """SCORE drops the detector and takes it up again: what was judged meanwhile is asked for, without a restart."""
+    following.begin(world, ruleset=write_rules(tmp_path, 5), name="f", end="follow")
+    following.patiently("caught up")
+    before = requests_of(world)
+    world.score_runs(OTHER_DETECTOR)
+    world.feed(later_pages(world))
+    patiently(lambda: len(world.outcome("f")[0]) == 90, "the new ones to be judged")
+    assert requests_of(world) == before
+    world.score_runs(DETECTOR)
+    following.patiently("caught up", 2)
+    assert len(requests_of(world)) > len(before)
+    assert len(set(requests_of(world))) == len(requests_of(world))
+    assert texts_to_ask(world.log, world.row("f")) == 0
+
+
+def test_texts_whose_features_left_the_log_are_not_to_be_asked_for(tmp_path: Path) -> None:
+    """No pass is made for them, and where others are to be asked for, those alone are counted and asked for."""
+    now_ms = [1_000_000_000_000]
+    world = LiveWorld(MemoryLog(clock=lambda: now_ms[0]), config_of(f"sqlite:{tmp_path / 'log'}"))
+    world.score_runs(DETECTOR)
+    world.feed(features_of_pages(6, 10, world.epoch))
+    now_ms[0] += 150 * _DAY_MS
+    world.feed(later_pages(world))
+    world.carry_on()
+    heard: list[str] = []
+    run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b")
+    world.carry_out(run, ruleset)
+    world.score_runs(OTHER_DETECTOR)
+    both = texts_to_ask(world.log, run)
+    now_ms[0] += 50 * _DAY_MS
+    world.log.expire(now_ms[0])
+    later = texts_to_ask(world.log, run)
+    assert 0 < later < both
+    run, ruleset = world.begin(name="b")
+    world.carry_out(run, ruleset, said=heard.append)
+    assert [text.partition(" ")[0] for text in heard] == [str(later)] * 2
+    assert len(requests_of(world)) == later == len(set(requests_of(world)))
+    world.score()
+    run, ruleset = world.begin(name="b")
+    world.carry_out(run, ruleset, said=heard.append)
+    assert unscored(world, "b") > 0
+    assert len(heard) == 2
+
+
+def test_a_look_at_what_is_to_be_asked_for_ends_as_it_is_told(world: LiveWorld) -> None:
+    """It is told between partitions, and nothing is found then."""
+    world.replay(detector=OTHER_DETECTOR, name="b")
+    told = iter([False, True])
+    assert texts_to_ask(world.log, world.row("b"), lambda: next(told)) == 0
+    assert next(told, None) is None
+
+
+def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld, tmp_path: Path) -> None:
+    """The newest text of each page has a score, and the first one of a page has none: that is asked for."""
+    page = features_of_pages(1, 1, world.epoch)[0]
+    digests = ("f" * 32, "0" * 32)  # SCORE answers all but the first of these
+    world.feed(
+        [
+            msgspec.structs.replace(page, id=text, page_id="twice", text_digest=text, fetched_at=5000 + number)
+            for number, text in enumerate(digests)
+        ]
+    )
+    world.replay(ruleset=write_rules(tmp_path, 1), name="b")
+    assert {(page.site, text) for text in digests} <= set(requests_of(world))
+    world.score(share=0.9999)
+    once = requests_of(world)
+    world.replay(name="b")
+    assert unscored(world, "b") == 0
+    assert sorted(requests_of(world)) == sorted([*once, (page.site, digests[0])])
+
+
+def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
+    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Going back, JUDGE asks at live priority for what nobody scored, and for nothing that the run between has.
+
+    Sites of so many new scores that TALLY may forget some before their verdicts come are asked for again.
+    """
+    rules = world.begin(ruleset=write_rules(tmp_path, 60), name="strict")[1]
+    world.replay(name="strict")
+    strict, live = world.row("strict").names(is_live=True), names_of("live", is_live=True)
+    assert scores_of_backlog(world.log, live, DETECTOR, few=0) is None
+    world.feed(later_pages(world))
+    world.run_stage(JudgeStage(rules, run="strict", names=strict), strict.judge_group)
+    assert world.score() > 0
+    meanwhile = requests_of(world, "strict", SCORE_REQUESTS)
+    before = len(requests_of(world, "live", SCORE_REQUESTS))
+    assert scores_of_backlog(world.log, live, DETECTOR) is None  # too few to be worth a look
+    for most in (1, 1000):
+        monkeypatch.setattr("replay.live.score_backlog._SURELY_KEPT", most)
+        known = scores_of_backlog(world.log, live, DETECTOR, few=0)
+        assert known is not None
+        found = {text for text in meanwhile if known.has(partition_of(text[0], PARTITIONS), *text)}
+        assert (found == set(meanwhile)) == (most == 1000)
+    is_behind = Backlog(world.log, live)
+    assert is_behind()
+    world.run_stage(JudgeStage(world.ruleset, known=known, is_behind=is_behind), "judge")
+    assert not is_behind()
+    new = requests_of(world, "live", SCORE_REQUESTS)[before:]
+    assert new and not set(new) & set(meanwhile)
+    assert scores_of_backlog(world.log, live, DETECTOR, few=0) is None
+
+
+def test_what_was_waiting_is_dealt_with_once_it_is_measured_and_judged(world: LiveWorld) -> None:
+    """Pages that waited count until their features are judged; what came after those is not waited for."""
+    names = names_of("live", is_live=True)
+    world.log.append([Output(PAGES, 0, b"s0.example", b"a page")])
+    is_behind = Backlog(world.log, names)
+    assert is_behind()
+    world.feed(later_pages(world))  # measured of it
+    world.log.reset(names.measure_group, PAGES, world.log.end(PAGES))
+    assert is_behind()
+    ends = world.log.end(FEATURES)
+    world.feed(later_pages(world, seed=3))
+    world.log.reset(names.judge_group, FEATURES, ends)
+    assert not is_behind()
+
+
+def test_where_score_stands_is_looked_up_once_for_all_partitions(
+    world: LiveWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at what is to be asked for asks the log once a topic of requests, however many partitions it has."""
+    world.replay(detector=OTHER_DETECTOR, name="b")
+    run, groups, looked = world.row("b"), list[str](), done_by
+
+    def looking(log: Log, group: str, topic: str) -> list[int]:
+        groups.append(group)
+        return looked(log, group, topic)
+
+    monkeypatch.setattr("replay.runs.offsets.done_by", looking)
+    assert texts_to_ask(world.log, run) > 0
+    assert groups.count("score") == 2
+
+
+def test_score_says_what_it_runs(world: LiveWorld) -> None:
+    """At its start SCORE writes its detectors to the log, once; a configuration counts only where it never has."""
+    log, config = world.log, world.config
+    end = log.end(CONTROL)
+    stage = build_stage(Role.SCORE, config, Metrics(), log=log)
+    stage.close()
+    told = Control(log).scorers
+    assert told is not None and [name.partition("/")[0] for name in told.detectors] == ["lite-ngram"]
+    assert not is_scored_now(log, config, DETECTOR)
+    rows = log.end(CONTROL)
+    assert rows > end
+    announce_detectors(log, told.detectors)
+    assert log.end(CONTROL) == rows
+    empty = MemoryLog()
+    assert is_scored_now(empty, config, told.detectors[0])
+    assert not is_scored_now(empty, config, DETECTOR)
+
+
+def test_what_score_runs_is_looked_up_now_and_then() -> None:
+    """A change shows after some seconds, and not with each question."""
+    world = LiveWorld(MemoryLog(), config_of("sqlite:none"))
+    now_s = [0.0]
+    watch = ScorersWatch(world.log, world.config, OTHER_DETECTOR, monotonic=lambda: now_s[0])
+    found = [watch()]
+    world.score_runs(DETECTOR)
+    for now_s[0] in (1.0, 6.0):
+        found.append(watch())
+    assert found == [True, True, False]

@@ -1,0 +1,174 @@
+"""What cannot be done begins no run, and by what a run ended is kept with it and told until it is gone on with."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from farmwatch.commands.runs.replay import _conclude
+from replay.engine.runner import Ending
+from replay.runs.missing import buried
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import Output
+from stream.memory.log import MemoryLog
+from stream.processing.dead_letters import DeadLetter, dead_letter
+from stream.schema.control import Control, exclusive
+from stream.schema.records import Page
+from stream.schema.runs import Run, RunStatus
+from stream.schema.topics import DEAD_LETTERS, FEATURES, PAGES, all_topics
+from stream.text.user_errors import Exit
+from tests.support.front_door import Runner
+from tests.support.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, output, write_rules
+
+_HOSTILE = "no space\nleft \x1b[31mon \u202edevice"
+_SAID = "OSError: no space left  [31mon  device"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[LiveWorld]:
+    """An embedded log on which live has judged some pages, and a ruleset file beside it."""
+    with closing(EmbeddedLog(tmp_path / "log", lease_ms=500)) as log:
+        made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+        made.feed(features_of_pages(3, 8, made.epoch))
+        page = Page(id="f0", site="s0.example", page_id="p0", url="https://s0.example/0", fetched_at=1)
+        made.log.append([output(PAGES, page)])
+        made.carry_on()
+        write_rules(tmp_path, 5)
+        yield made
+
+
+def _replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> tuple[int, str]:
+    ran = farmwatch("replay", "--full-speed", "--log", world.config.log.url, *arguments)
+    return ran.code, ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--set", "measure.extractor=resiliparse"], Exit.UNAVAILABLE, "needs a package that is not here"),
+        (["--set", "measure.extractor=nope"], Exit.USAGE, "extractor 'nope' does not exist"),
+        (["--detector", "binoculars/a+b@2/bf16/512/none"], Exit.UNAVAILABLE, "cannot judge sites"),
+        (["--detector", "nope"], Exit.USAGE, "nope"),
+        (["--set", "tally.method=gaussian"], Exit.UNAVAILABLE, "the method gaussian has no numbers for fake/1"),
+        (["--metrics-port", "TAKEN"], Exit.USAGE, "TAKEN"),
+    ],
+)
+def test_what_would_end_it_is_found_before_it_is_begun(
+    world: LiveWorld,
+    farmwatch: Runner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: Exit,
+    said: str,
+) -> None:
+    """An extractor, a detector, a site method or a port that is not there: one line, and no row of a run."""
+    monkeypatch.setattr("filters.extraction.extractor._installed", lambda name: name != "resiliparse")
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        given = [argument.replace("TAKEN", port) for argument in arguments]
+        ran = _replay(farmwatch, world, "--ruleset", str(tmp_path / "rules-5.toml"), "--name", "mine", *given)
+    assert (ran[0], said.replace("TAKEN", port) in ran[1]) == (code, True), ran
+    assert set(Control(world.log).runs) == {"live"}
+    assert "verdicts.mine" not in world.log.topics()
+
+
+def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
+    world: LiveWorld, farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line without control characters: by `runs`, `runs show`, doctor and the replay that goes on with it."""
+    log = ("--log", world.config.log.url)
+
+    def fail(*_: object) -> None:
+        raise OSError(_HOSTILE)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("replay.engine.runner.stage_of", fail)
+        with pytest.raises(OSError, match="no space"):
+            world.replay(ruleset=str(tmp_path / "rules-5.toml"), name="mine")
+    assert (world.row("mine").state, world.row("mine").error) == (RunStatus.RUNNING, _SAID)
+    listed = farmwatch("runs", *log).err
+    assert f"mine is stopped, by an error ({_SAID}): `farmwatch replay --name mine` goes on with it" in listed
+    assert f"last error: {_SAID}" in farmwatch("runs", "show", "mine", *log).out
+    assert json.loads(farmwatch("runs", "show", "mine", "--json", *log).out)["error"] == _SAID
+    assert f"mine is stopped, by an error: {_SAID} -> `farmwatch replay --name mine`" in farmwatch("doctor", *log).out
+    code, said = _replay(farmwatch, world, "--name", "mine")
+    assert (code, f"the process that was at work on it last ended by {_SAID}" in said) == (Exit.OK, True)
+    assert (world.row("mine").state, world.row("mine").error) == (RunStatus.DONE, "")
+    assert "OK    runs         1 run beside the live one, and none is stopped" in farmwatch("doctor", *log).out
+
+
+def test_a_run_keeps_its_site_method_when_it_is_gone_on_with(
+    world: LiveWorld, farmwatch: Runner, tmp_path: Path
+) -> None:
+    """[tally] has changed since it was begun: that is said, and its rows are all of the method that it began with."""
+    begun = ["--set", "tally.sprt={p0=0.1, p1=0.6, min_articles=2}"]
+    rules = ["--ruleset", str(tmp_path / "rules-5.toml"), "--name", "mine"]
+    assert _replay(farmwatch, world, *rules, *begun)[0] == Exit.OK
+    before = {row.method_digest for row in world.outcome("mine")[1].values()}
+    world.score()
+    run = world.row("mine")
+    with exclusive(world.log) as writer:  # as an older version would have written it
+        writer.put(msgspec.structs.replace(run, site_method=run.site_method.replace('"min_pages":1,', "")))
+    code, said = _replay(farmwatch, world, "--name", "mine", *begun)
+    assert (code, "[tally]" in said) == (Exit.OK, False)
+    code, said = _replay(farmwatch, world, "--name", "mine", "--set", "tally.sprt={p0=0.3, p1=0.6}")
+    assert (code, "warning: [tally] gives the site method sprt " in said) == (Exit.OK, True)
+    assert {row.method_digest for row in world.outcome("mine")[1].values()} == before
+    assert len(before) == 1
+    assert f"site method: sprt {before.pop()}" in farmwatch("runs", "show", "mine", "--log", world.config.log.url).out
+
+
+def test_a_record_that_a_run_could_not_process_is_told_as_its_own(
+    world: LiveWorld, farmwatch: Runner, tmp_path: Path
+) -> None:
+    """Its dead letter names the run, the replay and `runs show` count it; the live run has none."""
+    headers = {"feature_epoch": world.epoch, "run": "live"}
+    world.log.append([Output(FEATURES, 0, b"s0.example", b"no record", headers)])
+    said = _replay(farmwatch, world, "--ruleset", str(tmp_path / "rules-5.toml"), "--name", "mine")
+    assert (said[0], "warning: 1 record that it could not process" in said[1]) == (Exit.OK, True)
+    (letter,) = [DeadLetter.read(message) for message in world.log.read(DEAD_LETTERS, 0)]
+    assert (letter.run, letter.stage, letter.topic) == ("mine", "judge", FEATURES)
+    log = ("--log", world.config.log.url)
+    assert "dead letters: 1 record that it could not process" in farmwatch("runs", "show", "mine", *log).out
+    assert json.loads(farmwatch("runs", "show", "live", "--json", *log).out)["dead_letters"] == 0
+
+
+def test_dead_letters_from_before_a_run_are_not_read_for_it() -> None:
+    """Those that came hours before it was begun are none of its own, whatever is in them."""
+    now_ms = [0]
+    log = MemoryLog(clock=lambda: now_ms[0])
+    log.create(all_topics(2, "e"))
+    log.append([Output(DEAD_LETTERS, partition, b"k", b"v") for partition in (0, 1)])  # without a header
+    now_ms[0] = 20_000_000
+    record = next(log.read(DEAD_LETTERS, 0))
+    log.append([dead_letter(record, stage, ValueError("x"), 1, "mine") for stage in ("judge", "tally", "score")])
+    run = Run(name="mine", ruleset="r", digest="d", detector="x/1", epoch="e", created_at=now_ms[0] + 1000)
+    assert buried(log, run) == 2
+    assert buried(log, msgspec.structs.replace(run, name="other")) == 0
+
+
+@pytest.mark.parametrize("ending", [Ending.STOPPED, Ending.CANCELLED, Ending.LIVE])
+def test_a_run_told_to_end_reads_nothing_that_it_does_not_say(
+    world: LiveWorld, monkeypatch: pytest.MonkeyPatch, ending: Ending
+) -> None:
+    """Neither its rows nor the dead letters are read at its end, but for the JSON object, which has them."""
+    run, _ = world.begin(name="mine", detector=DETECTOR)
+    read: list[str] = []
+
+    def reading(_: object, what: object, *__: object) -> dict[str, int]:
+        read.append(type(what).__name__)
+        return {}
+
+    monkeypatch.setattr("replay.runs.missing.buried", reading)
+    monkeypatch.setattr("replay.engine.summary.summary_of", reading)
+    assert _conclude(world.log, world.config, run, ending, [], False)[1] == []
+    assert read == []
+    assert _conclude(world.log, world.config, run, ending, [], True)[1] == ["{}"]
+    assert read == ["Run", "Control"]

@@ -1,0 +1,428 @@
+"""The command `cutover`: what it moves, whom it tells, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from farmwatch.config.opening import open_configured
+from filters.judge_stage import JudgeStage
+from filters.rules.ruleset import load_ruleset
+from replay.live.cutover import CutoverRefused, CutoverRequest, OtherCutover, cut_over
+from replay.runs import control_update as rows
+from replay.runs.configured import site_method_to_keep
+from replay.runs.lookup import names_to_read
+from scoring.sites.stored_method import method_of_text
+from stream.log.contract import Log, Output
+from stream.log.errors import Fenced
+from stream.schema.control import Control, ControlWriter, exclusive
+from stream.schema.records import SiteState, encode
+from stream.schema.runs import Alias, Run, RunStatus
+from stream.text.user_errors import Exit, NotFound
+from tests.support.cutover_world import CutoverWorld, config_of, cutover_world
+from tests.support.front_door import PARTITIONS, Runner
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log on which the live run has begun, with some features."""
+    with cutover_world(request.param, tmp_path, monkeypatch) as made:
+        made.begin_live()
+        made.features(30)
+        yield made
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """The same, on an embedded log."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as made:
+        made.begin_live()
+        made.features(30)
+        yield made
+
+
+def _to(name: str, **more: object) -> CutoverRequest:
+    return CutoverRequest(name, "me@here", **more)  # type: ignore[arg-type]
+
+
+def _alias(log: Log) -> tuple[str, str, int]:
+    alias = Control(log).alias
+    return alias.run, alias.before, alias.number
+
+
+def test_a_run_that_is_through_becomes_live_in_one_step(world: CutoverWorld) -> None:
+    """Alias and audit trail agree; its topics are what readers read now; `--back` returns, and can return again."""
+    run = world.begin("r1")
+    world.replay(run)
+    moved = cut_over(world.log, _to("r1", why="too strict"), clock=lambda: 5_000)
+    assert moved.cutover is not None and (moved.cutover.lag, moved.cutover.at) == (0, 5_000)
+    assert _alias(world.log) == ("r1", "live", 1)
+    assert names_to_read(world.log).sites == "sites.r1"
+    assert names_to_read(world.log).requests == "score.requests"
+    cut_over(world.log, _to(""))
+    assert _alias(world.log) == ("live", "r1", 2)
+    cut_over(world.log, _to(""))
+    assert _alias(world.log) == ("r1", "live", 3)
+    rows = world.control().cutovers
+    assert [(row.number, row.from_run, row.to_run, row.back) for row in rows] == [
+        (1, "live", "r1", False),
+        (2, "r1", "live", True),
+        (3, "live", "r1", True),
+    ]
+    assert {row.from_digest for row in rows} == {run.digest, load_ruleset("default").digest}
+
+
+def test_a_run_that_is_live_already_stays_so(world: CutoverWorld) -> None:
+    """A cutover that is asked for twice, as after a crash whose end nobody saw, is no second one."""
+    world.replay(world.begin("r1"))
+    cut_over(world.log, _to("r1"))
+    assert cut_over(world.log, _to("r1")).cutover is None
+    assert _alias(world.log) == ("r1", "live", 1)
+
+
+def _cancelled(world: CutoverWorld) -> None:
+    world.begin("r1", state=RunStatus.CANCELLED)
+
+
+def _unknown(world: CutoverWorld) -> None:
+    world.begin("other")
+
+
+def _removed(world: CutoverWorld) -> None:
+    world.begin("r1", state=RunStatus.REMOVED)
+
+
+def _without_topics(world: CutoverWorld) -> None:
+    rules = load_ruleset("notes")
+    with exclusive(world.log) as writer:
+        row = Run(name="r1", ruleset="notes", digest=rules.digest, detector="d/1", epoch="e")
+        writer.put(row, rulesets=[(rules.digest, rules.source)])
+
+
+def _not_begun(world: CutoverWorld) -> None:
+    world.begin("r1")
+
+
+def _behind(world: CutoverWorld) -> None:
+    world.replay(world.begin("r1"))
+    world.features(40)
+
+
+def _partial(world: CutoverWorld) -> None:
+    run = world.begin("r1", start={"features": [1] * PARTITIONS})
+    world.log.reset("judge.r1", "features", [1] * PARTITIONS)
+    world.replay(run)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (_unknown, NotFound, r"there is no run 'r1'; the runs of this log: live, other"),
+        (_removed, NotFound, r"there is no run 'r1'; the runs of this log: live"),
+        (_cancelled, CutoverRefused, "cancelled: `farmwatch replay` it anew"),
+        (_without_topics, CutoverRefused, r"no topic verdicts\.r1: `farmwatch replay --name r1` first"),
+        (
+            _not_begun,
+            CutoverRefused,
+            r"60 records behind \(judge\.r1 30, tally\.r1 30\), and at most 20 are taken: .*runs",
+        ),
+        (_behind, CutoverRefused, r"80 records behind \(judge\.r1 40, tally\.r1 40\).*replay --name r1 --to now`"),
+        (_partial, CutoverRefused, rf"at most {PARTITIONS} of features are not in it.*--partial"),
+    ],
+)
+def test_a_run_that_cannot_take_over_is_refused(
+    world: CutoverWorld, make: Callable[[CutoverWorld], None], error: type[Exception], said: str
+) -> None:
+    """Each refusal says why and what to do, and leaves alias and audit trail as they were."""
+    make(world)
+    with pytest.raises(error, match=said):
+        cut_over(world.log, _to("r1", max_lag=20))
+    assert _alias(world.log) == ("live", "", 0)
+    assert world.control().cutovers == []
+
+
+@pytest.mark.parametrize(("make", "more"), [(_behind, {"max_lag": 80}), (_partial, {"max_lag": 20, "partial": True})])
+def test_the_operator_may_take_it_all_the_same(
+    world: CutoverWorld, make: Callable[[CutoverWorld], None], more: dict[str, object]
+) -> None:
+    """A larger --max-lag takes a run that is behind, --partial one that began later; the lag is in the trail."""
+    make(world)
+    moved = cut_over(world.log, _to("r1", **more))
+    assert moved.cutover is not None and moved.cutover.lag == sum(moved.lag.values()) == (80 if make is _behind else 0)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["counted in its row", "counted from its sites"])
+def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(on_disk: CutoverWorld, kept: bool) -> None:
+    """Where live has its scores, a run that lacks most of them asks for --partial, and says how many; --back does not.
+
+    Where live has none either, nothing is refused.
+    """
+    run = on_disk.begin("r1")
+    on_disk.replay(run)
+    if kept:
+        with exclusive(on_disk.log) as writer:
+            writer.put(msgspec.structs.replace(run, state=RunStatus.DONE, articles=20, unscored=20))
+    _live_has(on_disk.log, articles=30, scored=14)
+    cut_over(on_disk.log, _to("r1"))
+    cut_over(on_disk.log, _to(""))
+    other = on_disk.begin("r2")
+    on_disk.replay(other)
+    if kept:
+        with exclusive(on_disk.log) as writer:
+            writer.put(msgspec.structs.replace(other, state=RunStatus.DONE, articles=20, unscored=20))
+    _live_has(on_disk.log, articles=30, scored=16)
+    with pytest.raises(CutoverRefused, match=r"r2 has no score yet for 20 of 20 articles, .* live for 14 of 30: .*r2`"):
+        cut_over(on_disk.log, _to("r2"))
+    assert _alias(on_disk.log) == ("live", "r1", 2)
+    cut_over(on_disk.log, _to("r2", partial=True))
+    cut_over(on_disk.log, _to(""))
+    assert cut_over(on_disk.log, _to("")).run.name == "r2"
+
+
+def _live_has(log: Log, articles: int, scored: int) -> None:
+    row = SiteState(id="a.example", site="a.example", articles=articles, pages=articles, scored=scored)
+    log.append([Output("sites", 0, b"a.example", encode(row))])
+
+
+def test_nothing_to_go_back_to(world: CutoverWorld) -> None:
+    """`--back` before any cutover is refused."""
+    with pytest.raises(CutoverRefused, match="no run was live before live"):
+        cut_over(world.log, _to(""))
+
+
+def test_going_back_takes_any_lag_but_says_what_left_the_log(world: CutoverWorld) -> None:
+    """The run before is far behind: it goes back and catches up; records that expired meanwhile need --partial."""
+    world.work("judge", JudgeStage(load_ruleset("default")))
+    world.replay(world.begin("r1"))
+    cut_over(world.log, _to("r1"))
+    world.features(50)
+    assert cut_over(world.log, _to("", max_lag=0)).lag["judge"] == 50
+    cut_over(world.log, _to("r1", max_lag=1000))
+    world.log.expire(2**45)  # long after
+    with pytest.raises(CutoverRefused, match="at most 50 of features"):
+        cut_over(world.log, _to(""))
+    assert cut_over(world.log, _to("", partial=True)).run.name == "live"
+
+
+def test_a_run_that_was_live_is_gone_back_to_though_cancelled(world: CutoverWorld) -> None:
+    """A row that says `cancelled` does not close the way back to a run that was live."""
+    world.replay(world.begin("r1"))
+    cut_over(world.log, _to("r1"))
+    with exclusive(world.log) as writer:
+        writer.put(msgspec.structs.replace(world.control().runs["live"], state=RunStatus.CANCELLED))
+    assert cut_over(world.log, _to("")).run.name == "live"
+
+
+def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another cutover comes between the look and the write: it is refused nothing, and this one says who won."""
+    world.replay(world.begin("r1"))
+    world.replay(world.begin("r2"))
+    put, others = ControlWriter.put, [lambda: cut_over(world.log, CutoverRequest("r2", "you@there"))]
+
+    def late(writer: ControlWriter, *rows: object, **more: object) -> None:
+        if others:
+            others.pop()()
+        put(writer, *rows, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ControlWriter, "put", late)
+    with pytest.raises(OtherCutover, match=r"you@there moved live from live to r2 meanwhile.*nothing was changed"):
+        cut_over(world.log, _to("r1"), sleep=lambda _: None)
+    assert _alias(world.log) == ("r2", "live", 1)
+    assert len(world.control().cutovers) == 1
+
+
+def test_of_many_at_once_one_wins(on_disk: CutoverWorld) -> None:
+    """Four processes' worth of cutovers to four runs begin together: the alias moves once, three are told so."""
+    runs = [f"r{number}" for number in range(4)]
+    for run in runs:
+        on_disk.replay(on_disk.begin(run))
+    outcomes: list[str] = []
+    together = threading.Barrier(len(runs))
+
+    def move(run: str) -> None:
+        with closing(open_configured(on_disk.config)) as log:
+            together.wait()
+            try:
+                cut_over(log, _to(run))
+                outcomes.append(run)
+            except OtherCutover as error:
+                outcomes.append(str(error))
+
+    threads = [threading.Thread(target=move, args=(run,)) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    winner = _alias(on_disk.log)[0]
+    assert sorted(outcome == winner for outcome in outcomes) == [False, False, False, True]
+    assert all("nothing was changed" in outcome for outcome in outcomes if outcome != winner)
+    assert [row.to_run for row in on_disk.control().cutovers] == [winner]
+
+
+def test_a_change_of_other_runs_at_the_same_time_is_waited_for(
+    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is fenced by a replay that begins tries again; where that goes on all the time it is told."""
+    world.replay(world.begin("r1"))
+    put, others = ControlWriter.put, [lambda: world.begin("r2")]
+
+    def late(writer: ControlWriter, *rows: object, **more: object) -> None:
+        if others:
+            others.pop()()
+        put(writer, *rows, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ControlWriter, "put", late)
+    assert cut_over(world.log, _to("r1"), sleep=lambda _: None).cutover is not None
+    monkeypatch.setattr(rows, "exclusive", _always_fenced)
+    with pytest.raises(OtherCutover, match="all the time"):
+        cut_over(world.log, _to(""), sleep=lambda _: None)
+
+
+def _always_fenced(log: Log) -> object:
+    raise Fenced("another process")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_cutover_that_is_killed_has_happened_or_not(on_disk: CutoverWorld, moment: str) -> None:
+    """kill -9 just before or just after the commit: alias and trail are both old or both new, and it may be redone."""
+    on_disk.replay(on_disk.begin("r1"))
+    on_disk.log.close()
+    child = os.fork()
+    if child == 0:
+        put = ControlWriter.put
+
+        def dying(writer: ControlWriter, *rows: object, **more: object) -> None:
+            if moment == "after":
+                put(writer, *rows, **more)  # type: ignore[arg-type]
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        ControlWriter.put = dying  # type: ignore[method-assign,assignment]
+        cut_over(open_configured(on_disk.config), _to("r1"))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    with closing(open_configured(on_disk.config)) as log:
+        number = 1 if moment == "after" else 0
+        assert _alias(log) == (("r1", "live", 1) if number else ("live", "", 0))
+        assert len(Control(log).cutovers) == number
+        cut_over(log, _to("r1"))
+        assert _alias(log) == ("r1", "live", 1)
+
+
+def test_the_command_moves_tells_and_lists(
+    farmwatch: Runner, on_disk: CutoverWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line says what was moved, stderr what remains and what is configured otherwise; the trail has who and why."""
+    on_disk.replay(on_disk.begin("r1"))
+    settings = ["--log", on_disk.config.log.url, "--set", "tally.sprt={p0=0.1, p1=0.6}"]
+    monkeypatch.setenv("FARMWATCH_TALLY_DETECTOR", on_disk.config.tally.detector)
+    empty = farmwatch("cutover", *settings)
+    assert (empty.code, empty.out, "live: live, ruleset default" in empty.err) == (Exit.OK, "", True)
+    assert empty.err.startswith("no cutover yet\n")
+    ran = farmwatch("cutover", "r1", "--why", "fewer\nfalse ones", "--by", "lea", *settings)
+    assert ran.code == Exit.OK, ran.err
+    assert ran.out.startswith("live: live -> r1, ruleset notes ")
+    assert (
+        "no live stage is running: start `farmwatch up`; they have nothing to catch up with; `farmwatch cutover"
+        in ran.err
+    )
+    assert "judge.ruleset is default" in ran.err and "the live run r1 goes on with notes" in ran.err
+    assert 'To keep it: set judge.ruleset = "notes", or every start says this. To change over: ' in ran.err
+    again = farmwatch("cutover", "r1", *settings)
+    assert (again.code, "is live already" in again.err) == (Exit.OK, True)
+    back = json.loads(farmwatch("cutover", "--back", "--json", *settings).out)
+    assert (back["live"], back["moved"], back["cutover"]["back"]) == ("live", True, True)
+    listed = farmwatch("cutover", "--list", *settings)
+    assert [line.split("\t")[0] for line in listed.out.splitlines()] == ["number", "1", "2"]
+    assert "lea" in listed.out and "fewer false ones" in listed.out
+    assert "before it r1: `farmwatch cutover --back`" in listed.err
+    rows = [json.loads(line) for line in farmwatch("cutover", "--json", *settings).out.splitlines()]
+    assert [(row["by"] == "lea", row["to_run"]) for row in rows] == [(True, "r1"), (False, "live")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nope"], Exit.PROBLEM, "there is no run 'nope'; the runs of this log: live"),
+        (["r1", "--back"], Exit.USAGE, "--back"),
+        (["r1", "--list"], Exit.USAGE, "--list"),
+        (["r1", "--max-lag", "-1"], Exit.USAGE, "--max-lag"),
+        (["--back"], Exit.PROBLEM, "nothing to go back to"),
+    ],
+)
+def test_the_command_refuses_with_its_exit_code(
+    farmwatch: Runner, on_disk: CutoverWorld, arguments: list[str], code: Exit, said: str
+) -> None:
+    """Usage is 2, what the log refuses is 1; one line says it."""
+    ran = farmwatch("cutover", *arguments, "--log", on_disk.config.log.url)
+    assert (ran.code, said in ran.err) == (code, True), ran.err
+
+
+def test_a_detector_without_numbers_for_the_site_method_is_refused(on_disk: CutoverWorld, farmwatch: Runner) -> None:
+    """TALLY could not carry the run on: the cutover is refused in place of a role that will not start."""
+    run = on_disk.begin("r1")
+    on_disk.replay(run)
+    with exclusive(on_disk.log) as writer:
+        writer.put(msgspec.structs.replace(run, detector="binoculars/a+b@2/bf16/512/none"))
+    ran = farmwatch("cutover", "r1", "--log", on_disk.config.log.url)
+    assert (ran.code, "the run r1 rests on scores of binoculars/" in ran.err) == (Exit.PROBLEM, True), ran.err
+    with closing(open_configured(config_of(on_disk.config.log.url))) as log:
+        assert _alias(log) == ("live", "", 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"method":"sprt","of":"later"}',
+        '{"method":"sprt","numbers":{"p0":0.9,"p1":0.6},"close_after_ms":1}',
+    ],
+    ids=["another field", "numbers that it refuses"],
+)
+def test_a_site_method_that_cannot_be_read_is_refused(on_disk: CutoverWorld, farmwatch: Runner, text: str) -> None:
+    """A run that another version of farmwatch began: no role could carry it on, so it does not become live.
+
+    `runs show` says so of it, and the doctor where it is live all the same; both say it in a sentence.
+    """
+    on_disk.replay(on_disk.begin("r1", site_method=text))
+    log = ("--log", on_disk.config.log.url)
+    ran = farmwatch("cutover", "r1", *log)
+    assert (ran.code, "the run r1 keeps a site method that this farmwatch cannot read" in ran.err) == (1, True), ran.err
+    assert _alias(on_disk.log) == ("live", "", 0)
+    assert "site method: that another version of farmwatch wrote" in farmwatch("runs", "show", "r1", *log).out
+    with exclusive(on_disk.log) as writer:
+        writer.put(Alias(run="r1", before="live", number=1))
+    told = farmwatch("doctor", *log)
+    assert "FAIL  live run     the live run r1 cannot be carried on" in told.out, told
+
+
+def test_the_site_method_of_who_types_it_changes_nothing(on_disk: CutoverWorld, farmwatch: Runner) -> None:
+    """The run keeps its own: it becomes live also where the configuration at hand would have no numbers for it."""
+    method = site_method_to_keep(on_disk.config, on_disk.config.tally.detector)
+    on_disk.replay(on_disk.begin("r1", site_method=method))
+    other = method.replace("0.6", "0.7")
+    on_disk.replay(on_disk.begin("r2", site_method=other))
+    flags = ("--log", on_disk.config.log.url, "--set", "tally.method=gaussian")
+    ran = farmwatch("cutover", "r1", *flags)
+    assert ran.code == Exit.OK, ran.err
+    digest = method_of_text(method).digest
+    assert (f", site method sprt {digest}" in ran.out, "changes with it" in ran.err) == (True, False)
+    with closing(on_disk.log.join("judge.r1", ["features"], member="judge-1")):
+        changed = farmwatch("cutover", "r2", *flags)
+    assert "live stages go over within a second, and have nothing to catch up with" in changed.err
+    assert f"the site method changes with it: it was sprt {digest}" in changed.err
+    shorter = other.replace('"min_pages":1,', "")  # of a version that did not have that number
+    on_disk.replay(on_disk.begin("r3", site_method=shorter))
+    same = farmwatch("cutover", "r3", *flags)
+    assert (same.code, shorter != other, "changes with it" in same.err) == (Exit.OK, True, False), same.err
+
+
+def test_the_alias_of_an_empty_log_is_the_first_run() -> None:
+    """Nothing written: live is the run `live`, with nothing before it."""
+    assert (Alias().run, Alias().before, Alias().number) == ("live", "", 0)

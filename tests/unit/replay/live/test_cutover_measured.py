@@ -1,0 +1,142 @@
+"""A cutover to a run that measured pages anew, and back: MEASURE goes over, too, from the run's own offsets."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from farmwatch.audit.audit import audit
+from replay.engine.lifecycle import begin
+from replay.engine.plan import ReplayRequest, plan
+from replay.engine.runner import Ending, Replay
+from replay.live import handover as following
+from replay.live.cutover import CutoverRequest, cut_over
+from stream.processing.metrics import Metrics
+from stream.schema.records import Features, decode
+from stream.schema.roles import Role
+from stream.schema.runs import Run, RunNames
+from tests.support.cutover_world import OTHER, CutoverWorld, cutover_world, patiently
+from tests.support.front_door import PARTITIONS
+
+ROLES = (Role.MEASURE, Role.JUDGE, Role.TALLY)
+_BATCH = 12  # pages
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log with its topics."""
+    monkeypatch.setattr(following, "LOOK_S", 0.05)
+    with cutover_world(request.param, tmp_path, monkeypatch) as made:
+        yield made
+
+
+def _measured(world: CutoverWorld, topic: str) -> list[Features]:
+    messages = (message for partition in range(PARTITIONS) for message in world.log.read(topic, partition))
+    return [decode(Features, message.value) for message in messages if message.value]
+
+
+def _deals_with_all(world: CutoverWorld, names: RunNames) -> None:
+    """Wait until MEASURE, JUDGE and TALLY of a run are at their ends: every page is judged under it."""
+    patiently(lambda: world.judged(names).total() >= len(world.put), f"{names.verdicts} has all")
+    patiently(lambda: world.at_end(names.tally_group, ["hits", names.verdicts, "scores"]), f"{names.sites} has all")
+
+
+def _configure_other_epoch(world: CutoverWorld) -> None:
+    """As after a restart with other settings."""
+    measure = msgspec.structs.replace(world.config.measure, max_elements=world.config.measure.max_elements - 1)
+    world.config = msgspec.structs.replace(world.config, measure=measure)
+
+
+def _replayed(world: CutoverWorld) -> Run:
+    """A run that measures all pages anew, as the configuration does now."""
+    planned = plan(world.log, world.control(), world.config, ReplayRequest(ruleset=OTHER, name="anew"))
+    run = begin(world.log, planned)
+    assert run.source == "pages"
+    work = Replay(
+        world.log,
+        world.config,
+        run,
+        planned.ruleset,
+        "replay-1",
+        metrics=Metrics(),
+        stop=threading.Event(),
+        full_speed=True,
+    )
+    assert work.carry_out() is Ending.DONE
+    return run
+
+
+def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorld) -> None:
+    """Pages come before, between and after the moves: each has its features and its verdict once under either run.
+
+    Those of the run are all of its epoch; those of the first are of the epoch that was configured as they were
+    measured. Both are clean in the audit.
+    """
+    first = world.begin_live()
+    world.pages(_BATCH)
+    with world.live(*ROLES):
+        _deals_with_all(world, first.names())
+    _configure_other_epoch(world)
+    anew = _replayed(world)
+    assert anew.epoch != first.epoch
+    assert world.judged(anew.names()) == dict.fromkeys(world.put, 1)
+
+    with world.live(*ROLES) as metrics:
+        patiently(lambda: _live_runs(metrics) == ["live"] * len(ROLES), "all go on as live")
+        for to, run in (("anew", anew), ("", first), ("anew", anew), ("", first)):
+            world.pages(_BATCH)
+            cut_over(world.log, CutoverRequest(to, "me@here", max_lag=100_000))
+            world.pages(_BATCH)
+            _deals_with_all(world, run.names())
+            assert _live_runs(metrics) == [run.name] * len(ROLES)
+
+    moved = [metrics[role].registry.get_sample_value("farmwatch_cutovers_total") for role in ROLES]
+    assert moved == [4.0] * len(ROLES)
+    late = len(world.put) - _BATCH
+    cut_over(
+        world.log, CutoverRequest("anew", "me@here")
+    )  # which was live before the last pages came: they are caught up with
+    with world.live(*ROLES):
+        _deals_with_all(world, anew.names())
+    for run, epochs in ((first, {first.epoch: _BATCH, anew.epoch: late}), (anew, {anew.epoch: len(world.put)})):
+        measured = _measured(world, run.features)
+        assert Counter(features.id for features in measured) == Counter(world.put)
+        assert Counter(features.epoch for features in measured) == epochs
+        assert world.judged(run.names()) == Counter(world.put)
+        assert audit(world.log, f"run/{run.name}").broken == []
+
+
+def test_series_and_headers_name_the_run_that_is_live(world: CutoverWorld) -> None:
+    """Roles that start after a cutover count under the new run's name alone; pages and features name no run."""
+    world.begin_live()
+    world.pages(_BATCH)
+    _configure_other_epoch(world)
+    anew = _replayed(world)
+    cut_over(world.log, CutoverRequest("anew", "me@here", partial=True, max_lag=100_000))
+    roles = (*ROLES, Role.SCORE)
+    with world.live(*roles) as metrics:
+        patiently(lambda: all(_runs_shown(metrics[role]) for role in roles), "all have begun")
+        world.pages(_BATCH)
+        _deals_with_all(world, anew.names())
+    assert {role: _runs_shown(metrics[role]) for role in roles} == {role: {"anew"} for role in roles}
+    for topic, runs in (("pages", {None}), (anew.features, {None}), (anew.names().verdicts, {"anew"})):
+        messages = (message for partition in range(PARTITIONS) for message in world.log.read(topic, partition))
+        assert {message.headers.get("run") for message in messages if message.value} == runs
+
+
+def _runs_shown(metrics: Metrics) -> set[str]:
+    """Runs that any series names."""
+    samples = (sample for family in metrics.registry.collect() for sample in family.samples)
+    return {sample.labels["run"] for sample in samples if "run" in sample.labels}
+
+
+def _live_runs(metrics: dict[Role, Metrics]) -> list[str]:
+    """The run of each role that says which one it carries on: one that has not begun says nothing."""
+    families = (family for one in metrics.values() for family in one.registry.collect())
+    shown = (sample for family in families if family.name == "farmwatch_live_run_info" for sample in family.samples)
+    return [sample.labels["run"] for sample in shown if sample.value]

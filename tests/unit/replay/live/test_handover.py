@@ -1,0 +1,250 @@
+"""A cutover under live roles: they go over between two batches, and every record is judged once under each run."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+from structlog.testing import capture_logs
+
+from filters.rules.ruleset import load_ruleset
+from replay.engine import runner as engine
+from replay.engine.lifecycle import begin
+from replay.engine.plan import ReplayRequest, plan
+from replay.live import handover as following
+from replay.live.cutover import CutoverRequest, cut_over
+from replay.runs.configured import configured_site_method
+from replay.runs.site_table import read_sites
+from scoring.method_choice import chosen_method
+from scoring.settings import TallySettings
+from scoring.sites.sprt import SprtParams
+from scoring.sites.stored_method import method_of_text, text_of_method
+from stream.processing.metrics import Metrics
+from stream.schema.control import exclusive
+from stream.schema.roles import Role
+from stream.schema.runs import Alias, RunNames
+from tests.support.cutover_world import DETECTOR, OTHER, CutoverWorld, cutover_world, patiently
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log with its topics."""
+    monkeypatch.setattr(following, "LOOK_S", 0.1)
+    with cutover_world(request.param, tmp_path, monkeypatch) as made:
+        yield made
+
+
+def _page(metrics: Metrics) -> str:
+    return generate_latest(metrics.registry).decode()
+
+
+def _topics_with_lag(metrics: Metrics) -> set[str]:
+    """Topics of which a lag is exported."""
+    return set(re.findall(r'^farmwatch_log_lag_\w+{.*?topic="([^"]+)"', _page(metrics), re.MULTILINE))
+
+
+def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
+    shown = f'live_run_info{{run="{run}"}} 1.0'
+    patiently(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
+
+
+@pytest.mark.parametrize("world", ["memory", "embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
+def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: CutoverWorld) -> None:
+    """While features come, live goes over to a replayed run and back.
+
+    Under each run a features record that its group has passed has exactly one verdict, each by the run's own ruleset;
+    the old run has caught up in the end with all that came meanwhile; rows, lines and metrics tell of the switch.
+    """
+    first, ended = world.begin_live(), threading.Event()
+    world.features(60)
+    run = world.begin("r1")
+    world.replay(run)
+
+    def feed() -> None:
+        while not ended.is_set():
+            world.features(7)
+            ended.wait(0.03)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    try:
+        with capture_logs() as said, world.live(Role.MEASURE, Role.JUDGE, Role.TALLY) as metrics:
+            _goes_on_as(metrics, "live")
+            patiently(lambda: sum(world.judged(first.names()).values()) > 80, "live judges")
+            patiently(lambda: "verdicts" in _topics_with_lag(metrics[Role.TALLY]), "its lag is shown")
+            cut_over(world.log, CutoverRequest("r1", "me@here", "stricter", max_lag=100_000))
+            _goes_on_as(metrics, "r1")
+            digest = load_ruleset(OTHER).digest
+            shown = f'ruleset_info{{digest="{digest}",ruleset="{OTHER}"}} 1.0'
+            patiently(lambda: shown in _page(metrics[Role.JUDGE]), "the new ruleset is shown")
+            page = _page(metrics[Role.JUDGE])
+            assert page.count("farmwatch_ruleset_info{") == 1 and "farmwatch_cutovers_total 1.0" in page
+            at_switch = world.judged(first.names()).total()
+            before = world.judged(run.names()).total()
+            patiently(lambda: world.judged(run.names()).total() > before + 50, "r1 judges")
+            assert f'page_verdicts_total{{ruleset="{OTHER}",run="r1"' in _page(metrics[Role.JUDGE])
+            assert world.judged(first.names()).total() == at_switch
+            patiently(lambda: "verdicts.r1" in _topics_with_lag(metrics[Role.TALLY]), "the new lag is shown")
+            assert "verdicts" not in _topics_with_lag(metrics[Role.TALLY])
+            cut_over(world.log, CutoverRequest("", "me@here"))
+            _goes_on_as(metrics, "live")
+            ended.set()
+            feeder.join()
+            patiently(lambda: world.at_end("judge", ["features"]), "live catches up")
+            patiently(lambda: world.at_end("tally", ["hits", "verdicts", "scores"]), "and its tally")
+    finally:
+        ended.set()
+        feeder.join()
+    assert world.judged(first.names()) == dict.fromkeys(world.put, 1)
+    assert {verdict.digest for verdict in world.verdicts(first.names())} == {first.digest}
+    assert world.judged(run.names()) == dict.fromkeys(world.passed("judge.r1"), 1)
+    assert {(v.digest, v.run) for v in world.verdicts(run.names())} == {(run.digest, "r1")}
+    moves = [(row.from_run, row.to_run, row.back, row.by, row.why) for row in world.control().cutovers]
+    assert moves == [("live", "r1", False, "me@here", "stricter"), ("r1", "live", True, "me@here", "")]
+    switched = [(s["role"], s["from_run"], s["to_run"]) for s in said if s["event"] == "switched"]
+    assert sorted(switched) == sorted(
+        (role, *way) for role in ("measure", "judge", "tally") for way in (("live", "r1"), ("r1", "live"))
+    )
+
+
+def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
+    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While features come, the replay and the live roles are in the groups of the run at once, and then it leaves.
+
+    There, back and there again: under the run each record has one verdict, and under `live` each that it has passed.
+    """
+    monkeypatch.setattr(engine, "_CONTROL_S", 3600.0)  # the replay sees the cutover when both have worked
+    first, ended, looked = world.begin_live(), threading.Event(), threading.Event()
+    world.features(30)
+    planned = plan(world.log, world.control(), world.config, ReplayRequest(ruleset=OTHER, name="r1", end="follow"))
+    run = begin(world.log, planned)
+    endings: list[engine.Ending] = []
+
+    def replay() -> None:
+        work = engine.Replay(
+            world.log,
+            world.config,
+            run,
+            planned.ruleset,
+            "replay-1",
+            metrics=Metrics(),
+            stop=ended,
+            full_speed=True,
+            told=lambda _: looked.set(),
+        )
+        endings.append(work.carry_out())
+
+    def feed() -> None:
+        while not ended.wait(0.03):
+            world.features(7)
+
+    def judge_more(topics: RunNames) -> None:
+        enough = world.judged(topics).total() + 50
+        patiently(lambda: world.judged(topics).total() > enough, f"{topics.verdicts} grows")
+
+    threads = [threading.Thread(target=work) for work in (replay, feed)]
+    for thread in threads:
+        thread.start()
+    try:
+        with world.live(Role.MEASURE, Role.JUDGE, Role.TALLY) as metrics:
+            assert looked.wait(30)
+            judge_more(run.names())
+            cut_over(world.log, CutoverRequest("r1", "me", max_lag=100_000))
+            members = {"replay-1", "judge-1"}
+            patiently(lambda: set(world.log.members("judge.r1")) == members, "both are in the group")
+            judge_more(run.names())
+            monkeypatch.setattr(engine, "_CONTROL_S", 0.1)
+            threads[0].join(30)
+            assert endings == [engine.Ending.LIVE]
+            judge_more(run.names())
+            cut_over(world.log, CutoverRequest("", "me"))
+            _goes_on_as(metrics, "live")
+            judge_more(first.names())
+            cut_over(world.log, CutoverRequest("r1", "me", max_lag=100_000))
+            ended.set()
+            threads[1].join()
+            patiently(lambda: world.at_end("judge.r1", ["features"]), "r1 has judged all")
+            patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1", "scores"]), "and tallied it")
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert world.judged(run.names()) == dict.fromkeys(world.put, 1)
+    assert world.judged(first.names()) == dict.fromkeys(world.passed("judge"), 1)
+
+
+def test_a_changed_setting_is_not_picked_up(world: CutoverWorld) -> None:
+    """The configured ruleset is another one than the live run's: JUDGE goes on by the text that is in the log."""
+    run = world.begin("r1")  # of another ruleset than the configuration's
+    with exclusive(world.log) as writer:
+        writer.put(Alias(run="r1", number=1))
+    world.features(9)
+    with world.live(Role.JUDGE) as metrics:
+        patiently(lambda: world.judged(run.names()).total() == 9, "it judges")
+        assert f'digest="{run.digest}"' in _page(metrics[Role.JUDGE])
+    assert {verdict.digest for verdict in world.verdicts(run.names())} == {run.digest}
+
+
+def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWorld) -> None:
+    """The alias points to a run of which there is no ruleset: JUDGE says so once, and goes on with the run it has."""
+    first = world.begin_live()
+    world.begin("r1")
+    with capture_logs() as said, world.live(Role.JUDGE) as metrics:
+        _goes_on_as(metrics, "live")
+        with exclusive(world.log) as writer:
+            writer.put(world.begin_broken("r2"), Alias(run="r2", number=1))
+        patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
+        world.features(5)
+        patiently(lambda: world.judged(first.names()).total() == 5, "it goes on")
+        time.sleep(0.3)
+    assert sum(s["event"] == "cannot_go_over" for s in said) == 1
+
+
+def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverWorld) -> None:
+    """Live goes over to a run of other numbers, and rows of it are by these, though [tally] says what it said.
+
+    To a run whose method it cannot read it does not go over, and says what leads back.
+    """
+    other = text_of_method(chosen_method(TallySettings(method="sprt", sprt=SprtParams(p0=0.2, p1=0.7)), "d/1"))
+    world.begin_live()
+    world.replay(world.begin("r1", site_method=other))
+    world.replay(world.begin("odd", site_method=other.replace('"p0":0.2', '"p0":0.9')))
+    with capture_logs() as said, world.live(Role.JUDGE, Role.TALLY) as metrics:
+        cut_over(world.log, CutoverRequest("r1", "me"))
+        _goes_on_as(metrics, "r1")
+        world.features(20)
+        patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies")
+        cut_over(world.log, CutoverRequest("odd", "me", max_lag=1000))
+        patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
+        time.sleep(0.3)
+        assert 'live_run_info{run="r1"} 1.0' in _page(metrics[Role.TALLY])
+    (told,) = [s for s in said if s["event"] == "cannot_go_over"]
+    assert told["goes_on_with"] == "r1"
+    assert "`farmwatch cutover --back` goes back to the run r1" in told["error"]
+    digest = method_of_text(other).digest
+    methods = {row.site: row.method_digest for row in read_sites(world.log, "r1")}
+    assert digest in methods.values()
+    assert digest != configured_site_method(world.config, DETECTOR).digest
+
+
+def test_an_unexpected_error_of_the_look_ends_the_role_with_it(
+    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role that nobody could tell to go over any more does not end as if it had been told to stop."""
+    world.begin_live()
+    looked = threading.Event()
+
+    def fail(_: object) -> None:
+        looked.set()
+        raise ValueError("of a kind that nobody foresaw")
+
+    with pytest.raises(ValueError, match="nobody foresaw"), world.live(Role.JUDGE) as metrics:
+        _goes_on_as(metrics, "live")
+        monkeypatch.setattr(following, "live_now", fail)
+        assert looked.wait(30)

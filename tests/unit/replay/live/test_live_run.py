@@ -1,0 +1,295 @@
+"""What is live: written once, at the first start, and told from then on where the configuration says otherwise."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from farmwatch.config.config import load
+from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.daemon.canaries import canary_sender
+from filters.rules.ruleset import load_ruleset
+from replay.live.cutover import CutoverRequest, cut_over
+from replay.live.live_run import canaries_sent_before, differences, in_force, live_or_begun
+from replay.runs.configured import configured_site_method, site_method_of, site_method_to_keep
+from replay.runs.lookup import names_to_read
+from replay.runs.run_rules import RunRules
+from replay.runs.site_table import read_sites
+from scoring.errors import BadThresholds, NoSiteTest
+from scoring.tally_stage import TallyStage
+from stream.log.contract import Output, partition_of
+from stream.schema.control import exclusive
+from stream.schema.records import Page, SiteState, decode, encode
+from stream.schema.runs import LIVE, Alias, RunStatus, names_of
+from stream.schema.topics import PAGES
+from stream.text.user_errors import Exit
+from tests.support.cutover_world import DETECTOR, CutoverWorld, config_of, cutover_world
+from tests.support.front_door import PARTITIONS, Runner
+
+_ODD = "binoculars/a+b@2/bf16/512/none"
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """An embedded log with its topics, on which nothing has begun."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as made:
+        yield made
+
+
+def test_the_first_start_writes_the_run_with_its_rules(world: CutoverWorld) -> None:
+    """Name, digest and text of the ruleset, detector, and who began it; a second start changes nothing of it."""
+    live = live_or_begun(world.log, world.config, by="me@here", clock=lambda: 7_000)
+    assert (live.run.name, live.run.ruleset, live.run.detector) == ("live", "default", DETECTOR)
+    assert (live.run.created_at, live.run.created_by) == (7_000, "me@here")
+    assert live.ruleset.digest == live.run.digest == load_ruleset("default").digest
+    other = config_of(world.config.log.url, "judge.ruleset=notes", "tally.detector=other/2/y")
+    assert live_or_begun(world.log, other).run == live.run
+    assert in_force(world.log, other).ruleset.name == "default"
+    assert world.control().alias == Alias()
+
+
+def test_roles_that_start_at_once_write_one_run(world: CutoverWorld) -> None:
+    """Four that begin at the same time find the same run."""
+    found: list[RunRules] = []
+
+    def begin() -> None:
+        with closing(open_configured(world.config)) as log:
+            found.append(live_or_begun(log, world.config))
+
+    threads = [threading.Thread(target=begin) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert all(live.run == world.control().live for live in found)
+
+
+def test_who_does_not_know_the_detector_leaves_it_to_who_does(
+    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JUDGE's machine has no weights: it begins the run without a detector, and TALLY's fills it in."""
+    nothing = config_of(world.config.log.url, "tally.detector=lite-ngram", "score.weights=/nowhere")
+    assert live_or_begun(world.log, nothing).run.detector == ""
+    assert live_or_begun(world.log, world.config).run.detector == DETECTOR
+    assert live_or_begun(world.log, nothing).run.detector == DETECTOR
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ((), []),
+        (
+            ("judge.ruleset=notes",),
+            [f"judge.ruleset is notes {load_ruleset('notes').digest}, and the live run live goes on with default"],
+        ),
+        (("tally.detector=lite-ngram",), ["and the live run live has some-detector/1/x, which SCORE as configured no"]),
+        (("measure.chunk_mode=block",), ["[measure] gives features of the epoch"]),
+        (("tally.sprt={p0=0.2, p1=0.6}",), ["[tally] gives the site method sprt "]),
+    ],
+)
+def test_what_is_configured_otherwise_is_told(world: CutoverWorld, flags: tuple[str, ...], said: list[str]) -> None:
+    """A sentence for each difference, with both sides and the three commands that bring it in; else none."""
+    live = live_or_begun(world.log, world.config)
+    found = list(differences(live, config_of(world.config.log.url, *flags), world.control()))
+    assert len(found) == len(said)
+    for sentence, start in zip(found, said, strict=True):
+        assert start in sentence
+        for command in ("`farmwatch replay --", "`farmwatch compare live NEW`", "`farmwatch cutover NEW`"):
+            assert command in sentence
+
+
+def test_all_that_is_configured_otherwise_is_one_replay(world: CutoverWorld) -> None:
+    """Ruleset and detector are other ones: each sentence has the one replay that brings both in."""
+    live = live_or_begun(world.log, world.config)
+    both = config_of(world.config.log.url, "judge.ruleset=notes", "tally.detector=other/1/x")
+    found = list(differences(live, both, world.control()))
+    assert len(found) == 2
+    assert all("`farmwatch replay --ruleset notes --detector other/1/x --name NEW`" in said for said in found)
+
+
+def test_a_run_that_is_what_is_configured_is_named(world: CutoverWorld) -> None:
+    """One of that ruleset, detector, epoch and site method that is done needs no other replay.
+
+    Not one that is under way, nor one of other numbers of the site test; the one that was live is gone back to.
+    """
+    live = live_or_begun(world.log, world.config)
+    config = config_of(world.config.log.url, "judge.ruleset=notes")
+    anew = "`farmwatch replay --ruleset notes --name NEW`"
+    method = site_method_to_keep(config, DETECTOR)
+
+    def remedy() -> str:
+        (said,) = differences(live, config, world.control())
+        return said.partition("To change over: ")[2]
+
+    world.begin("odd", epoch=live.run.epoch, state=RunStatus.DONE, site_method=method.replace("0.6", "0.7"))
+    world.begin("under-way", epoch=live.run.epoch, site_method=method)
+    assert remedy().startswith(anew)
+    older = method.replace('"min_pages":1,', "")  # as a version wrote it that did not have that number
+    world.replay(world.begin("ready", epoch=live.run.epoch, site_method=older))
+    assert remedy() == "the run ready has it so already: `farmwatch compare live ready`, `farmwatch cutover ready`"
+    cut_over(world.log, CutoverRequest("ready", "me"))
+    cut_over(world.log, CutoverRequest("", "me"))
+    assert remedy() == "the run ready, which was live before, has it so: `farmwatch cutover --back`"
+
+
+def test_a_site_method_as_an_older_version_wrote_it_is_no_other(world: CutoverWorld) -> None:
+    """A number that has a default since is not in its text: what is configured is the same all the same."""
+    live = live_or_begun(world.log, world.config)
+    older = live.run.site_method.replace('"min_pages":1,', "")
+    with exclusive(world.log) as writer:
+        writer.put(msgspec.structs.replace(live.run, site_method=older))
+    begun = in_force(world.log, world.config)
+    assert begun.run.site_method == older != live.run.site_method
+    assert list(differences(begun, world.config, world.control())) == []
+
+
+def test_a_detector_that_score_still_gives_goes_on(world: CutoverWorld) -> None:
+    """Two detectors score; the other one is now to judge sites: the live run goes on with its own, and that is said."""
+    lite = config_of(world.config.log.url, "tally.detector=lite-ngram")
+    live = live_or_begun(world.log, lite)
+    (said,) = differences(live, config_of(world.config.log.url, "tally.detector=other/1/x"), world.control())
+    assert said.startswith("tally.detector is other/1/x, and the live run live goes on with lite-ngram/")
+
+
+def test_a_detector_whose_thresholds_are_gone_takes_numbers_from_the_settings(world: CutoverWorld) -> None:
+    """After a calibration the live run rests on an identity of another set: tally.sprt suffices to go on with it."""
+    settings = ("score.detectors=binoculars", 'score.thresholds={binoculars="falcon-accuracy"}', "tally.detector=")
+    config = config_of(world.config.log.url, *settings)
+    assert configured_site_method(config, "binoculars/a+b@2/bf16/512/none").name == "sprt"
+    with pytest.raises(BadThresholds):
+        configured_site_method(config_of(world.config.log.url, *settings[:2], f"tally.detector={_ODD}"))
+
+
+def test_the_live_run_keeps_its_site_method(world: CutoverWorld) -> None:
+    """What [tally] says later changes nothing of it, and a detector that has no numbers any more does not either."""
+    live = live_or_begun(world.log, world.config)
+    later = config_of(world.config.log.url, "tally.sprt={p0=0.3, p1=0.6}", "tally.close_after_s=60")
+    begun = configured_site_method(world.config, DETECTOR)
+    assert live_or_begun(world.log, later).run.site_method == live.run.site_method
+    assert site_method_of(later, live.run).digest == begun.digest != configured_site_method(later, DETECTOR).digest
+    gone = load(None, [f"log.url={world.config.log.url}", "tally.method=gaussian"], {}).config
+    assert site_method_of(gone, live.run).digest == begun.digest
+    with pytest.raises(NoSiteTest):
+        site_method_of(gone, msgspec.structs.replace(live.run, site_method=""))
+
+
+def test_a_live_run_that_cannot_be_carried_on_names_the_way_back(world: CutoverWorld, farmwatch: Runner) -> None:
+    """Its site method is of a newer farmwatch: `up` and the role say so at once, with `cutover --back`."""
+    world.begin_live()
+    world.replay(world.begin("r1", site_method='{"method":"sprt","of":"later"}'))
+    with exclusive(world.log) as writer:
+        writer.put(Alias(run="r1", before="live", number=1))
+    flags = (*("--log", world.config.log.url), *("--set", f"tally.detector={DETECTOR}"), "--set", "metrics.port=0")
+    for arguments in (["--role", "judge,tally"], ["--role", "tally", "--in-process"]):
+        ran = farmwatch("up", *arguments, *flags)
+        assert ran.code == Exit.UNAVAILABLE
+        assert "the live run r1 cannot be carried on: the run r1 keeps a site method that" in ran.err
+        assert "`farmwatch cutover --back` goes back to the run live" in ran.err
+
+
+def test_another_version_of_the_rules_code_is_told(world: CutoverWorld) -> None:
+    """The text is the same and reads as another digest than the run began with: said, with both."""
+    live = live_or_begun(world.log, world.config)
+    older = RunRules(msgspec.structs.replace(live.run, digest="0" * 16), live.text)
+    (said,) = differences(older, world.config, world.control())
+    assert f"began with the ruleset default {'0' * 16}; this version of farmwatch reads it as" in said
+
+
+def test_up_and_doctor_tell_a_changed_ruleset_file(
+    world: CutoverWorld, farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file was edited since the first start: `up` and `doctor` name both digests, and go on with the live one."""
+    file = tmp_path / "mine.toml"
+    source = load_ruleset("default").source
+    file.write_text(source)
+    flags = [f"log.url={world.config.log.url}", f"judge.ruleset={file}", f"tally.detector={DETECTOR}"]
+    arguments = [part for flag in (*flags, "tally.sprt={p0=0.1, p1=0.6}", "metrics.port=0") for part in ("--set", flag)]
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    first = farmwatch("up", "--role", "judge,tally", *arguments)
+    assert (first.code, "judge.ruleset is" in first.err) == (Exit.OK, False), first.err
+    before = world.control().live
+    assert before is not None and before.ruleset == "mine"
+    file.write_text(load_ruleset("notes").source)
+    second = farmwatch("up", "--role", "judge,tally", *arguments)
+    sentence = f"judge.ruleset is mine {load_ruleset('notes').digest}, and the live run live goes on with mine"
+    kept = "To keep it: set judge.ruleset to its file (`farmwatch runs show live --ruleset` prints it)"
+    assert f"{sentence} {before.digest}. {kept}" in second.err
+    assert world.control().live == before
+    assert f"WARN  live run     {sentence}" in farmwatch("doctor", *arguments).out
+
+
+def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Runner) -> None:
+    """`sites`, `rate` and `rate --history` read the live run's rows, or another's by --run; none is told."""
+    world.begin_live()
+    world.features(30)
+    world.replay(world.begin("r1"))
+    assert (read_sites(world.log), len(read_sites(world.log, "r1"))) == ([], 10)
+    flags = ("--log", world.config.log.url)
+    assert farmwatch("sites", *flags).out.count("\n") == 1
+    assert farmwatch("sites", "--run", "r1", *flags).out.count("\n") == 11
+    rate = farmwatch("rate", "--run", "r1", *flags)
+    assert "10 sites" in rate.out
+    assert "20 of 20 articles have no score yet: in no verdict; `farmwatch runs show r1` says why" in rate.err
+    cut_over(world.log, CutoverRequest("r1", "me"))
+    assert farmwatch("sites", *flags).out.count("\n") == 11
+    assert farmwatch("sites", "--run", "run/live", *flags).out.count("\n") == 1
+    assert farmwatch("sites", "--run", "before", *flags).out.count("\n") == 1
+    assert farmwatch("sites", "--run", "live", *flags).out.count("\n") == 11
+    assert "10 sites" in farmwatch("rate", *flags).out
+    explained = farmwatch("explain", "http://s1.example/1", *flags)
+    assert "ruleset notes" in explained.out and "judged r1" in explained.out
+    for command in (["sites"], ["rate"], ["rate", "--history"], ["explain", "http://s1.example/1"]):
+        ran = farmwatch(*command, "--run", "nope", *flags)
+        assert (ran.code, "there is no run 'nope'; the runs of this log: live, r1" in ran.err) == (Exit.PROBLEM, True)
+
+
+def test_a_round_of_canaries_is_not_sent_again_by_the_next_run(world: CutoverWorld, tmp_path: Path) -> None:
+    """The run before has sent the round, in a state of its own: the new one sends none until the next round.
+
+    Rows of canary sites are taken away from the topic of the run that is live.
+    """
+    file = tmp_path / "canaries.jsonl"
+    lines = [{"truth": "llm", "site": f"c{n}", "text": f"Text {n}."} for n in range(8)]
+    file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    config = config_of(world.config.log.url, f"canary.file={file}")
+    world.begin_live()
+    world.features(20)
+    world.work("tally", TallyStage(DETECTOR, config.tally, canaries=canary_sender(config)))
+    sent = _pages(world)
+    assert len(sent) == 8
+    run = world.begin("r1")
+    world.replay(run)
+    cut_over(world.log, CutoverRequest("r1", "me", max_lag=1000))
+    world.features(20)
+    names = run.names(is_live=True)
+    sender = canary_sender(config, names.sites, lambda partition: canaries_sent_before(world.log, "r1", partition))
+    world.work(names.tally_group, TallyStage(DETECTOR, config.tally, "r1", canaries=sender, names=names))
+    assert _pages(world) == sent
+
+
+def _pages(world: CutoverWorld) -> list[str]:
+    return [
+        decode(Page, message.value or b"").id
+        for partition in range(PARTITIONS)
+        for message in world.log.read(PAGES, partition)
+    ]
+
+
+def test_names_of_an_empty_log(tmp_path: Path) -> None:
+    """Before any live stage has begun, readers look where the first run will write."""
+    config = config_of(f"sqlite:{tmp_path / 'log'}")
+    with closing(open_configured(config)) as log:
+        assert names_to_read(log) == names_of(LIVE, is_live=True)
+        create_topics(log, config)
+        row = SiteState(id="a.example", site="a.example")
+        log.append([Output("sites", partition_of("a.example", PARTITIONS), b"a.example", encode(row))])
+        assert [found.site for found in read_sites(log)] == ["a.example"]
+        with exclusive(log) as writer:
+            writer.put(Alias())
+        assert names_to_read(log).sites == "sites"

@@ -1,0 +1,121 @@
+"""What retention leaves for runs: a function of their rows and committed offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from farmwatch.daemon.maintenance import Upkeep
+from filters.judge_stage import JudgeStage
+from filters.rules.ruleset import load_ruleset
+from replay.live.cutover import CutoverRequest, cut_over
+from replay.runs.retention import BACK_DAYS, holding_runs, needed, needed_by
+from replay.runs.run_rules import RunRules
+from stream.log.clock import wall_ms
+from stream.processing.metrics import Metrics
+from stream.schema.runs import LIVE, Alias, Run, RunStatus, features_of
+from stream.schema.topics import FEATURES, HITS, VERDICTS
+from tests.support.cutover_world import CutoverWorld, cutover_world
+
+DAY_MS = 86_400_000
+
+
+def _run(name: str, **fields: object) -> Run:
+    return Run(name=name, ruleset="r", digest="d", detector="x/1", epoch="e", **fields)  # type: ignore[arg-type]
+
+
+def _holding(runs: Sequence[Run], alias: Alias, were_live: Sequence[str], now_ms: int = 0) -> list[str]:
+    return [run.name for run in holding_runs({run.name: run for run in runs}, alias, were_live, now_ms)]
+
+
+def test_which_runs_hold_records() -> None:
+    """The live one, one that is under way, and the one before for so many days; none that is over, or was live once.
+
+    The one before also where its row says that it was cancelled: it can be gone back to.
+    """
+    runs = [
+        _run(LIVE),
+        _run("under-way"),
+        _run("done", state=RunStatus.DONE),
+        _run("cancelled", state=RunStatus.CANCELLED),
+        _run("removed", state=RunStatus.REMOVED),
+        _run("now"),
+        _run("before"),
+    ]
+    alias = Alias(run="now", before="before", at=5 * DAY_MS, number=3)
+    were = [LIVE, "now", "before"]
+    assert _holding(runs, alias, were, 6 * DAY_MS) == ["under-way", "now", "before"]
+    assert _holding(runs, alias, were, (5 + BACK_DAYS) * DAY_MS) == ["under-way", "now"]
+    cancelled = [_run("before", state=RunStatus.CANCELLED)]
+    assert _holding(cancelled, alias, were, 6 * DAY_MS) == ["before"]
+    assert _holding(runs, Alias(), [LIVE]) == [LIVE, "under-way", "now", "before"]
+
+
+def test_what_they_hold_is_the_least_that_any_has_not_read() -> None:
+    """By topic and partition: committed offsets, where there are none the start; scores are compacted, and left out."""
+    committed: Mapping[tuple[str, str], list[int | None]] = {
+        ("judge", FEATURES): [5, 9],
+        ("judge.a", FEATURES): [7, None],
+        ("tally", "hits"): [4, 4],
+    }
+    topics = {FEATURES: 2, "hits": 2, "pages": 2, "scores": 2, "verdicts": 2}
+    runs = [_run(LIVE), _run("a", start={FEATURES: [3, 8]})]
+    found = needed_by(runs, topics, lambda group, topic: committed.get((group, topic), [None, None]))
+    assert found == {FEATURES: [5, 8], "hits": [0, 0], "pages": [0, 0], "verdicts": [0, 0]}
+    own = needed_by([_run("b", features=features_of("b"), remeasures=True)], topics, lambda *_: [2, None])
+    assert own == {"hits": [2, 0], "pages": [2, 0]}
+    assert needed_by([], topics, lambda *_: [None, None]) == {}
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log on which live has judged what there is."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as made:
+        made.begin_live()
+        made.features(30)
+        made.work("judge", JudgeStage(load_ruleset("default")))
+        yield made
+
+
+def test_upkeep_leaves_what_the_run_before_needs_to_go_back(world: CutoverWorld) -> None:
+    """Long past their retention, the features that came after the cutover stay for it, and then they go."""
+    world.replay(world.begin("r1"))
+    at = wall_ms()
+    cut_over(world.log, CutoverRequest("r1", "me", max_lag=1000), clock=lambda: at)
+    world.features(10)
+    run = world.control().live
+    assert run is not None
+    world.work("judge.r1", JudgeStage(load_ruleset(run.ruleset), run="r1", names=run.names(is_live=True)))
+    for days, kept in ((2, 10), (BACK_DAYS, 0)):
+        held = needed(world.log, world.control(), at + days * DAY_MS)
+        world.log.expire(at + 4_000 * DAY_MS, held)
+        assert _features(world) == kept
+
+
+def test_upkeep_leaves_what_live_has_not_read(world: CutoverWorld) -> None:
+    """JUDGE was down for a year: what it has still to judge is there, and what it has judged is not."""
+    world.features(3)
+    run = world.control().live
+    assert run is not None
+    rules, since_s = RunRules(run, load_ruleset("default").source), [0.0]
+    later_s = wall_ms() / 1000 + 365 * 86_400
+    clocks = (lambda: later_s + since_s[0], lambda: since_s[0])
+    upkeep = Upkeep(world.log, world.config, Metrics(), rules, ("sprt", "d"), *clocks)
+    since_s[0] = 3600.0  # the clock is confirmed
+    upkeep.expire()
+    assert _features(world) == 3
+    world.log.expire(int(later_s * 1000))
+    assert _features(world) == 0
+
+
+def test_topics_whose_unread_records_are_new_are_not_named(world: CutoverWorld) -> None:
+    """A live run is always a few records behind: on Kafka, naming a topic for those would lift its retention."""
+    world.features(3)
+    assert needed(world.log, world.control(), wall_ms()) == {}
+    assert set(needed(world.log, world.control(), wall_ms() + 2 * DAY_MS)) == {FEATURES, HITS, VERDICTS}
+
+
+def _features(world: CutoverWorld) -> int:
+    return sum(world.log.end(FEATURES)) - sum(world.log.beginning(FEATURES))

@@ -1,0 +1,503 @@
+"""Calibration: a threshold that keeps its promise on texts to come, measured honestly, or refused with numbers."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, gather, separation
+from scoring.calibration.report import CalibrationReport, in_words, summary, tables
+from scoring.calibration.threshold import (
+    LLM_TEXTS,
+    calibrate,
+    choose_threshold,
+    measure,
+    measure_sites,
+    needed_human_texts,
+    refuse_too_few,
+    threshold_interval,
+)
+from scoring.errors import BadParameters, CalibrationRefused, PooledDetectors
+from scoring.sites.sprt import SprtParams
+from scoring.statistics.shares import exact_interval
+from scoring.thresholds.published import published_for
+from scoring.thresholds.threshold_set import ThresholdSet
+from tests.support.paths import ROOT
+
+BINOCULARS = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
+HIGHER = "fast-detectgpt/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
+NORMAL = NormalDist()
+
+
+def scores(
+    human: np.ndarray | list[float],
+    llm: np.ndarray | list[float] = (),  # type: ignore[assignment]
+    *,
+    detector: str = HIGHER,
+    sites: list[str] | None = None,
+    words: list[int] | None = None,
+    genres: list[str] | None = None,
+) -> LabelledScores:
+    """Columns of human scores and then those of LLM texts."""
+    value = np.concatenate([np.asarray(human, float), np.asarray(llm, float)])
+    count = len(value)
+    return LabelledScores(
+        detector=detector,
+        number="score",
+        llm_below=detector.startswith("binoculars"),
+        value=value,
+        llm=np.arange(count) >= len(human),
+        words=np.array(words or [-1] * count, np.intp),
+        sites=sites or [""] * count,
+        genres=genres or [""] * count,
+    )
+
+
+def normal(human: int, llm: int, apart: float = 2.0, seed: int = 0, **more: object) -> LabelledScores:
+    """Two normal laws, `apart` from each other."""
+    rng = np.random.default_rng(seed)
+    return scores(rng.normal(0, 1, human), rng.normal(apart, 1, llm), **more)  # type: ignore[arg-type]
+
+
+# the threshold
+
+
+@given(
+    st.lists(st.integers(-20, 20), min_size=1, max_size=200),
+    st.sampled_from([0.01, 0.02, 0.05, 0.1, 0.3, 0.5]),
+    st.booleans(),
+)
+def test_no_more_human_texts_are_flagged_than_allowed(found: list[int], fpr: float, below: bool) -> None:
+    """For any scores, ties included, and both directions: the observed share is at most the one asked for.
+
+    And the threshold is the loosest: one score further, more than floor(fpr (n + 1)) - 1 would be flagged.
+    """
+    made = scores([float(value) for value in found], detector=BINOCULARS if below else HIGHER)
+    threshold = choose_threshold(made, fpr)
+    turned = [-value if below else value for value in found]
+    edge = -threshold if below else threshold
+    flagged = sum(value > edge for value in turned)
+    assert flagged <= fpr * len(found)
+    allowed = max(0, math.floor(fpr * (len(found) + 1) + 1e-9) - 1)
+    assert flagged <= allowed < sum(value >= edge for value in turned)
+
+
+def test_the_direction_is_the_detectors() -> None:
+    """Mirrored scores give the mirrored threshold and the same flags."""
+    up = normal(400, 200)
+    down = scores(-up.value[~up.llm], -up.value[up.llm], detector=BINOCULARS)
+    chosen_up, report_up = calibrate(up, "up", 0.02)
+    chosen_down, report_down = calibrate(down, "down", 0.02)
+    assert chosen_down.threshold == -chosen_up.threshold and chosen_down.llm_below and not chosen_up.llm_below
+    assert report_up.all.sensitivity == report_down.all.sensitivity
+    assert (report_up.threshold_low, report_up.threshold_high) == (
+        -report_down.threshold_high,
+        -report_down.threshold_low,
+    )
+    assert chosen_up.curve is not None and chosen_down.curve is not None
+    assert chosen_down.curve.slope == pytest.approx(-chosen_up.curve.slope)
+
+
+@pytest.mark.parametrize(("texts", "fpr"), [(299, 0.01), (500, 0.01), (600, 0.05)])
+def test_the_promise_holds_on_texts_to_come(texts: int, fpr: float) -> None:
+    """300 calibrations on normal scores, whose true rate beyond any threshold is known.
+
+    On average at most the share asked for is flagged, and the interval holds the true share in >= 94%, as the
+    threshold's own interval holds the true quantile.
+    """
+    rng = np.random.default_rng(texts)
+    rounds, true_rates, covered, threshold_covered = 300, [], 0, 0
+    quantile = NORMAL.inv_cdf(1 - fpr)
+    for _ in range(rounds):
+        made = scores(rng.normal(0, 1, texts))
+        threshold = choose_threshold(made, fpr)
+        true_rates.append(1 - NORMAL.cdf(threshold))
+        found = measure(made, at(threshold), "all").false_positives
+        assert found.low is not None and found.high is not None
+        covered += found.low <= true_rates[-1] <= found.high
+        low, high = threshold_interval(made, threshold)
+        threshold_covered += low <= quantile <= high
+    assert np.mean(true_rates) <= fpr * 1.03
+    assert covered / rounds >= 0.94 and threshold_covered / rounds >= 0.92
+
+
+def test_intervals_hold_where_pages_of_a_site_agree() -> None:
+    """200 calibrations at 5% on 47 sites whose pages correlate by .3: by site it covers, by page it cannot."""
+    rng = np.random.default_rng(7)
+    rounds, covered, naive = 200, 0, 0
+    for _ in range(rounds):
+        of = np.repeat(np.arange(47), rng.integers(15, 60, 47))
+        value = rng.normal(0, math.sqrt(0.3), 47)[of] + rng.normal(0, math.sqrt(0.7), len(of))
+        for by_site in (True, False):
+            made = scores(value, sites=[f"s{number}" for number in of] if by_site else None)
+            threshold = choose_threshold(made, 0.05)
+            found = measure(made, at(threshold), "all").false_positives
+            assert found.low is not None and found.high is not None
+            holds = found.low <= 1 - NORMAL.cdf(threshold) <= found.high
+            covered += holds and by_site
+            naive += holds and not by_site
+    assert covered / rounds >= 0.93
+    assert naive / rounds < 0.75
+
+
+def at(threshold: float, *, below: bool = False) -> ThresholdSet:
+    """A set with nothing but a threshold."""
+    return ThresholdSet(name="x", detector=HIGHER, threshold=threshold, llm_below=below)
+
+
+# separation
+
+
+def test_auroc_is_the_share_of_pairs_in_order() -> None:
+    """Against the definition, ties counting half, and turned for a detector whose llm is below."""
+    rng = np.random.default_rng(3)
+    human, llm = rng.integers(0, 8, 60).astype(float), rng.integers(3, 11, 40).astype(float)
+    pairs = np.mean([(m > h) + 0.5 * (m == h) for h in human for m in llm])
+    assert separation(scores(human, llm)).value == pytest.approx(pairs)
+    assert separation(scores(-human, -llm, detector=BINOCULARS)).value == pytest.approx(pairs)
+
+
+def test_auroc_interval_covers_and_knows_sites() -> None:
+    """400 draws of two normal laws: the interval holds the true area in >= 93%; equal pages of a site widen it."""
+    rng, rounds = np.random.default_rng(5), 400
+    true = NORMAL.cdf(1.0 / math.sqrt(2))
+    found = [separation(scores(rng.normal(0, 1, 60), rng.normal(1, 1, 40))) for _ in range(rounds)]
+    assert sum(one.low <= true <= one.high for one in found) / rounds >= 0.93
+    value = np.repeat(rng.normal(0, 1, 12), 10)
+    sites = [f"s{number}" for number in np.repeat(np.arange(12), 10)]
+    alone, by_site = (separation(scores(value[:60], value[60:] + 0.5, sites=kept)) for kept in (None, sites))
+    assert by_site.high - by_site.low > 2 * (alone.high - alone.low)
+
+
+def test_perfect_separation_is_not_certainty() -> None:
+    """No overlap in 30 and 20 texts: AUROC 1, and an interval that still begins below 1."""
+    found = separation(scores(np.zeros(30), np.ones(20)))
+    assert found.value == 1.0 and 0.8 < found.low < 0.9 and found.high == 1.0
+
+
+# refusals
+
+
+def test_too_few_texts_are_refused_with_what_is_needed() -> None:
+    """Have and need of each kind stand in the message; the need is the rule of three, 299 human texts for 1%."""
+    assert [needed_human_texts(fpr) for fpr in (0.001, 0.01, 0.05, 0.1)] == [2995, 299, 59, 29]
+    with pytest.raises(CalibrationRefused) as refused:
+        calibrate(normal(298, 60), "x", 0.01)
+    assert "298 human texts, 299 are needed" in str(refused.value)
+    assert "60 LLM texts, 100 are needed" in str(refused.value)
+    assert ".05 takes 59 human texts" in str(refused.value)
+    refuse_too_few(normal(299, 100), 0.01)
+
+
+def test_too_few_sites_are_refused_too() -> None:
+    """A thousand pages of three sites are three sites."""
+    sites = [f"h{number % 3}" for number in range(1000)] + [f"l{number % 40}" for number in range(200)]
+    with pytest.raises(CalibrationRefused) as refused:
+        calibrate(normal(1000, 200, sites=sites), "x", 0.01)
+    assert "3 sites with human texts, 10 are needed" in str(refused.value)
+    assert "40 sites with LLM texts are enough (10 are needed)" in str(refused.value)
+
+
+def test_a_detector_no_better_than_chance_is_refused() -> None:
+    """Without a difference, and with the labels swapped: then the message asks whether they are."""
+    with pytest.raises(CalibrationRefused, match="does not tell these texts apart") as refused:
+        calibrate(normal(400, 200, apart=0.0), "x", 0.01)
+    assert "swapped" not in str(refused.value)
+    with pytest.raises(CalibrationRefused, match="swapped"):
+        calibrate(normal(400, 200, apart=-2.0), "x", 0.01)
+
+
+def test_a_curve_that_runs_the_wrong_way_is_refused() -> None:
+    """A few wild scores that turn the regression over: a set must not flag one way and say p_llm the other way."""
+    rng = np.random.default_rng(0)
+    human = np.concatenate([rng.normal(0, 1, 400), np.full(6, 1e4)])
+    with pytest.raises(CalibrationRefused, match="wrong way"):
+        calibrate(scores(human, rng.normal(0.6, 1, 300)), "x", 0.05)
+
+
+@pytest.mark.parametrize("fpr", [0.0, -0.1, 0.51, math.nan])
+def test_a_rate_that_makes_no_sense_is_refused(fpr: float) -> None:
+    """A false-positive rate lies above 0 and not above one half."""
+    with pytest.raises(BadParameters):
+        calibrate(normal(400, 200), "x", fpr)
+
+
+def test_two_detectors_are_refused_with_both_names() -> None:
+    """Scores of two detectors never make one threshold; two thresholds of one detector may."""
+    rows = [ScoredLabel(f"{HIGHER}/a", bool(number % 2), float(number)) for number in range(10)]
+    with pytest.raises(PooledDetectors) as refused:
+        gather([*rows, ScoredLabel(f"{BINOCULARS}/b", True, 0.5)])
+    assert HIGHER in str(refused.value) and BINOCULARS in str(refused.value)
+    assert gather([*rows, ScoredLabel(f"{HIGHER}/uncalibrated", True, 0.5)]).detector == HIGHER
+
+
+def test_one_label_or_only_abstentions_are_refused() -> None:
+    """Without a scored text of each label there is nothing to tell apart; the abstentions are counted."""
+    with pytest.raises(CalibrationRefused, match="label llm"):
+        gather([ScoredLabel(f"{HIGHER}/a", False, 1.0)] * 5)
+    with pytest.raises(CalibrationRefused, match="human and none with llm among 5; the detector abstained on 5"):
+        gather([ScoredLabel(f"{HIGHER}/a", False, None)] * 5)
+
+
+def test_abstentions_are_counted_by_label_and_not_measured() -> None:
+    """An abstention is no clear text: it is in no share, and is told."""
+    rows = [ScoredLabel(f"{HIGHER}/a", llm, number) for llm in (True, False) for number in (1.0, None, 0.0)]
+    made = gather([*rows, ScoredLabel(f"{HIGHER}/a", True, None)])
+    assert (made.abstained_human, made.abstained_llm, len(made.value)) == (1, 2, 4)
+
+
+def test_a_foreign_detector_tells_its_direction_by_its_scores() -> None:
+    """Of a detector that farmwatch does not have, llm is where most LLM texts are."""
+    rows = [ScoredLabel("other/1/none", llm, float(not llm)) for llm in (True, False)] * 5
+    assert gather(rows).llm_below
+    assert not gather([row._replace(llm=not row.llm) for row in rows]).llm_below
+
+
+# the report
+
+
+def calibrated(by_site: bool = True) -> CalibrationReport:
+    """A report on 1,200 human texts of 30 sites and 600 LLM texts of 20, in two genres and three lengths."""
+    of = [f"h{number % 30}" for number in range(1200)] + [f"l{number % 20}" for number in range(600)]
+    made = normal(
+        1200,
+        600,
+        apart=3.0,
+        sites=of if by_site else None,
+        words=[(80, 200, 900)[number % 3] for number in range(1800)],
+        genres=[("news", "blog")[number % 2] for number in range(1800)],
+    )
+    return calibrate(made, "mine", 0.02)[1]
+
+
+def test_slices_add_up_to_the_whole() -> None:
+    """Lengths and genres part the texts: their counts sum to those of all, and specificity mirrors the false ones."""
+    report = calibrated()
+    for parts in (report.lengths, report.genres):
+        assert sum(part.false_positives.count for part in parts) == report.all.false_positives.count
+        assert sum(part.sensitivity.count for part in parts) == report.all.sensitivity.count
+        assert sum(part.sensitivity.total for part in parts) == 600
+    assert [part.name for part in report.lengths] == ["0-149 words", "150-299 words", "700+ words"]
+    whole = report.all
+    assert whole.specificity.count == whole.false_positives.total - whole.false_positives.count
+    assert whole.specificity.low == pytest.approx(1 - (whole.false_positives.high or 0))
+
+
+def test_many_genres_are_folded_into_one_row() -> None:
+    """Twenty genres have a row each, the others share one: a hostile file cannot print a million."""
+    genres = [f"g{number % 33}" for number in range(600)]
+    genres[0] = ""
+    made = normal(400, 200, genres=genres)
+    names = [part.name for part in calibrate(made, "x", 0.05)[1].genres]
+    assert len(names) == 22 and names[-2:] == ["13 more", "(none)"]
+
+
+def test_the_report_is_the_same_twice() -> None:
+    """Nothing is drawn at random from run to run."""
+    assert calibrated() == calibrated()
+
+
+def test_every_share_is_told_with_its_counts() -> None:
+    """No share stands without how many of how many, nor without its interval."""
+    report = calibrated()
+    told = "\n".join(summary(report))
+    for share in (report.all.false_positives, report.all.sensitivity, report.all.specificity):
+        assert f"{share.count} of {share.total}; 95% interval" in told
+    assert "30 sites with human texts, 20 with LLM" in told
+    assert "each text counts as independent" in "\n".join(summary(calibrated(by_site=False)))
+    assert [table.title.split(":")[0] for table in tables(report)] == [
+        "at this threshold",
+        "by length",
+        "by genre",
+        "reliability of p_llm, both labels of equal weight",
+    ]
+    assert all(len(row) == len(table.headings) for table in tables(report) for row in table.rows)
+
+
+def test_no_texts_are_said_to_be_none() -> None:
+    """A slice without texts of a label has no share of it, and says so."""
+    made = normal(400, 200, genres=["a"] * 400 + ["b"] * 200)
+    first = calibrate(made, "x", 0.05)[1].genres[0]
+    assert in_words(first.sensitivity) == "no texts" and first.auroc is None
+
+
+# the site test
+
+
+def test_site_test_lies_between_most_sites() -> None:
+    """p0 is a share which at least nine of ten human sites stay at or below, p1 one which nine of ten LLM reach."""
+    made = normal(
+        3000, 1500, sites=[f"h{number % 30}" for number in range(3000)] + [f"l{number % 15}" for number in range(1500)]
+    )
+    params, told = measure_sites(made, 1.5)
+    assert params is not None and "30 human sites" in told and "15 LLM sites" in told
+    flagged = made.value > 1.5
+    shares = {
+        site: np.mean([flag for flag, own in zip(flagged, made.sites, strict=True) if own == site])
+        for site in set(made.sites)
+    }
+    assert sum(shares[f"h{number}"] <= params.p0 + 5e-4 for number in range(30)) >= 27
+    assert sum(shares[f"l{number}"] >= params.p1 - 5e-4 for number in range(15)) >= 13
+    assert (params.alpha, params.beta) == (SprtParams().alpha, SprtParams().beta)
+
+
+def test_without_enough_sites_there_is_no_site_test() -> None:
+    """No sites, too few, or a threshold that both kinds pass alike: None, and a reason."""
+    assert measure_sites(normal(300, 100), 1.0)[0] is None
+    few = normal(300, 100, sites=[f"h{number % 50}" for number in range(300)] + ["l"] * 100)
+    assert measure_sites(few, 1.0) == (None, measure_sites(few, 1.0)[1]) and "1 LLM sites" in measure_sites(few, 1.0)[1]
+    single = normal(300, 100, sites=[f"s{number}" for number in range(400)])
+    assert "0 human and 0 LLM sites with 5 texts or more" in measure_sites(single, 1.0)[1]
+    many = normal(300, 100, sites=[f"s{number % 20}" for number in range(400)])
+    params, told = measure_sites(many, 9.0)
+    assert params is None and "too near" in told
+
+
+def test_a_test_that_can_never_say_llm_is_not_written() -> None:
+    """Where nine of ten human sites are flagged on up to 80% of their pages, llm would take 34 flagged pages in a row,
+    and 20 are read: None, with these numbers and what to do.
+    """
+    flagged = {f"h{number}": 40 for number in range(12)} | {f"l{number}": 49 for number in range(12)}
+    value, sites = [], []
+    for site, count in flagged.items():
+        value += [2.0] * count + [0.0] * (50 - count)
+        sites += [site] * 50
+    made = scores(value[:600], value[600:], sites=sites)
+    params, told = measure_sites(made, 1.0)
+    assert params is None
+    assert "at most 80.0% of their pages" in told and "at least 98.0%" in told
+    assert "needs 34 pages to say llm and 2 to say human, and 20 of a site are read (tally.enough_articles)" in told
+    assert "take a lower --fpr" in told
+
+
+# real pages
+
+
+@pytest.fixture(scope="module")
+def pages(shared: Path) -> LabelledScores:
+    """Binoculars of 4,035 real pages of 69 sites."""
+    with (shared / "data" / "scores" / "page_scores.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return gather(
+        [
+            ScoredLabel(
+                f"{BINOCULARS}/uncalibrated",
+                row["generated"] == "1",
+                float(row["binoculars"]),
+                int(row["words"]),
+                row["site"],
+            )
+            for row in rows
+        ]
+    )
+
+
+@pytest.mark.data
+def test_published_thresholds_on_real_pages(pages: LabelledScores) -> None:
+    """Exact counts at both published thresholds, on all pages and on those of 200 words or more."""
+    low, accuracy = sorted(published_for(BINOCULARS), key=lambda found: found.threshold)
+    long = pages.where(pages.words >= 200)
+    counts = {
+        (name, chosen.name): (found.false_positives.count, found.sensitivity.count)
+        for name, part in (("all", pages), ("long", long))
+        for chosen in (low, accuracy)
+        for found in [measure(part, chosen, "")]
+    }
+    assert (int((~pages.llm).sum()), int(pages.llm.sum())) == (3412, 623)
+    assert (int((~long.llm).sum()), int(long.llm.sum())) == (1833, 436)
+    assert counts == {
+        ("all", "low-fpr"): (65, 269),  # 1.9%, 43%
+        ("all", "accuracy"): (165, 489),  # 4.8%, 78%
+        ("long", "low-fpr"): (8, 189),  # .44%, 43%
+        ("long", "accuracy"): (35, 355),  # 1.9%, 81%
+    }
+
+
+@pytest.mark.data
+def test_calibration_on_real_pages(pages: LabelledScores) -> None:
+    """At a rate of 4.67% the threshold comes out within .004 of the published .9015, and finds 76-78% of LLM pages.
+
+    The interval by site holds the target and is several times as wide as pages alone would have it; the site test is
+    near the defaults of the test, .20 and .65.
+    """
+    chosen, report = calibrate(pages, "pages", 0.0467)
+    assert chosen.threshold == pytest.approx(0.9015, abs=0.004) and chosen.llm_below
+    assert report.threshold_low < 0.9015 < report.threshold_high
+    assert report.all.sensitivity.share == pytest.approx(0.77, abs=0.01)
+    found = report.all.false_positives
+    assert found.share is not None and found.low is not None and found.high is not None
+    assert found.share <= 0.0467 and found.low < 0.02 and found.high > 0.09
+    assert report.all.auroc is not None and report.all.auroc.value == pytest.approx(0.964, abs=0.001)
+    assert chosen.site_test is not None
+    assert chosen.site_test.p0 == pytest.approx(0.20, abs=0.03) and chosen.site_test.p1 == pytest.approx(0.63, abs=0.04)
+    assert chosen.site_test.min_articles == 6  # six clear pages or flags can decide, five cannot
+    assert report.reliability.calibration_error < 0.05 and report.reliability.brier < 0.08
+
+
+@pytest.mark.data
+def test_the_promise_holds_on_real_sites_left_out(pages: LabelledScores) -> None:
+    """Calibrated on half of the human sites at 5%, 60 halvings: the other half is flagged at 5% on average, +- 1%."""
+    rng = np.random.default_rng(0)
+    names = sorted({site for site, llm in zip(pages.sites, pages.llm, strict=True) if not llm})
+    human = pages.where(~pages.llm)
+    rates = []
+    for _ in range(60):
+        kept = set(rng.permutation(names)[: len(names) // 2])
+        inside = np.array([site in kept for site in human.sites])
+        threshold = choose_threshold(human.where(inside), 0.05)
+        rates.append(float((human.value[~inside] < threshold).mean()))
+    assert np.mean(rates) == pytest.approx(0.05, abs=0.01)
+
+
+DOCS = ROOT / "docs" / "calibration.md"
+
+
+def test_the_page_says_how_many_are_needed() -> None:
+    """docs/calibration.md: its table of needed human texts, and of what they tell, is what the code asks for."""
+    told = {
+        float(cells[1].strip().strip("`")): (int(cells[2].strip().replace(",", "")), cells[3].strip())
+        for line in DOCS.read_text().splitlines()
+        if (cells := line.split("|")) and line.startswith("| .")
+    }
+    assert len(told) == 6
+    for fpr, (needed, intervals) in told.items():
+        assert needed == needed_human_texts(fpr)
+        if intervals:
+            limits = []
+            for texts in (300, 1000, 3000):  # what comes out of as many texts, no two alike: 14 of 300 for .05
+                made = scores(np.arange(texts, dtype=float))
+                found = measure(made, at(choose_threshold(made, fpr)), "").false_positives
+                assert found.low is not None and found.high is not None
+                limits.append((found.low, found.high))
+            assert intervals == ", ".join(f"{100 * low:.1f}-{100 * high:.1f}%" for low, high in limits)
+
+
+def test_what_the_needed_llm_texts_know() -> None:
+    """A share of 50 to 80% of them is known to 8 to 10 points: half of its interval; so says the page."""
+    halves = []
+    for share in (0.5, 0.8):
+        low, high = exact_interval(share * LLM_TEXTS, LLM_TEXTS)
+        halves.append(round(50 * (high - low)))
+    assert sorted(halves) == [8, 10] and "a share of 50 to 80% to 8 to 10 points" in " ".join(DOCS.read_text().split())
+
+
+@pytest.mark.data
+def test_the_pages_example_is_what_comes_out(pages: LabelledScores) -> None:
+    """docs/calibration.md: the sentences and the rows of the example are those of the same pages today."""
+    report = calibrate(pages.where(pages.words >= 100), "pages", 0.05)[1]
+    page = DOCS.read_text()
+    for sentence in summary(report):
+        assert sentence in page
+    for part in (report.all, *report.published, *report.lengths):
+        row = [
+            f"{found.total:,} | {found.count} | {found.share:.2%} | {found.low:.2%} to {found.high:.2%}"
+            for found in (part.false_positives, part.sensitivity)
+        ]
+        assert " | ".join(row) in page

@@ -1,0 +1,188 @@
+"""The built-in detector with the weights that ship: it abstains rather than fails, and human prose is let be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.detectors.registry import detector_names, load_detector
+from scoring.errors import BadWeights, UnknownDetector
+from scoring.lite_ngram.detector import LiteNgram, read
+from scoring.training.python_prose import docstrings, reference_pages
+from tests.support.paths import ROOT
+
+DETECTOR = LiteNgram.load()
+PROSE = (
+    "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
+    "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
+)
+
+PINNED = ("904c6e35", -3.869758, 0.008483, 272)  # weights, margin, p(llm), tokens
+GERMAN = (
+    "Als wir am Abend in den Hafen kamen, war es schon dunkel, und der Mann, der uns hinüber bringen wollte, war "
+    "nirgends zu sehen. Mein Bruder sagte, dass er in der Kneipe fragen will, und so setzte ich mich. "
+)
+FRENCH = (
+    "Quand nous sommes arrivés au port, il faisait déjà nuit, et l'homme qui devait nous faire traverser n'était nulle "
+    "part. Mon frère a dit qu'il irait demander au bar, alors je me suis assis sur les valises et on a attendu. "
+)
+SPANISH = (
+    "Cuando llegamos al puerto ya era de noche, y el hombre que nos iba a llevar al otro lado no estaba en ninguna "
+    "parte. Mi hermano dijo que iba a preguntar en el bar, así que me senté en las maletas a esperar. Nadie vino. "
+)
+DUTCH = (
+    "Toen we in de haven kwamen was het al donker, en de man die ons over de rivier zou brengen was nergens te zien. "
+    "Mijn broer zei dat hij in het café zou vragen, dus ging ik op de koffers zitten en wachtte. Er kwam niemand. "
+)
+
+
+def test_identity_names_weights_and_threshold() -> None:
+    """The identity holds the digest of the weights and the threshold; the warning says what it is and its errors."""
+    assert re.fullmatch(r"lite-ngram/[0-9a-f]{8}/p0\.95", DETECTOR.identity)
+    assert DETECTOR.warning.startswith("style classifier, not Binoculars; indicative only")
+    assert len(re.findall(r"\d%", DETECTOR.warning)) >= 4
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "too_short"),
+        ("one", "too_short"),
+        ("one" * 200_000, "too_short"),
+        ("😀🎉 " * 400, "few_function_words"),
+        ("😀" * 4000, "too_short"),
+        (GERMAN * 8, "few_function_words"),
+        (FRENCH * 8, "few_function_words"),
+        (SPANISH * 8, "few_function_words"),
+        (DUTCH * 8, "few_function_words"),
+        ("敏捷的棕色狐狸跳过了懒狗。" * 100, "too_short"),
+        ("Milk. Eggs. Bread. Butter. Flour. Sugar. Salt. " * 40, "few_function_words"),
+        ("\ud800 \udfff " * 500, "too_short"),
+        ("and the " * 200_000, "too_long"),
+        ("a " * 200_000, "too_long"),
+    ],
+    ids=[
+        "empty",
+        "one token",
+        "one long token",
+        "emoji",
+        "emojis",
+        "german",
+        "french",
+        "spanish",
+        "dutch",
+        "chinese",
+        "list",
+        "surrogates",
+        "huge",
+        "tokens",
+    ],
+)
+def test_what_it_cannot_judge_it_abstains_from(text: str, reason: str) -> None:
+    """No score, no flag, and the reason by name."""
+    (found,) = DETECTOR.score([text])
+    assert (found.score, found.p_llm, found.flag, found.abstain) == (None, None, None, reason)
+
+
+def test_prose_gets_a_score() -> None:
+    """150 words of English prose are scored: a margin, a probability, a flag, and the tokens read."""
+    (found,) = DETECTOR.score([PROSE * 4])
+    assert found.abstain == "" and found.score is not None and found.flag is not None
+    assert found.p_llm is not None and 0 <= found.p_llm <= 1
+    assert found.flag == (found.p_llm > 0.95)
+    assert found.tokens > 150
+
+
+def test_weights_and_reading_belong_together() -> None:
+    """Whoever changes how a text is read trains again: this text's margin is pinned for the weights that ship."""
+    marked = (
+        "# Title\n\n- one — two -- three - four\n2) “quoted” https://example.org/x *it's* [a link](https://b.example)\n"
+    )
+    (found,) = DETECTOR.score([(marked + PROSE) * 4])
+    assert (DETECTOR.weights.digest[:8], found.score, found.p_llm, found.tokens) == PINNED
+
+
+def test_only_the_first_700_words_are_read() -> None:
+    """What follows the calibrated length changes nothing."""
+    first, second = DETECTOR.score([PROSE * 17, PROSE * 17 + "Delve into the vibrant tapestry. " * 100])
+    assert first == second
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text() | st.sampled_from([PROSE * 4, PROSE * 9, PROSE.upper() * 5]), max_size=6))
+def test_any_texts_in_any_batch(texts: list[str]) -> None:
+    """Whatever the texts, each gets the score that it gets alone."""
+    together = DETECTOR.score(texts)
+    assert together == [DETECTOR.score([text])[0] for text in texts]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(alphabet=st.characters(), min_size=1, max_size=30), st.integers(150, 2000))
+def test_repeated_rubbish_is_taken(piece: str, times: int) -> None:
+    """Long rubbish, surrogates and control characters included, is scored or abstained from, never an exception."""
+    (found,) = DETECTOR.score([f"{piece} the " * times])
+    assert (found.flag is None) == bool(found.abstain)
+
+
+@pytest.mark.parametrize(
+    "piece", ["[", "](", "* ", "- ", "-", "\n" + " " * 30, "sure, ", "'", " n ' ", "#>*", "http://", "1. ", "\n-- "]
+)
+def test_reading_is_linear(piece: str) -> None:
+    """Markup that invites backtracking is read to the end at 900,000 characters; quadratic work would hang."""
+    assert read(piece * (900_000 // len(piece))).abstain
+
+
+def test_documentation_prose_is_never_flagged() -> None:
+    """Human prose of Python's own documentation in 300-word pages: not one is flagged."""
+    pages = reference_pages()
+    scores = DETECTOR.score(pages)
+    assert len(pages) >= 40
+    assert not any(found.flag for found in scores)
+    assert np.median([found.p_llm for found in scores if found.p_llm is not None]) < 0.5
+
+
+def test_docstrings_are_rarely_flagged() -> None:
+    """Human docstrings of the standard library, a register it was never trained on: at most 3% are flagged."""
+    scores = DETECTOR.score(docstrings())
+    judged = [found for found in scores if not found.abstain]
+    assert len(judged) >= 50
+    assert sum(bool(found.flag) for found in judged) <= 0.03 * len(judged)
+
+
+def test_unknown_detector_names_the_known_ones() -> None:
+    """A wrong name says which names there are."""
+    with pytest.raises(UnknownDetector, match=r"'gptzero'.*lite-ngram"):
+        load_detector("gptzero")
+    assert detector_names() == ["binoculars", "fast-detectgpt", "lite-ngram"]
+    assert load_detector("lite-ngram").identity == DETECTOR.identity
+
+
+def test_weights_from_a_file_need_their_own_numbers(tmp_path: Path) -> None:
+    """A missing file, and numbers that are missing, broken or of other weights are refused; whole pairs load."""
+    shipped = ROOT / "scoring" / "data"
+    weights, numbers = tmp_path / "mine.weights", tmp_path / "mine.json"
+    with pytest.raises(BadWeights, match=r"mine\.weights"):
+        LiteNgram.load(weights)
+    weights.write_bytes((shipped / "lite-ngram.weights").read_bytes())
+    with pytest.raises(BadWeights):
+        LiteNgram.load(weights)
+    numbers.write_bytes((shipped / "lite-ngram.json").read_bytes())
+    assert LiteNgram.load(weights).identity == DETECTOR.identity
+    numbers.write_text('{"digest": "other", "warning": "w"}')
+    with pytest.raises(BadWeights, match="other weights"):
+        LiteNgram.load(weights)
+    for broken in (b'{"more": ' + b"[" * 50_000, b'{"digest": "\xff"}'):
+        numbers.write_bytes(broken)
+        with pytest.raises(BadWeights, match="cannot be read"):
+            LiteNgram.load(weights)
+
+
+def test_shipped_files_are_small() -> None:
+    """Weights and numbers together stay below 80 KB."""
+    shipped = ROOT / "scoring" / "data"
+    assert sum(path.stat().st_size for path in shipped.glob("lite-ngram.*")) < 80_000

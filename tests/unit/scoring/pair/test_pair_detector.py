@@ -1,0 +1,305 @@
+"""Identities of pair detectors, what they say, and what they make of what the engine reads."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from scoring.errors import BadThresholds, DeviceGone, MissingModel, PoisonText, UnsupportedModel
+from scoring.pair.detector import PairDetector, load_pair_detectors, load_pair_engine, pair_warning
+from scoring.pair.scores import PairReading
+from scoring.pair.settings import PairSettings, pair_identity
+from scoring.pair.tokens import Abstained
+from scoring.thresholds.published import published_for
+from scoring.thresholds.threshold_set import Curve, ThresholdSet
+from tests.support.pairs import Pair, settings_of
+
+PROSE = (
+    "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
+    "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
+)
+READING = PairReading(0.85, 2.5, 2.0, 2.3, 300)
+
+
+class FakeEngine:
+    """Gives what it was told to."""
+
+    def __init__(self, *results: Any) -> None:
+        """`results` are those of every call."""
+        self.results = list(results)
+
+    def read(self, texts: Any) -> list[Any]:
+        """The results, whatever the texts."""
+        return self.results
+
+
+def thresholds(base: str, **changes: Any) -> ThresholdSet:
+    """A calibrated set."""
+    usual: dict[str, Any] = {"name": "mine", "detector": base, "threshold": 0.9, "llm_below": True}
+    return ThresholdSet(**(usual | changes))
+
+
+def detector(measure: Any, chosen: ThresholdSet | None, *results: Any) -> PairDetector:
+    """A detector on a fake engine."""
+    base = f"{measure}/falcon-7b+falcon-7b-instruct@01234567/bfloat16/512"
+    return PairDetector(FakeEngine(*results), base, measure, chosen)  # type: ignore[arg-type]
+
+
+def test_identity_has_the_form_that_others_parse(pairs: dict[str, Pair]) -> None:
+    """Measure, both names, eight digits, dtype and tokens; both measures of a pair share all but the first."""
+    settings = settings_of(pairs["falcon"])
+    identity = pair_identity(settings, "binoculars")
+    assert re.fullmatch(r"binoculars/observer\+performer@[0-9a-f]{8}/float32/512", identity)
+    assert pair_identity(settings, "fast-detectgpt") == identity.replace("binoculars", "fast-detectgpt")
+
+
+def test_identity_changes_with_each_part(pairs: dict[str, Pair]) -> None:
+    """Another model, dtype, device, length or rule for texts is another detector; a budget or kernel is not."""
+    settings = settings_of(pairs["falcon"])
+    changes: list[dict[str, Any]] = [
+        {"observer": str(pairs["gpt2"].observer)},
+        {"performer": settings.observer},
+        {"dtype": "bfloat16"},
+        {"device": "cuda"},  # and so bfloat16
+        {"max_tokens": 256},
+        {"min_tokens": 64},
+        {"english_only": True},
+    ]
+    identities = {pair_identity(msgspec.structs.replace(settings, **change), "binoculars") for change in changes}
+    assert pair_identity(settings, "binoculars") not in identities
+    assert len(identities) == len(changes) - 1  # dtype and device say the same
+    for change in ({"batch_tokens": 128}, {"kernel": "torch"}, {"device": "cuda", "dtype": "float32"}):
+        assert pair_identity(msgspec.structs.replace(settings, **change), "binoculars") == pair_identity(
+            settings, "binoculars"
+        )
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"])
+def test_identity_changes_with_each_file(pairs: dict[str, Pair], tmp_path: Path, name: str) -> None:
+    """One changed byte in the weights, the configuration or the tokenizer of either model is another detector."""
+    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
+    before = pair_identity(settings_of(pair), "binoculars")
+    assert before == pair_identity(settings_of(pairs["falcon"]), "binoculars")  # the place does not matter
+    seen = {before}
+    for folder in pair:
+        body = bytearray((folder / name).read_bytes())
+        body[-3] ^= 1
+        (folder / name).write_bytes(body)
+        seen.add(pair_identity(settings_of(pair), "binoculars"))
+    assert len(seen) == 3
+
+
+def test_the_index_decides_which_weights_are_named(pairs: dict[str, Pair], tmp_path: Path) -> None:
+    """Weights that an index names are part of the identity, also in folders below; so is the index itself."""
+    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
+    folder = pair.observer
+    (folder / "sub").mkdir()
+    shutil.move(folder / "model.safetensors", folder / "sub" / "a.safetensors")
+    shutil.copy(pair.performer / "model.safetensors", folder / "sub" / "b.safetensors")
+    seen = set()
+    for weight_map in ({"x": "sub/a.safetensors"}, {"x": "sub/b.safetensors"}, {"y": "sub/b.safetensors"}):
+        (folder / "model.safetensors.index.json").write_bytes(msgspec.json.encode({"weight_map": weight_map}))
+        seen.add(pair_identity(settings_of(pair), "binoculars"))
+    weights = folder / "sub" / "b.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    seen.add(pair_identity(settings_of(pair), "binoculars"))
+    assert len(seen) == 4
+    for elsewhere in ("../performer/model.safetensors", str(pair.performer / "model.safetensors")):
+        (folder / "model.safetensors.index.json").write_bytes(msgspec.json.encode({"weight_map": {"x": elsewhere}}))
+        with pytest.raises(UnsupportedModel, match="in the folder only"):
+            pair_identity(settings_of(pair), "binoculars")
+
+
+@pytest.mark.parametrize("name", ["spiece.model", "sentencepiece.bpe.model", "vocab.txt", "tiktoken.model"])
+def test_every_kind_of_tokenizer_file_is_named(pairs: dict[str, Pair], tmp_path: Path, name: str) -> None:
+    """A changed vocabulary in any of the files that tokenizers come in is another detector."""
+    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
+    seen = set()
+    for content in ("one", "two"):
+        (pair.performer / name).write_text(content)
+        seen.add(pair_identity(settings_of(pair), "binoculars"))
+    assert len(seen) == 2
+
+
+def test_an_adapter_is_refused(pairs: dict[str, Pair], tmp_path: Path) -> None:
+    """An adapter beside the weights would change the numbers with another identity's name: it is refused."""
+    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
+    (pair.observer / "adapter_config.json").write_text("{}")
+    with pytest.raises(UnsupportedModel, match="adapter"):
+        pair_identity(settings_of(pair), "binoculars")
+
+
+def test_the_rules_for_texts_are_part_of_the_identity(pairs: dict[str, Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores of two versions of the rules for texts are not pooled."""
+    before = pair_identity(settings_of(pairs["falcon"]), "binoculars")
+    monkeypatch.setattr("scoring.pair.settings.RULES", "another version")
+    assert pair_identity(settings_of(pairs["falcon"]), "binoculars") != before
+
+
+def test_large_weights_are_sampled(pairs: dict[str, Pair], tmp_path: Path) -> None:
+    """Of a large weight file blocks all over its length are looked at: a new version differs in nearly all of them."""
+    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
+    header = b'{"a":{"dtype":"U8","shape":[9000000],"data_offsets":[0,9000000]}}'
+    seen = set()
+    for numbers in (b"a" * 9_000_000, b"b" * 9_000_000, b"a" * 4_500_000 + b"b" * 4_500_000, b"a" * 8_999_999 + b"b"):
+        (pair.observer / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + numbers)
+        seen.add(pair_identity(settings_of(pair), "binoculars"))
+    assert len(seen) == 4
+
+
+def test_identity_of_a_missing_model_is_refused(tmp_path: Path) -> None:
+    """There is no identity without the models."""
+    with pytest.raises(MissingModel):
+        pair_identity(PairSettings(observer=str(tmp_path / "no")), "binoculars")
+
+
+def test_identity_needs_no_torch(pairs: dict[str, Pair]) -> None:
+    """Importing scoring, reading settings, identities and warnings load neither torch nor transformers."""
+    observer, performer = map(str, pairs["falcon"])
+    code = (
+        "import sys\nfrom scoring.settings import ScoreSettings\n"
+        "from scoring.pair.detector import pair_warning\n"
+        "from scoring.pair.settings import PairSettings, pair_identity\n"
+        f"print(pair_identity(PairSettings(observer={observer!r}, performer={performer!r}), 'binoculars'))\n"
+        "pair_warning('binoculars/a+b@01234567/bfloat16/512/uncalibrated')\n"
+        "print([name for name in ('torch', 'transformers', 'tokenizers', 'triton') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"observer": " "},
+        {"device": "gpu"},
+        {"max_tokens": 1},
+        {"max_tokens": 2049},
+        {"min_tokens": 1},
+        {"min_tokens": 600},
+        {"batch_tokens": 63},
+    ],
+)
+def test_settings_out_of_bounds_are_refused(changes: dict[str, Any]) -> None:
+    """A setting that makes no sense is refused where it is read, with its name."""
+    with pytest.raises(msgspec.ValidationError, match=next(iter(changes))):
+        msgspec.convert(changes, PairSettings)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"obsever": "a"}, PairSettings)
+
+
+def test_uncalibrated_detector_gives_scores_without_flags() -> None:
+    """No threshold set: the score, no flag, no probability, and an identity and warning that say so."""
+    found = detector("binoculars", None, READING)
+    assert found.identity.endswith("/512/uncalibrated")
+    assert "no threshold" in found.warning
+    score = found.score(["x"])[0]
+    assert (score.score, score.p_llm, score.flag, score.abstain, score.tokens) == (0.85, None, None, "", 300)
+
+
+def test_thresholds_flag_in_their_direction() -> None:
+    """Binoculars flags strictly below its threshold, Fast-DetectGPT strictly above; the tag ends the identity."""
+    low = thresholds("b")
+    found = detector("binoculars", low, READING, PairReading(0.9, 0, 1, 1, 9))
+    assert [score.flag for score in found.score(["x", "y"])] == [True, False]
+    assert found.identity.endswith(f"/512/{low.tag}")
+    high = thresholds("b", threshold=2.5, llm_below=False)
+    found = detector("fast-detectgpt", high, READING, PairReading(0.9, 2.6, 1, 1, 9))
+    assert [(score.score, score.flag) for score in found.score(["x", "y"])] == [(2.5, False), (2.6, True)]
+
+
+def test_curve_gives_the_probability() -> None:
+    """p_llm comes from the set's curve; without a curve there is none."""
+    chosen = thresholds("b", curve=Curve(-20.0, 18.0))
+    assert detector("binoculars", chosen, READING).score(["x"])[0].p_llm == pytest.approx(0.7310586)
+    assert detector("binoculars", thresholds("b"), READING).score(["x"])[0].p_llm is None
+
+
+def test_threshold_on_a_probability_is_refused() -> None:
+    """A pair has no probability of its own: a set that compares one is BadThresholds."""
+    with pytest.raises(BadThresholds, match="mine"):
+        detector("binoculars", thresholds("b", number="p_llm"))
+
+
+def test_abstentions_keep_their_reason_and_have_no_numbers() -> None:
+    """An abstained text is a reason on the record, never a number."""
+    score = detector("binoculars", thresholds("b"), Abstained("too_short", 5)).score(["x"])[0]
+    assert (score.score, score.p_llm, score.flag, score.abstain, score.tokens) == (None, None, None, "too_short", 5)
+
+
+def test_poison_is_raised_or_kept_apart() -> None:
+    """score raises for a batch with a poison text; score_each gives it in its place, with its neighbours' scores."""
+    found = detector("binoculars", None, READING, PoisonText("does not fit"), READING)
+    with pytest.raises(PoisonText):
+        found.score(["a", "b", "c"])
+    each = found.score_each(["a", "b", "c"])
+    assert isinstance(each[1], PoisonText)
+    assert not isinstance(each[0], PoisonText)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "low-fpr"])
+def test_published_thresholds_say_how_wrong_they_are(name: str) -> None:
+    """A published threshold's warning has its error rates on real pages, and where they come from."""
+    base = "binoculars/falcon-7b+falcon-7b-instruct@01234567/bfloat16/512"
+    chosen = next(one for one in published_for(base) if one.name == name)
+    warning = detector("binoculars", chosen).warning
+    assert "69 real sites" in warning
+    assert "for the original weights" in warning
+    assert re.search(r"flags \d\.\d% of the human", warning)
+
+
+@pytest.mark.data
+def test_published_error_rates_are_those_of_the_data(shared: Path) -> None:
+    """The figures of the warning are counted anew on the real page scores."""
+    import csv
+
+    with (shared / "data" / "scores" / "page_scores.csv").open() as file:
+        pages = [(row["generated"] == "1", int(row["words"]), float(row["binoculars"])) for row in csv.DictReader(file)]
+    base = "binoculars/falcon-7b+falcon-7b-instruct@01234567/bfloat16/512"
+    for chosen in published_for(base):
+
+        def flagged(llm: bool, short: bool, chosen: ThresholdSet = chosen) -> float:
+            scores = [score for label, words, score in pages if label == llm and (words < 100) == short]
+            return 100 * sum(map(chosen.flag, scores)) / len(scores)
+
+        warning = pair_warning(f"{base}/{chosen.name}")
+        assert f"flags {flagged(False, False):.1f}% of the human" in warning
+        assert f"finds {flagged(True, False):.0f}% of the LLM" in warning
+        assert f"({flagged(False, True):.0f}% of shorter human" in warning
+
+
+def test_both_detectors_of_a_pair_share_an_engine(pairs: dict[str, Pair]) -> None:
+    """load_pair_detectors loads the models once; each measure is a detector with its own identity and number."""
+    settings = settings_of(pairs["llama"])
+    found = load_pair_detectors(settings, {"binoculars": None, "fast-detectgpt": None})
+    assert found["binoculars"].engine is found["fast-detectgpt"].engine
+    numbers = [one.score([PROSE])[0].score for one in found.values()]
+    assert None not in numbers
+    assert numbers[0] != numbers[1]
+    assert {one.identity for one in found.values()} == {
+        f"{pair_identity(settings, 'binoculars')}/uncalibrated",
+        f"{pair_identity(settings, 'fast-detectgpt')}/uncalibrated",
+    }
+    assert list(load_pair_detectors(settings, {"fast-detectgpt": None})) == ["fast-detectgpt"]
+
+
+def test_models_that_changed_on_disk_are_not_loaded_again(pairs: dict[str, Pair], tmp_path: Path) -> None:
+    """After a lost device the same files are loaded, or the engine refuses: its identity names what it started with."""
+    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
+    engine = load_pair_engine(settings_of(pair))
+    assert isinstance(engine.read([PROSE])[0], PairReading)
+    configure = pair.observer / "config.json"
+    configure.write_text(configure.read_text() + " ")
+    engine._device = None  # as after a loss
+    with pytest.raises(DeviceGone, match="changed") as caught:
+        engine.read([PROSE])
+    assert caught.value.fatal  # no record is buried for it, and the process does not go on for ever
+    configure.write_text(configure.read_text()[:-1])
+    assert isinstance(engine.read([PROSE])[0], PairReading)

@@ -1,0 +1,178 @@
+"""Both scores equal an independent float64 implementation, whatever batch, padding, order or tile they come from.
+
+The limit is 1e-5 against the reference and 1e-6 between two batches of one text (float32, tiny random pairs).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scoring.pair.device import Padding, PairDevice
+from scoring.pair.engine import PairEngine
+from scoring.pair.models import PairModels, load_models
+from scoring.pair.scores import PairReading
+from scoring.pair.tokens import Abstained
+from tests.support.naive_pair import NaivePair, NaiveScores
+from tests.support.pairs import ARCHITECTURES, Pair, settings_of
+
+LIMIT, BETWEEN_BATCHES = 1e-5, 1e-6
+WORDS = 304
+
+# without 0 and 1, the pad tokens: they have a test of their own
+documents = st.lists(
+    st.builds(
+        lambda seed, length: [random.Random(seed).randrange(2, WORDS) for _ in range(length)],
+        st.integers(0, 1000),
+        st.one_of(st.integers(2, 9), st.integers(2, 150)),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@pytest.fixture(scope="module")
+def loaded(pairs: dict[str, Pair]) -> dict[str, tuple[Pair, PairModels, NaivePair]]:
+    """Each architecture's folders, models and reference."""
+    found = {}
+    for architecture, pair in pairs.items():
+        models = load_models(settings_of(pair))
+        found[architecture] = (pair, models, NaivePair(pair.observer, pair.performer, models.pad_id))
+    return found
+
+
+def engine(
+    pair: Pair, models: PairModels, padding: Padding = "right", tile: int | None = None, **changes: object
+) -> PairEngine:
+    """An engine on loaded models."""
+    return PairEngine(
+        models, settings_of(pair, **changes), device=lambda models: PairDevice(models, padding=padding, tile=tile)
+    )
+
+
+def apart(read: Sequence[object], expected: Sequence[object]) -> float:
+    """The largest difference in any number, as a share of it where it is above 1, since float32 has seven digits."""
+    largest = 0.0
+    for one, other in zip(read, expected, strict=True):
+        assert isinstance(one, PairReading)
+        assert isinstance(other, NaiveScores | PairReading)
+        for name in ("binoculars", "fast_detectgpt", "ppl", "x_ppl"):
+            wanted = getattr(other, name)
+            largest = max(largest, abs(getattr(one, name) - wanted) / max(1.0, abs(wanted)))
+    return largest
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    texts=documents,
+    padding=st.sampled_from(["right", "left"]),
+    tile=st.sampled_from([None, 61, WORDS, 1000]),
+    budget=st.sampled_from([64, 300, 5000]),
+)
+def test_engine_equals_the_reference(
+    loaded: dict[str, tuple[Pair, PairModels, NaivePair]],
+    architecture: str,
+    texts: list[list[int]],
+    padding: Padding,
+    tile: int | None,
+    budget: int,
+) -> None:
+    """Any lengths, padding on either side, any tile of the vocabulary and any batches give the reference's numbers."""
+    pair, models, naive = loaded[architecture]
+    read = engine(pair, models, padding, tile, batch_tokens=budget).read_ids(texts)
+    assert apart(read, [naive.score(ids) for ids in texts]) < LIMIT
+
+
+@pytest.mark.parametrize("length", [512, 2048])
+def test_long_texts_equal_the_reference(loaded: dict[str, tuple[Pair, PairModels, NaivePair]], length: int) -> None:
+    """Texts as long as those of the default setting, and as the longest setting, give the reference's numbers.
+
+    The limit is of the number where that is over 1: Fast-DetectGPT grows with the root of the length, here to 76.
+    """
+    pair, models, naive = loaded["falcon"]
+    ids = [random.Random(length).randrange(2, WORDS) for _ in range(length)]
+    read = engine(pair, models, max_tokens=2048, batch_tokens=2048).read_ids([ids, ids[: length // 3]])
+    for found, text in zip(read, (ids, ids[: length // 3]), strict=True):
+        expected = naive.score(text)
+        assert isinstance(found, PairReading)
+        for name, number in expected._asdict().items():
+            assert getattr(found, name) == pytest.approx(number, rel=LIMIT, abs=LIMIT)
+
+
+def test_tiny_tiles(loaded: dict[str, tuple[Pair, PairModels, NaivePair]]) -> None:
+    """Tiles of one word, and of a number of words that does not divide the vocabulary, give the reference's numbers."""
+    pair, models, naive = loaded["llama"]
+    ids = [5, 3, 299, 12, 80, 80, 80, 6]
+    for tile in (1, 7):
+        assert apart(engine(pair, models, tile=tile).read_ids([ids]), [naive.score(ids)]) < LIMIT
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_neighbours_do_not_matter(loaded: dict[str, tuple[Pair, PairModels, NaivePair]], architecture: str) -> None:
+    """A text's scores are the same to 1e-6 alone, among others, in another order and padded on the other side."""
+    pair, models, _ = loaded[architecture]
+    numbers = random.Random(7)
+    texts = [[numbers.randrange(WORDS) for _ in range(length)] for length in (2, 5, 40, 41, 90, 150, 3, 77)]
+    together = engine(pair, models, batch_tokens=5000).read_ids(texts)
+    alone = [engine(pair, models).read_ids([ids])[0] for ids in texts]
+    backwards = engine(pair, models, "left", batch_tokens=200).read_ids(texts[::-1])[::-1]
+    assert apart(together, alone) < BETWEEN_BATCHES
+    assert apart(together, backwards) < BETWEEN_BATCHES
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_texts_are_cut_at_max_tokens(loaded: dict[str, tuple[Pair, PairModels, NaivePair]], architecture: str) -> None:
+    """A text beyond max_tokens has the scores of its first max_tokens tokens, read as text or as ids."""
+    pair, models, naive = loaded[architecture]
+    text = "The harbour was quiet in the morning, and the boats that had come in late were still being unloaded. " * 9
+    assert models.tokenizer is not None
+    ids = models.tokenizer.encode(text).ids[:50]
+    cut = engine(pair, models, max_tokens=50)
+    read = cut.read([text])[0]
+    assert isinstance(read, PairReading)
+    assert read.tokens == 50
+    assert apart([read], [naive.score(ids)]) < LIMIT
+    assert apart(cut.read_ids([models.tokenizer.encode(text).ids]), [naive.score(ids)]) < LIMIT
+
+
+def test_pad_tokens_count_in_ppl_and_not_in_x_ppl(
+    loaded: dict[str, tuple[Pair, PairModels, NaivePair]],
+) -> None:
+    """Positions whose token is the pad token are left out of x_ppl only, as in the authors' code."""
+    pair, models, naive = loaded["falcon"]
+    ids = [5, 9, models.pad_id, 17, 200, models.pad_id, 33]
+    read = engine(pair, models).read_ids([ids])
+    assert apart(read, [naive.score(ids)]) < LIMIT
+    everything = NaivePair(pair.observer, pair.performer).score(ids)
+    assert isinstance(read[0], PairReading)
+    assert read[0].ppl == pytest.approx(everything.ppl, abs=LIMIT)
+    assert abs(read[0].x_ppl - everything.x_ppl) > 1e-3
+    assert engine(pair, models).read_ids([[models.pad_id] * 3]) == [Abstained("not_a_number", 3)]  # nothing is left
+
+
+def test_llama_reads_its_beginning_of_text(loaded: dict[str, tuple[Pair, PairModels, NaivePair]]) -> None:
+    """A text is tokenised as its model's tokenizer does by default: <s> first for a llama, nothing for a falcon."""
+    text = "It is not what the council had said."
+    for architecture, first in (("llama", "<s>"), ("falcon", "It")):
+        pair, models, naive = loaded[architecture]
+        assert models.tokenizer is not None
+        encoding = models.tokenizer.encode(text)
+        assert encoding.tokens[0].startswith(first[:1])
+        assert apart(engine(pair, models).read([text]), [naive.score(encoding.ids)]) < LIMIT
+
+
+def test_many_texts_come_back_in_order(loaded: dict[str, tuple[Pair, PairModels, NaivePair]]) -> None:
+    """Texts of several tokenised slices keep their places, with those that are not scored between them."""
+    pair, models, naive = loaded["falcon"]
+    texts = [f"{'the boats ' * (1 + index % 5)}{index}" if index % 7 else "" for index in range(150)]
+    read = engine(pair, models, max_tokens=64, batch_tokens=64).read(texts)
+    assert models.tokenizer is not None
+    for text, found in zip(texts, read, strict=True):
+        assert isinstance(found, PairReading) == bool(text)
+        if text and text.endswith(("3", "8")):
+            assert apart([found], [naive.score(models.tokenizer.encode(text).ids)]) < LIMIT

@@ -1,0 +1,562 @@
+"""What the engine does when the device is full, fails, or answers with what is no number. The device is a stand-in."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scoring.errors import (
+    BadParameters,
+    CannotScore,
+    DeviceGone,
+    DeviceLost,
+    MissingModel,
+    NoDevice,
+    OutOfDeviceMemory,
+    PoisonText,
+    UnsupportedModel,
+)
+from scoring.pair.device import DeviceMemory, PairDevice, chosen_kernel
+from scoring.pair.engine import Ids, PairEngine, Result
+from scoring.pair.models import PairModels, device_errors, load_models
+from scoring.pair.scores import PairReading
+from scoring.pair.tokens import Abstained
+from tests.support.pairs import Pair, settings_of
+
+POISON = 13
+
+
+class FakeLanding:
+    """A batch of the fake device."""
+
+    def __init__(self, device: FakeDevice, texts: list[list[int]]) -> None:
+        """Scores are the texts' first ids."""
+        self._device, self._texts = device, texts
+
+    def land(self) -> list[PairReading | Abstained]:
+        """Loses the device where a text says so and `late` is set."""
+        self._device.flying -= 1
+        if self._device.late and self._device.loses(self._texts):
+            raise DeviceLost("CUDA error: fake")
+        return [PairReading(ids[0], 0.0, 1.0, 1.0, len(ids)) for ids in self._texts]
+
+
+class FakeDevice:
+    """Has room for `room` padded tokens, and is lost by texts that `loses` names."""
+
+    def __init__(self, room: int = 10**9, loses: Callable[[list[list[int]]], bool] = lambda _: False) -> None:
+        """`launched` holds the batches as they came."""
+        self.room, self.loses, self.late = room, loses, False
+        self.kernel = "fake"
+        self.launched: list[list[list[int]]] = []
+        self.freed = self.flying = self.most_flying = 0
+
+    def launch(self, texts: Sequence[Ids]) -> FakeLanding:
+        """Raise, or fly."""
+        batch = [list(ids) for ids in texts]
+        if len(batch) * max(map(len, batch)) > self.room:
+            raise OutOfDeviceMemory("fake")
+        self.launched.append(batch)
+        if not self.late and self.loses(batch):
+            raise DeviceLost("CUDA error: fake")
+        self.flying += 1
+        self.most_flying = max(self.most_flying, self.flying)
+        return FakeLanding(self, batch)
+
+    def free(self) -> None:
+        """Count."""
+        self.freed += 1
+
+    def memory(self) -> DeviceMemory:
+        """Numbers to be seen in the statistics."""
+        return DeviceMemory(1, 2, 3)
+
+
+@pytest.fixture(scope="module")
+def models(pairs: dict[str, Pair]) -> PairModels:
+    """The falcon pair."""
+    return load_models(settings_of(pairs["falcon"]))
+
+
+@pytest.fixture
+def start(pairs: dict[str, Pair], models: PairModels) -> Callable[..., PairEngine]:
+    """An engine on a device that the test chooses."""
+
+    def started(on: Any, **changes: Any) -> PairEngine:
+        reload = changes.pop("reload", lambda: models)
+        make = on if callable(on) else lambda _: on
+        suspects = changes.pop("suspects", None)
+        settings = settings_of(pairs["falcon"], **changes)
+        return PairEngine(models, settings, reload=reload, device=make, suspects=suspects)
+
+    return started
+
+
+def texts(*lengths: int) -> list[list[int]]:
+    """A text of each length; text number i is made of the id i + 1."""
+    return [[index + 1] * length for index, length in enumerate(lengths)]
+
+
+def firsts(results: Sequence[Result]) -> list[float]:
+    """What the fake device gave each text."""
+    return [result.binoculars if isinstance(result, PairReading) else -1 for result in results]
+
+
+def with_poison(batch: list[list[int]]) -> bool:
+    """True where one of the texts is the one that loses the device."""
+    return any(ids[0] == POISON for ids in batch)
+
+
+def test_out_of_memory_halves_the_budget(start: Callable[..., PairEngine]) -> None:
+    """A batch that does not fit goes again in halves; every text gets its score, and later calls start small."""
+    device = FakeDevice(room=130)
+    engine = start(device, batch_tokens=400, max_tokens=64)
+    assert firsts(engine.read_ids(texts(*[10] * 60))) == [float(n) for n in range(1, 61)]
+    assert engine.stats.out_of_memory == 2
+    assert engine.stats.batch_tokens == 100
+    assert device.freed == 2
+    engine.read_ids(texts(*[10] * 60))
+    assert engine.stats.out_of_memory == 2
+
+
+def test_budget_stays_above_max_tokens_and_grows_again(start: Callable[..., PairEngine]) -> None:
+    """However short the memory was, later calls begin with max_tokens; where these fit, with twice that, up to what is
+    configured."""
+    device = FakeDevice(room=15)
+    engine = start(device, batch_tokens=512, max_tokens=128)
+    assert firsts(engine.read_ids(texts(*[10] * 60))) == [float(n) for n in range(1, 61)]
+    assert engine.stats.batch_tokens == 128
+    device.room = 10**9
+    for _ in range(20):
+        engine.read_ids(texts(*[100] * 20))
+    assert engine.stats.batch_tokens == 512
+
+
+def test_short_memory_does_not_bury_what_has_fitted_before(start: Callable[..., PairEngine]) -> None:
+    """A text no longer than one that was read is not poison when nothing fits for a while: the call is tried again."""
+    device = FakeDevice()
+    engine = start(device)
+    engine.read_ids(texts(20, 5))
+    device.room = 0
+    with pytest.raises(OutOfDeviceMemory, match="20 tokens have fitted") as caught:
+        engine.read_ids(texts(5, 19, 20))
+    assert caught.value.retriable
+    assert isinstance(engine.read_ids(texts(21))[0], PoisonText)
+    device.room = 10**9
+    assert firsts(engine.read_ids(texts(5, 19, 20))) == [1, 2, 3]
+
+
+def test_text_that_does_not_fit_alone_is_poison_and_its_neighbours_are_scored(
+    start: Callable[..., PairEngine],
+) -> None:
+    """A single text too large for the device is a PoisonText in its place, after one more try by itself."""
+    engine = start(FakeDevice(room=130), batch_tokens=400)
+    read = engine.read_ids(texts(10, 200, 10, 20))
+    assert isinstance(read[1], PoisonText)
+    assert firsts(read) == [1, -1, 3, 4]
+    assert engine.stats.batch_tokens >= 20  # one large text does not make the batches of the others tiny
+
+
+def test_lost_device_is_retriable_and_the_next_call_recovers(start: Callable[..., PairEngine]) -> None:
+    """A loss is DeviceLost with retriable set; the next call loads the models again and scores the same texts."""
+    broken, good = FakeDevice(loses=lambda _: True), FakeDevice()
+    devices = [broken, good]
+    engine = start(lambda _: devices.pop(0))
+    with pytest.raises(DeviceLost) as caught:
+        engine.read_ids(texts(5, 6, 7))
+    assert caught.value.retriable
+    assert firsts(engine.read_ids(texts(5, 6, 7))) == [1, 2, 3]
+    assert engine.stats.losses == 1
+    assert all(len(batch) == 1 for batch in good.launched)  # the suspects were read one by one
+    engine.read_ids(texts(5, 6, 7))
+    assert len(good.launched[-1]) == 3  # and are no suspects any more
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_text_that_loses_the_device_each_time_is_poison(start: Callable[..., PairEngine], late: bool) -> None:
+    """Tried again and again as the stage does, the text that loses the device ends as PoisonText; all others score."""
+    device = FakeDevice(loses=with_poison)
+    device.late = late
+    engine = start(device)
+    asked = [[number] * 5 for number in range(1, 21)]
+    for attempt in range(1, 6):
+        try:
+            read = engine.read_ids(asked)
+            break
+        except DeviceLost:
+            assert attempt <= 3
+    assert isinstance(read[POISON - 1], PoisonText)
+    assert [n for n, score in enumerate(firsts(read), 1) if score != n] == [POISON]
+    assert isinstance(engine.read_ids([[POISON] * 5])[0], PoisonText)  # remembered: the device is not lost again
+
+
+def test_two_poison_texts_alone_in_a_call_are_both_buried(start: Callable[..., PairEngine]) -> None:
+    """Where the device works again after each loss, what suspects cost is not taken for a device that is gone."""
+    engine = start(FakeDevice(loses=lambda batch: batch[0][0] >= 200))
+    asked = [[200] * 5, [201] * 6]
+    for _ in range(5):
+        with pytest.raises(DeviceLost):
+            engine.read_ids(asked)
+    assert [type(result) for result in engine.read_ids(asked)] == [PoisonText, PoisonText]
+
+
+def test_device_that_loses_every_suspect_is_gone(start: Callable[..., PairEngine]) -> None:
+    """A device that passes its trial and then reads nothing at all does not bury text after text for ever."""
+    engine = start(FakeDevice(loses=lambda batch: len(batch[0]) == 9))
+    asked = [[number] * 9 for number in range(1, 30)]
+    with pytest.raises(DeviceGone):
+        for _ in range(20):
+            with pytest.raises(DeviceLost):
+                engine.read_ids(asked)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("poison", [[POISON], [POISON, 17], [1], [20]])
+def test_poison_is_buried_across_processes_that_one_loss_ends(
+    start: Callable[..., PairEngine], tmp_path: Path, late: bool, poison: list[int]
+) -> None:
+    """CUDA's faults break the process: nothing works on its device any more, and the models cannot be loaded again. The
+    processes that follow read the suspects alone, bury those that are guilty, and score all others."""
+    asked = [[number] * 5 for number in range(1, 21)]
+    for process in range(1, 10):
+        dead: list[bool] = []
+
+        def loses(batch: list[list[int]], dead: list[bool] = dead) -> bool:
+            if any(ids[0] in poison for ids in batch):
+                dead.append(True)
+            return bool(dead)
+
+        device = FakeDevice(loses=loses)
+        device.late = late
+        engine = start(device, suspects=tmp_path / "own" / "suspects.json", batch_tokens=64)
+        try:
+            for _ in range(5):
+                try:
+                    read = engine.read_ids(asked)
+                    break
+                except DeviceLost:
+                    continue
+            break
+        except DeviceGone:
+            assert process <= 1 + 2 * len(poison)
+    assert [n for n, score in enumerate(firsts(read), 1) if score != n] == poison
+    assert all(isinstance(read[number - 1], PoisonText) for number in poison)
+    assert len(engine._suspects) == len(poison)  # the others are no suspects any more, in the file neither
+
+
+def test_warm_up_blames_no_text(start: Callable[..., PairEngine], tmp_path: Path) -> None:
+    """A card that fails while it is warmed up leaves no suspect: what it was warmed up with is nobody's text."""
+    for _ in range(3):
+        with pytest.raises(DeviceLost):
+            start(FakeDevice(loses=lambda _: True), suspects=tmp_path / "suspects.json").warm_up()
+    start(FakeDevice(), suspects=tmp_path / "suspects.json").warm_up()
+
+
+def test_lost_models_are_let_go_before_new_ones_are_loaded(start: Callable[..., PairEngine]) -> None:
+    """Two copies of the models do not fit into a card: the lost device is freed though the error is kept, and without
+    the garbage collector."""
+    made: list[weakref.ref[FakeDevice]] = []
+    alive: list[bool] = []
+
+    def make(_: PairModels) -> FakeDevice:
+        device = FakeDevice(loses=with_poison)
+        device.late = len(made) > 1
+        made.append(weakref.ref(device))
+        return device
+
+    def reload() -> Any:
+        alive.append(any(device() is not None for device in made))
+
+    gc.disable()
+    try:
+        engine = start(make, reload=reload)
+        kept = []
+        for _ in range(3):
+            try:
+                engine.read_ids([[POISON] * 5, [2] * 5])
+            except DeviceLost as error:
+                kept.append(error)
+    finally:
+        gc.enable()
+    assert len(kept) == 3
+    assert alive == [False, False]
+
+
+def test_who_waited_while_the_device_was_lost_fails_with_it(start: Callable[..., PairEngine]) -> None:
+    """Of two calls at once, one loses the device and the other does not load it again: both are rolled back, and the
+    loss is one."""
+    reached, go = threading.Event(), threading.Event()
+    reloads: list[int] = []
+
+    def loses(batch: list[list[int]]) -> bool:
+        reached.set()
+        assert go.wait(10)
+        return True
+
+    def reload() -> PairModels:
+        reloads.append(1)
+        raise NoDevice("gone")
+
+    engine = start(FakeDevice(loses=loses), reload=reload)
+    errors: list[BaseException] = []
+
+    def read(first: int) -> None:
+        try:
+            engine.read_ids([[first] * 5])
+        except DeviceLost as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read, args=(first,)) for first in (1, 2)]
+    threads[0].start()
+    assert reached.wait(10)
+    threads[1].start()
+    while threads[1].is_alive() and not engine._turn.locked():
+        pass
+    threads[1].join(0.2)  # it waits for its turn
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 2
+    assert engine.stats.losses == 1
+    assert not reloads
+
+
+@pytest.mark.parametrize("refused", [UnsupportedModel, MissingModel, OSError])
+def test_models_that_are_refused_after_a_loss_end_the_process(
+    start: Callable[..., PairEngine], refused: type[Exception]
+) -> None:
+    """Files that changed or are gone are no fault of a record, and no retry mends them: DeviceGone with the cause."""
+
+    def reload() -> PairModels:
+        raise refused("model.safetensors is gone")
+
+    engine = start(FakeDevice(loses=lambda _: True), reload=reload)
+    with pytest.raises(DeviceLost):
+        engine.read_ids(texts(5))
+    with pytest.raises(DeviceGone, match="is gone") as caught:
+        engine.read_ids(texts(5))
+    assert isinstance(caught.value.__cause__, refused)
+
+
+def test_third_loss_in_a_row_ends_the_process(start: Callable[..., PairEngine]) -> None:
+    """A device that fails three times with no text scored in between is DeviceGone: not retriable, and fatal."""
+    engine = start(FakeDevice(loses=lambda _: True))
+    for _ in range(2):
+        with pytest.raises(DeviceLost):
+            engine.read_ids(texts(5, 6, 7))
+    with pytest.raises(DeviceGone) as caught:
+        engine.read_ids(texts(5, 6, 7))
+    assert not caught.value.retriable
+    assert caught.value.fatal
+
+
+def test_models_that_cannot_be_loaded_again_are_losses(start: Callable[..., PairEngine]) -> None:
+    """A card that is not seen any more after a loss counts as lost again, up to DeviceGone; no text is blamed."""
+
+    def reload() -> PairModels:
+        raise NoDevice("torch sees 0 CUDA cards")
+
+    engine = start(FakeDevice(loses=lambda _: True), reload=reload)
+    for expected in (DeviceLost, DeviceLost, DeviceGone):
+        with pytest.raises(expected):
+            engine.read_ids(texts(5))
+
+
+def test_a_score_in_between_forgives_losses(start: Callable[..., PairEngine]) -> None:
+    """Losses far apart never add up to DeviceGone."""
+    device = FakeDevice(loses=with_poison)
+    engine = start(device)
+    for number in range(5):
+        device.loses = lambda _: True
+        with pytest.raises(DeviceLost):
+            engine.read_ids([[100 + number] * 5])
+        device.loses = lambda _: False
+        assert firsts(engine.read_ids([[100 + number] * 5])) == [100 + number]
+
+
+def test_closing_ends_a_long_reading_at_the_next_batch(start: Callable[..., PairEngine]) -> None:
+    """A process that is told to stop does not wait for hundreds of texts: what is on the device ends."""
+
+    class Closing(FakeDevice):
+        def launch(self, texts: Sequence[Ids]) -> FakeLanding:
+            engine.close()
+            return super().launch(texts)
+
+    device = Closing()
+    engine = start(device, batch_tokens=100)
+    with pytest.raises(CannotScore):
+        engine.read_ids(texts(*[10] * 60))
+    assert len(device.launched) == 1
+
+
+def test_it_is_not_loaded_from_a_loss_to_the_reload(start: Callable[..., PairEngine]) -> None:
+    """What SCORE tells on /readyz."""
+    engine = start(FakeDevice(loses=with_poison))
+    assert engine.loaded
+    with pytest.raises(DeviceLost):
+        engine.read_ids([[POISON] * 4])
+    assert not engine.loaded
+    engine.read_ids(texts(4))
+    assert engine.loaded
+
+
+def test_two_batches_are_in_flight(start: Callable[..., PairEngine]) -> None:
+    """The second batch is queued before the first is waited for, and never a third."""
+    device = FakeDevice()
+    start(device, batch_tokens=64).read_ids(texts(*[32] * 11))
+    assert device.most_flying == 2
+    assert len(device.launched) == 6
+
+
+def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -> None:
+    """Tokens are those of the texts, padding what was computed beside them, memory what the device says."""
+    engine = start(FakeDevice())
+    engine.read_ids(texts(10, 7, 1, 12))
+    stats = engine.stats
+    assert (stats.tokens, stats.padding, stats.batches) == (29, 7, 1)
+    assert (stats.memory, stats.kernel) == (DeviceMemory(1, 2, 3), "fake")
+    assert stats.busy_s > 0
+
+
+def test_ids_that_the_models_do_not_have_are_refused(start: Callable[..., PairEngine]) -> None:
+    """An id beyond the heads' width never reaches a device, where it would be an assertion that loses the card."""
+    engine = start(FakeDevice())
+    with pytest.raises(BadParameters, match="0 to 303"):
+        engine.read_ids([[1, 304]])
+    with pytest.raises(BadParameters):
+        engine.read_ids([[1, -1]])
+
+
+def test_nothing_and_one_token_are_abstained_from(start: Callable[..., PairEngine]) -> None:
+    """Ids of fewer than two tokens are one_token, without the device."""
+    device = FakeDevice()
+    assert start(device).read_ids([[], [1]]) == [Abstained("one_token", 0), Abstained("one_token", 1)]
+    assert not device.launched
+
+
+def test_warm_up_runs_the_largest_batch(start: Callable[..., PairEngine]) -> None:
+    """A budget that does not fit is known before the first text."""
+    device = FakeDevice(room=300)
+    engine = start(device, batch_tokens=512, max_tokens=128, device="cuda")
+    engine.warm_up()
+    assert engine.stats.batch_tokens == 256
+    assert [len(batch) * len(batch[0]) for batch in device.launched] == [8, 256, 256]
+
+
+def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> None:
+    """A text of max_tokens that does not fit, and models that give no numbers, end the start, with what to do."""
+    with pytest.raises(NoDevice, match=r"128 tokens does not fit .* score\.pair\.max_tokens"):
+        start(FakeDevice(room=100), max_tokens=128, device="cuda").warm_up()
+
+    class Broken(FakeDevice):
+        """Gives no numbers."""
+
+        def launch(self, texts: Sequence[Ids]) -> Any:
+            """NaN for each."""
+            landing: Any = super().launch(texts)
+            landing.land = lambda: [Abstained("not_a_number", len(ids)) for ids in texts]
+            return landing
+
+    with pytest.raises(UnsupportedModel, match="no finite numbers as float32"):
+        start(Broken()).warm_up()
+
+
+def test_without_a_compiler_auto_takes_torch_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Triton cannot compile for the card, auto is torch and says why; triton is refused; a CPU is not tried."""
+    import torch
+
+    def fails(_: torch.device) -> None:
+        raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
+
+    monkeypatch.setattr("scoring.pair.device._try_triton", fails)
+    card = torch.device("cuda")
+    kernel, told = chosen_kernel("auto", card)
+    assert kernel == "torch"
+    assert "Failed to find C compiler. Please" in told
+    assert chosen_kernel("torch", card) == ("torch", "torch")
+    assert chosen_kernel("auto", torch.device("cpu")) == ("torch", "torch")
+    with pytest.raises(BadParameters, match="C compiler"):
+        chosen_kernel("triton", card)
+    monkeypatch.setattr("scoring.pair.device._try_triton", lambda _: None)
+    assert chosen_kernel("auto", card) == ("triton", "triton")
+
+
+def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
+    """Two threads that read at once get their own scores."""
+    engine = start(FakeDevice(), batch_tokens=64)
+    found: dict[int, list[float]] = {}
+
+    def read(first: int) -> None:
+        found[first] = firsts(engine.read_ids([[first + n] * 9 for n in range(50)]))
+
+    threads = [threading.Thread(target=read, args=(first,)) for first in (1, 101, 201)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {first: [float(first + n) for n in range(50)] for first in (1, 101, 201)}
+
+
+def test_model_that_gives_no_numbers(pairs: dict[str, Pair]) -> None:
+    """NaN for one text is Abstained(not_a_number) for that text; its batch neighbours are scored."""
+    import torch
+
+    settings = settings_of(pairs["llama"])  # its head is not its embedding
+    models = load_models(settings)
+    with torch.no_grad():
+        models.performer.body.embed_tokens.weight[77] = float("nan")  # type: ignore[attr-defined]
+    engine = PairEngine(models, settings, device=PairDevice)
+    read = engine.read_ids([[5, 6, 7, 8], [5, 77, 6, 7], [9, 10, 11, 12]])
+    assert read[1] == Abstained("not_a_number", 4)
+    assert isinstance(read[0], PairReading)
+    assert isinstance(read[2], PairReading)
+
+
+def test_what_torch_raises_is_told_apart() -> None:
+    """torch's errors of a full and of a failed device become their own types; any other stays what it is."""
+    import torch
+
+    for raised, expected in (
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), OutOfDeviceMemory),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), OutOfDeviceMemory),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), OutOfDeviceMemory),
+        (RuntimeError("CUDA error: device-side assert triggered"), DeviceLost),
+        (RuntimeError("CUDA error: unspecified launch failure"), DeviceLost),
+        (RuntimeError("The size of tensor a (3) must match"), RuntimeError),
+    ):
+        with pytest.raises(expected) as caught, device_errors():
+            raise raised
+        assert type(caught.value) is expected
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Triton Error [CUDA]: an illegal memory access was encountered",
+        "Triton Error [CUDA]: context is destroyed",
+        "CUDA driver error: unknown error",
+        "uncorrectable ECC error encountered",
+        "No CUDA GPUs are available",
+        "cuDNN Frontend error",
+    ],
+)
+def test_whatever_fails_on_a_card_is_a_lost_card(said: str) -> None:
+    """Triton, the driver and the libraries each have their own words: on a card no list of words decides."""
+    with pytest.raises(DeviceLost, match="the device failed"), device_errors(on_card=True):
+        raise RuntimeError(said)
+
+
+@pytest.mark.parametrize("on_card", [False, True])
+def test_full_memory_of_the_machine_is_out_of_memory(on_card: bool) -> None:
+    """Python's and numpy's errors of a full memory are taken for what they are."""
+    with pytest.raises(OutOfDeviceMemory), device_errors(on_card=on_card):
+        raise MemoryError
+    with pytest.raises(OutOfDeviceMemory), device_errors(on_card=on_card):
+        np.zeros(1 << 50, np.int64)

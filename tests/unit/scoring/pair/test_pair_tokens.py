@@ -1,0 +1,147 @@
+"""What a pair of models reads of a text, and when it does not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.pair.tokens import Abstained, TextRules, batches, head, plain_tokenizer, tokenise
+from tests.support.pairs import END, build_tokenizer
+
+PROSE = (
+    "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
+    "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
+)
+GERMAN = "Der schnelle braune Fuchs springt über den faulen Hund und läuft dann schnell nach Hause. " * 9
+TOKENIZERS = {
+    architecture: plain_tokenizer(build_tokenizer(architecture, extra="a aa aaa  b  bb, the the "), 20)
+    for architecture in ("falcon", "llama")
+}
+ENGLISH = TextRules(max_tokens=20, min_tokens=10, english_only=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        (" \n\t\u00a0", "empty"),
+        ("x" * 1_000_001, "too_long"),
+        ("a b " * 100_000, "too_long"),  # 200,000 tokens at least
+        ("word \ud800 word " * 9, "bad_unicode"),
+        ("😀🎉" * 500, "no_words"),
+        ("12 34, 56.", "no_words"),
+        ("漢字" * 200, "other_language"),
+        ("Быстрая лиса прыгает через собаку. " * 9, "other_language"),
+        ("a", "one_token"),
+        ("The end.", "too_short"),
+        (GERMAN, "few_function_words"),
+        ("Milk 1.20 Bread 2.10 Butter 3.40 Sugar 0.99 Flour 1.10 Yeast 0.45", "few_function_words"),
+    ],
+)
+def test_what_is_not_scored_has_a_reason(text: str, reason: str) -> None:
+    """Nothing, books, broken characters, emoji, other languages and snippets are abstained from, each by its word."""
+    found = tokenise([text], TOKENIZERS["falcon"], ENGLISH)[0]
+    assert isinstance(found, Abstained)
+    assert found.reason == reason
+
+
+def test_prose_is_read_up_to_max_tokens() -> None:
+    """English prose gives its first max_tokens tokens; what else is in the call does not matter."""
+    found = tokenise(["", PROSE, "a"], TOKENIZERS["falcon"], ENGLISH)
+    assert isinstance(found[1], list)
+    assert len(found[1]) == 20
+    assert found[1] == build_tokenizer("falcon", extra="a aa aaa  b  bb, the the ").encode(PROSE).ids[:20]
+
+
+@pytest.mark.parametrize("start", [".,;:!?" * 200, "0123456789" * 300, "Der-schnelle-braune-Fuchs-springt." * 20])
+def test_english_is_judged_by_what_is_read(start: str) -> None:
+    """English words behind the last token that is read make no English text of what stands before them."""
+    found = tokenise([start + " the of and to in " * 50], TOKENIZERS["falcon"], ENGLISH)[0]
+    assert found == Abstained("few_function_words", 20)
+    assert isinstance(tokenise([PROSE + "xyz " * 900], TOKENIZERS["falcon"], ENGLISH)[0], list)
+
+
+def test_other_languages_are_read_on_demand() -> None:
+    """Without english_only a German text, and one in another script, are read."""
+    rules = TextRules(max_tokens=20, min_tokens=10, english_only=False)
+    assert all(isinstance(ids, list) for ids in tokenise([GERMAN, "漢字" * 200], TOKENIZERS["falcon"], rules))
+
+
+@pytest.mark.parametrize("architecture", ["falcon", "llama"])
+def test_special_tokens_in_a_text_are_plain_characters(architecture: str) -> None:
+    """A page that writes <|endoftext|> or <s> does not end, begin or pad anything: they are cut as other characters."""
+    tokenizer = TOKENIZERS[architecture]
+    special = {0} if architecture == "falcon" else {0, 1}
+    for text in (f"The {END} end", "The <s> end </s> of it"):
+        found = tokenise([text], tokenizer, TextRules(max_tokens=20))[0]
+        assert isinstance(found, list)
+        own = found[1:] if architecture == "llama" else found  # the tokenizer's own <s>
+        assert not special & set(own)
+        assert tokenizer.decode(own) == text
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text(alphabet=st.sampled_from("ab  the,.\n\t'é漢😀\u00a0"), max_size=200),
+    st.sampled_from(["falcon", "llama"]),
+    st.integers(2, 20),
+)
+def test_cutting_the_characters_changes_no_token(text: str, architecture: str, max_tokens: int) -> None:
+    """The head of a text has the same first max_tokens tokens as the whole text."""
+    tokenizer = TOKENIZERS[architecture]
+    tokenizer.no_truncation()
+    assert tokenizer.encode(head(text, max_tokens)).ids[:max_tokens] == tokenizer.encode(text).ids[:max_tokens]
+    tokenizer.enable_truncation(20)
+
+
+def test_tokens_that_span_words_are_counted() -> None:
+    """A tokenizer whose tokens hold several words reads on until it has max_tokens of them."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    spanning = Tokenizer(models.BPE())
+    spanning.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=700, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    spanning.train_from_iterator([PROSE] * 3, trainer)
+    text = PROSE * 20
+    found = tokenise([text], plain_tokenizer(spanning, 20), TextRules(max_tokens=20))[0]
+    assert isinstance(found, list)
+    assert len(found) == 20
+    assert len(spanning.encode(head(text, 20)).ids) < 20
+
+
+def test_head_of_long_prose_is_short() -> None:
+    """Of a long article little more than max_tokens words are given to the tokenizer."""
+    assert len(head(PROSE * 100, 20)) < 150
+
+
+@given(st.text(max_size=50))
+def test_any_text_is_read_or_abstained_from(text: str) -> None:
+    """No string fails, and what is read has 2 to max_tokens tokens."""
+    found = tokenise([text], TOKENIZERS["llama"], TextRules(max_tokens=20))[0]
+    assert isinstance(found, Abstained) or 2 <= len(found) <= 20
+
+
+@given(st.lists(st.integers(1, 600), max_size=60), st.integers(1, 2000))
+def test_batches_hold_every_text_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    """Each text is in one batch; a batch's padded tokens are within the budget unless it is one text."""
+    planned = batches(lengths, budget)
+    assert sorted(index for batch in planned for index in batch) == list(range(len(lengths)))
+    for batch in planned:
+        assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= budget
+
+
+@given(st.lists(st.integers(64, 512), min_size=100, max_size=400))
+def test_large_batches_have_little_padding(lengths: list[int]) -> None:
+    """Texts of mixed lengths bring at most a ninth of their tokens and a quarter of the budget per batch as padding."""
+    planned = batches(lengths, 4096)
+    cells = sum(len(batch) * max(lengths[index] for index in batch) for batch in planned)
+    assert cells - sum(lengths) <= sum(lengths) / 9 + len(planned) * 4096 / 4
+
+
+def test_texts_of_one_length_go_together() -> None:
+    """Lengths of 10 and 100 in turn make batches of one length each, so nothing is padded."""
+    lengths = [10, 100] * 20
+    assert all(len({lengths[index] for index in batch}) == 1 for batch in batches(lengths, 1000))

@@ -1,0 +1,155 @@
+"""The paired bootstrap by sites: how often its interval holds the truth, and what it does where little is known."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.errors import BadParameters
+from scoring.rates.error_counts import ErrorCounts
+from scoring.rates.paired_bootstrap import RunErrors, paired_change
+from scoring.rates.rate import estimate
+from tests.support.paired_sites import KINDS, PAGES, SITES, coverage, of_pages, of_sites
+
+LONG = bool(os.environ.get("FARMWATCH_LONG"))
+SIMULATIONS = 4000 if LONG else 400  # of samples that take long to draw from; of the others three times as many
+RESAMPLES = 2000 if LONG else 400
+LEAST = 0.94
+
+
+@pytest.mark.parametrize("sites", [40, 150, 600])
+@pytest.mark.parametrize("kind", SITES)
+def test_the_interval_of_site_rates_holds_the_truth(kind: str, sites: int) -> None:
+    """Where verdicts of sites flip, sites leave and enter the denominator: the 95% interval covers at least .94."""
+    sample, truth = of_sites(SITES[kind])
+    assert coverage(sample, truth, sites, 3 * SIMULATIONS, RESAMPLES)[0] >= LEAST
+
+
+@pytest.mark.parametrize("sites", [40, 150, 600])
+@pytest.mark.parametrize("kind", PAGES)
+def test_the_interval_of_page_shares_holds_the_truth_with_clustered_flips(kind: str, sites: int) -> None:
+    """Where flips come in bunches, a few sites having most of them: the 95% interval covers at least .94."""
+    sample, truth = of_pages(*PAGES[kind])
+    assert coverage(sample, truth, sites, SIMULATIONS, RESAMPLES)[0] >= LEAST
+
+
+@pytest.mark.parametrize("sites", [150, 600])
+def test_the_interval_of_corrected_rates_holds_the_truth(sites: int) -> None:
+    """Errors of the verdict known from 60 LLM and 90 human sites only: the interval of the difference covers .94."""
+    rng = np.random.default_rng(sites)
+    found_of, cleared_of, llm = 0.9, 0.95, 0.2
+    enters, leaves = 0.15, 0.02  # LLM sites that B can classify and A cannot; human ones that only A can
+    truth_a = llm * (1 - enters) / (llm * (1 - enters) + 1 - llm)
+    truth_b = llm / (llm + (1 - llm) * (1 - leaves))
+    covered = 0
+    for _ in range(SIMULATIONS):
+        is_llm = rng.random(sites) < llm
+        called = np.where(is_llm, rng.random(sites) < found_of, rng.random(sites) >= cleared_of)
+        in_a, in_b = ~(is_llm & (rng.random(sites) < enters)), is_llm | (rng.random(sites) >= leaves)
+        sums = np.stack([called & in_a, in_a, called & in_b, in_b], axis=1).astype(np.float64)
+        counts = ErrorCounts(60, rng.binomial(60, found_of), 90, rng.binomial(90, cleared_of))
+        change = paired_change(sums, rng, resamples=RESAMPLES, errors=RunErrors(counts, counts, shared=True))
+        assert change is not None
+        covered += change.low <= truth_b - truth_a <= change.high
+    assert covered / SIMULATIONS >= LEAST
+
+
+def test_without_smoothing_the_interval_would_not_hold() -> None:
+    """Of 40 sites none flips: the interval is not the point 0, since another sample could have flips."""
+    sums = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)
+    change = paired_change(sums, np.random.default_rng(1))
+    assert change is not None
+    assert change.difference == 0
+    assert -0.15 < change.low < -0.03
+    assert 0.03 < change.high < 0.15  # the rule of three says 3 / 40 for either direction
+
+
+def test_one_run_twice_has_no_interval() -> None:
+    """Runs that are one by construction cannot differ: exactly 0, from 0 to 0."""
+    sums = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)
+    change = paired_change(sums, np.random.default_rng(1), same=True)
+    assert change is not None
+    assert (change.difference, change.low, change.high) == (0, 0, 0)
+
+
+def test_runs_that_differ_are_not_the_same() -> None:
+    """Said to be one by construction, they differ in their sums or in what corrects them: an error, no point 0."""
+    sums = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)
+    errors = RunErrors(ErrorCounts(50, 45, 50, 48), ErrorCounts(50, 30, 50, 48), shared=False)
+    with pytest.raises(BadParameters, match="runs that are the same"):
+        paired_change(sums, np.random.default_rng(1), same=True, errors=errors)
+    with pytest.raises(BadParameters, match="runs that are the same"):
+        paired_change(np.append(sums, KINDS[[2]], axis=0), np.random.default_rng(1), same=True)
+
+
+def test_no_denominator_is_no_difference() -> None:
+    """Where a run has nothing to divide by there is no share: None, not zero."""
+    assert paired_change(np.empty((0, 4)), np.random.default_rng(1)) is None
+    assert paired_change(np.array([[0.0, 0.0, 1.0, 1.0]]), np.random.default_rng(1)) is None
+
+
+def test_a_seed_gives_one_interval() -> None:
+    """The same seed gives the same interval, another one another; the estimate rests on no seed."""
+    sample, _ = of_sites(SITES["as many in as out"])
+    sums = sample(300, np.random.default_rng(5))
+    first, again, other = (paired_change(sums, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert first == again
+    assert first is not None and other is not None
+    assert first.difference == other.difference
+    assert (first.low, first.high) != (other.low, other.high)
+
+
+def test_corrected_rates_are_those_of_the_rate() -> None:
+    """Each of the two corrected rates is the point estimate that `estimate` gives for its counts."""
+    sample, _ = of_sites(SITES["as many in as out"])
+    sums = sample(300, np.random.default_rng(5))
+    a, b = ErrorCounts(50, 44, 80, 77), ErrorCounts(30, 29, 40, 35)
+    change = paired_change(sums, np.random.default_rng(1), errors=RunErrors(a, b, shared=False))
+    assert change is not None
+    parts = [int(part) for part in sums.sum(axis=0)]
+    assert change.a == pytest.approx(estimate(parts[0], parts[1], a).rate)
+    assert change.b == pytest.approx(estimate(parts[2], parts[3], b).rate)
+
+
+@pytest.mark.parametrize("sums", [[[2.0, 1.0, 0.0, 1.0]], [[-1.0, 1.0, 0.0, 1.0]], [[1.0, 1.0]]])
+def test_sums_that_cannot_be_are_refused(sums: list[list[float]]) -> None:
+    """A part above its whole, a negative one, and a missing column are mistakes of the caller."""
+    with pytest.raises(BadParameters, match="paired sums"):
+        paired_change(np.array(sums), np.random.default_rng(1))
+
+
+def test_too_few_resamples_are_refused() -> None:
+    """Fewer than 50 resamples have no tails, and a confidence of 1 has no interval."""
+    sums = np.ones((30, 4))
+    for more in ({"resamples": 49}, {"confidence": 1.0}):
+        with pytest.raises(BadParameters, match="50 resamples"):
+            paired_change(sums, np.random.default_rng(1), **more)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 4), min_size=1, max_size=30))
+def test_the_interval_holds_the_estimate(rows: list[tuple[int, int, int, int]]) -> None:
+    """For any sums: low <= difference <= high, all within -1 and 1, and swapping the runs swaps the difference."""
+    sums = np.array([[min(a, b), b, min(c, d), d] for a, b, c, d in rows], np.float64)
+    change = paired_change(sums, np.random.default_rng(1), resamples=50)
+    swapped = paired_change(sums[:, [2, 3, 0, 1]], np.random.default_rng(1), resamples=50)
+    assert (change is None) == (swapped is None)
+    if change is None or swapped is None:
+        return
+    assert -1 <= change.low <= change.difference <= change.high <= 1
+    assert change.difference == pytest.approx(-swapped.difference)
+
+
+def test_rows_and_sites_are_drawn_alike() -> None:
+    """Many equal sites are drawn as counts, different ones each for itself: both give the same interval, nearly."""
+    sample, _ = of_sites(SITES["as many in as out"])
+    sums = sample(800, np.random.default_rng(5))
+    apart = sums + np.arange(800)[:, None] * 1e-9 * np.array([1, 1, 1, 1])  # no two rows are equal now
+    by_rows = paired_change(sums, np.random.default_rng(1), resamples=4000)
+    by_sites = paired_change(apart, np.random.default_rng(2), resamples=4000)
+    assert by_rows is not None and by_sites is not None
+    assert by_rows.low == pytest.approx(by_sites.low, abs=0.004)
+    assert by_rows.high == pytest.approx(by_sites.high, abs=0.004)

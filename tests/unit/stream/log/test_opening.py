@@ -1,0 +1,47 @@
+"""Opening a log by its URL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stream.log.contract import Topic
+from stream.log.errors import StreamError
+from stream.memory.log import MemoryLog
+from stream.opening import open_log
+from tests.support.worlds import record, values
+
+
+def test_memory_and_sqlite_open(tmp_path: Path) -> None:
+    """memory: gives a fresh log, sqlite:DIR the log in that folder."""
+    assert isinstance(open_log("memory:"), MemoryLog)
+    for expected in ([], ["v"]):
+        log = open_log(f"sqlite:{tmp_path / 'deep' / 'log'}")
+        log.create([Topic("a", 1)])
+        assert values(log.read("a", 0)) == expected
+        log.append([record("a", 0, "k")])
+        log.close()
+
+
+def test_prefixes_keep_logs_apart(tmp_path: Path) -> None:
+    """Topics, groups and stores of two prefixes in one folder do not meet."""
+    one, two = (open_log(f"sqlite:{tmp_path}", prefix=prefix) for prefix in ("a.", "b."))
+    one.create([Topic("t", 1)])
+    assert (dict(one.topics()), dict(two.topics())) == ({"t": 1}, {})
+    two.create([Topic("t", 1)])
+    one.append([record("t", 0, "k", "mine")])
+    assert (values(one.read("t", 0)), values(two.read("t", 0))) == (["mine"], [])
+    members = [log.join("g", ["t"], member="m") for log in (one, two)]
+    assert [len(member.poll(0.1, 9, 999)) for member in members] == [1, 0]
+    for log, member in zip((one, two), members, strict=True):
+        assert len(member.assignment()) == 1
+        member.close()
+        log.close()
+
+
+@pytest.mark.parametrize("url", ["", "memory:x", "sqlite:", "kafka:", "kafka:host", "redis:host:1", "/a/path"])
+def test_other_urls_are_refused_with_the_forms(url: str) -> None:
+    """What is no log's URL raises StreamError that shows the forms."""
+    with pytest.raises(StreamError, match=r"sqlite:DIR"):
+        open_log(url)
