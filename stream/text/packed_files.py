@@ -14,34 +14,44 @@ import zstandard
 
 _WINDOW_BYTES = 2**27  # what `zstd --long` makes; a file that wants more memory is refused
 _SUFFIXES = (".zst", ".gz")
+_PIECE_BYTES = 2**17
 _FRAME_HEAD_BYTES = 18  # at most
 _RUN = 1  # type of a block that holds one byte, to be repeated
 
 
 class DamagedFile(ValueError):
-    """A file is not packed as its name says, or it is cut short. The user packs it anew; what was read stays read."""
+    """A file is not packed as its name says, is cut short, or fails its checksum. The user packs it anew."""
 
 
 @contextmanager
 def open_packed(file: Path) -> Iterator[BinaryIO]:
     """The file's bytes, inflated where its name ends in .zst or .gz, several frames or members one after another.
 
-    Raises OSError, and DamagedFile also while the bytes are read.
+    A packed file is read twice: no line of a damaged one is given, for a wrong byte may look like another URL. A pipe
+    is read once. Raises OSError and DamagedFile, of a pipe also while the bytes are read.
     """
+    packing = _packing(file)
     with file.open("rb") as raw:
         try:
-            if _packing(file) == ".zst":
-                _require_whole(raw)
-                inflate = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
-                yield io.BufferedReader(inflate.stream_reader(raw, read_across_frames=True))
-            elif _packing(file) == ".gz":
-                yield cast("BinaryIO", gzip.GzipFile(fileobj=raw))
-            else:
-                yield raw
+            if packing in _SUFFIXES and raw.seekable():
+                if packing == ".zst":
+                    _require_whole(raw)
+                inflated = _inflated(raw, packing)
+                while inflated.read(_PIECE_BYTES):
+                    pass
+                raw.seek(0)
+            yield _inflated(raw, packing)
         except zstandard.ZstdError as error:
             raise DamagedFile(f"{file}: no zstd file, or a damaged one: {error}") from error
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DamagedFile(f"{file}: no gzip file, or a damaged one: {error}") from error
+
+
+def _inflated(raw: BinaryIO, packing: str) -> BinaryIO:
+    if packing == ".zst":
+        inflate = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
+        return io.BufferedReader(inflate.stream_reader(raw, read_across_frames=True, closefd=False))
+    return cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packing == ".gz" else raw
 
 
 def unpacked_name(file: Path) -> str:
@@ -56,10 +66,8 @@ def _packing(file: Path) -> str:
 def _require_whole(raw: BinaryIO) -> None:
     """Raise ZstdError where the last frame is cut short, which zstandard's reader takes for the end of the file.
 
-    It looks at the headers of frames and blocks only (RFC 8878, section 3.1). A pipe is not looked at.
+    It looks at the headers of frames and blocks only (RFC 8878, section 3.1).
     """
-    if not raw.seekable():
-        return
     size_bytes = raw.seek(0, io.SEEK_END)
     raw.seek(0)
     while head := raw.read(_FRAME_HEAD_BYTES):

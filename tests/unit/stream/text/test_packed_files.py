@@ -66,6 +66,26 @@ def test_a_zstd_file_that_is_cut_is_refused_before_a_line_is_read(tmp_path: Path
         pytest.fail("it was read")
 
 
+@pytest.mark.parametrize("name", ["hits.gz", "hits.zst"])
+def test_no_line_of_a_damaged_file_is_given(tmp_path: Path, name: str) -> None:
+    """One wrong bit makes another URL of the same length: the checksum is looked at before the first line."""
+    lines = b"".join(b"https://s%d.example/\n" % number for number in range(20_000))
+    packed = bytearray(gzip.compress(lines) if name.endswith(".gz") else _with_checksum(lines))
+    file, refused = tmp_path / name, 0
+    for place in range(200, len(packed), len(packed) // 40):
+        packed[place] ^= 1
+        file.write_bytes(packed)
+        with pytest.raises(DamagedFile, match=name), open_packed(file) as stream:
+            pytest.fail(f"{stream.read(40)!r} was read")
+        refused += 1
+        packed[place] ^= 1
+    assert refused >= 40
+
+
+def _with_checksum(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(write_checksum=True).compress(data)
+
+
 def test_long_lines_are_cut() -> None:
     """Of a line beyond the cap only its beginning is given, and the next line is whole; one at the cap is whole."""
     stream = io.BytesIO(b"1234\n" + b"x" * 50 + b"\n123456\n" + b"y" * 9)
