@@ -21,8 +21,8 @@ demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this
 test: lint $(BROKER)                 ## all checks and tests, a real Apache Kafka broker included
 	FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench"
 
-test-quick: $(STAMP)                 ## what needs no broker and kills no process
-	$(SIDE_BY_SIDE) -m "not kafka and not kill and not chaos and not bench"
+test-quick: $(STAMP)                 ## under two minutes: no broker, no language model, no labelled pages
+	$(SIDE_BY_SIDE) -m "not kafka and not kill and not chaos and not bench and not data and not slow" tests/unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -17,6 +17,8 @@ from tests.bench.pair_bench import main
 from tests.bench.pair_reference import FalconShape, document_flops
 from tests.bench.pair_tables import FAILED, Bench, attempt, plan_of
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_document_of_the_falcon_pair_costs_14_33_tflop() -> None:
     """512 tokens through two Falcon-7B with heads are 14.33 TFLOP; of them the weights' part grows with the tokens and

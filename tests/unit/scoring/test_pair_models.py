@@ -16,6 +16,8 @@ from scoring.pair.model_folder import find_model
 from scoring.pair.models import load_models
 from tests.support.pairs import Pair, build_pair, build_tokenizer, save_tokenizer, settings_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def copy(pairs: dict[str, Pair], tmp_path: Path) -> Pair:

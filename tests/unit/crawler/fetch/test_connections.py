@@ -23,6 +23,8 @@ from tests.support.crawl_driver import settings_for
 from tests.support.loopback import Web, page, redirect
 from tests.support.loopback_dns import A, LoopbackDns, Zone
 
+pytestmark = pytest.mark.slow
+
 OPEN = RobotsRules(b"", "farmwatch")
 
 

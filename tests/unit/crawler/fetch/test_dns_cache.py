@@ -16,6 +16,8 @@ from crawler.fetch.dns_cache import FAILURE_S, DnsCache
 from tests.support.dns_faults import FAULTS, truncated
 from tests.support.loopback_dns import SERVFAIL, A, LoopbackDns, Zone
 
+pytestmark = pytest.mark.slow
+
 
 class Clock:
     """Seconds that pass when told."""

@@ -26,6 +26,8 @@ from stream.schema.topics import CONTROL, all_topics
 from tests.support.paths import ROOT
 from tests.support.search_desk import NOON, PARTITIONS, Desk, answer
 
+pytestmark = pytest.mark.slow
+
 QUERIES = [Query(f"q{n}", f"garden {n}") for n in range(6)]
 
 

@@ -13,6 +13,8 @@ from farmwatch.terminal.generated import renewed, section
 from stream.text.user_errors import Exit, UsageError
 from tests.support.front_door import Runner, article_html
 
+pytestmark = pytest.mark.slow
+
 COMMAND = "farmwatch rulesets evaluate"
 MINE = """
 description = "long pages"

@@ -19,7 +19,7 @@ from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from tests.bench import choose_default
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.xdist_group("labelled")
+pytestmark = [pytest.mark.xdist_group("labelled"), pytest.mark.slow]
 
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "rules.md").read_text(encoding="utf-8")

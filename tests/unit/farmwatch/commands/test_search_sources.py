@@ -37,6 +37,8 @@ from tests.support.search_engines import (
     says,
 )
 
+pytestmark = pytest.mark.slow
+
 KEY = "s3cr3t-0f-the-test"
 CONFIG = """
 [crawl]

@@ -22,6 +22,8 @@ from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, finished_log
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 _PATIENCE_S = 60.0
 
 

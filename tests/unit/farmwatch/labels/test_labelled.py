@@ -15,6 +15,8 @@ from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from tests.support.front_door import article_html
 
+pytestmark = pytest.mark.slow
+
 ONE_WORKER = MeasureSettings(workers=1, time_limit_s=60)
 
 

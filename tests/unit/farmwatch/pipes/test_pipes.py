@@ -17,6 +17,8 @@ from stream.text.user_errors import Exit
 from tests.support.front_door import Runner, article_html
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 _SHORT = "<html><body><article><h1>Title here</h1><p>One two three four five.</p></article></body></html>"
 
 

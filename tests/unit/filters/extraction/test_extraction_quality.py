@@ -10,6 +10,8 @@ from filters.extraction.extractor import extract
 from filters.settings import MeasureSettings
 from tests.support.extraction_peer import bare_text, f1, gold_pages
 
+pytestmark = pytest.mark.slow
+
 EVERY = 8
 BOUND = 0.005
 

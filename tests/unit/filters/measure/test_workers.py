@@ -19,6 +19,8 @@ from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 SENTENCE = "The river rose slowly during the night and the people of the village moved their boats to higher ground. "
 
 # A worker whose extractor does what the page says; it stands in for pages that hang or crash the real one.

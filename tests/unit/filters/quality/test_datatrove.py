@@ -34,7 +34,7 @@ from datatrove.pipeline.filters import (
 )
 from datatrove.utils import text as datatrove_text
 
-pytestmark = pytest.mark.xdist_group("labelled")
+pytestmark = [pytest.mark.xdist_group("labelled"), pytest.mark.slow]
 
 GOPHER_QUALITY = {
     "gopher_short_doc": "gopher_min_words",

@@ -22,7 +22,7 @@ from filters.quality.ngrams import repeated_ngrams
 from filters.quality.periods import most_repetitions
 from filters.quality.tokens import Tokens
 
-pytestmark = pytest.mark.xdist_group("labelled")
+pytestmark = [pytest.mark.xdist_group("labelled"), pytest.mark.slow]
 
 FEW_WORDS = st.lists(st.sampled_from(["a", "aa", "b", "the", "of…", "#x", "1"]), max_size=60)
 LINES = st.lists(st.one_of(FEW_WORDS.map(" ".join), st.text(max_size=12)), max_size=12).map("\n".join)

@@ -20,6 +20,8 @@ from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import HEAD, NoState
 from stream.processing.state import KeyedState
 
+pytestmark = pytest.mark.slow
+
 NewState = Callable[[], KeyedState]
 SITE = "a.example"
 ROOMY = MeasureSettings()

@@ -53,6 +53,8 @@ from tests.support.replay_world import (
 )
 from tests.support.worlds import patiently
 
+pytestmark = pytest.mark.slow
+
 later_pages = partial(pages_later, sites=8, pages=5)
 
 

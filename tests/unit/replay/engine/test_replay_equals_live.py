@@ -26,7 +26,7 @@ from tests.support.replay_world import LiveWorld, config_of, measuring_otherwise
 from tests.support.webs import HTML_HEADERS, sample_web
 from tests.support.worlds import KafkaWorld
 
-pytestmark = [pytest.mark.data, pytest.mark.xdist_group("labelled")]
+pytestmark = [pytest.mark.data, pytest.mark.xdist_group("labelled"), pytest.mark.slow]
 
 LIVE, OTHER = "default", "notes"
 _CONFIG = config_of("sqlite:nowhere", "measure.time_limit_s=60")

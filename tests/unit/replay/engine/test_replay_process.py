@@ -19,6 +19,8 @@ from stream.schema.control import Control
 from stream.schema.runs import RunStatus
 from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
 
+pytestmark = pytest.mark.slow
+
 _PATIENCE_S = 120.0
 _PIPE_BYTES = 4096
 

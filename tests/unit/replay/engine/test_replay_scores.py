@@ -49,6 +49,8 @@ from tests.support.replay_world import (
 )
 from tests.support.worlds import patiently
 
+pytestmark = pytest.mark.slow
+
 later_pages = partial(pages_later, sites=6, pages=5)
 
 _score_of = replay_world.score_of

@@ -23,6 +23,8 @@ from stream.schema.runs import Run, RunNames
 from tests.support.cutover_world import OTHER, CutoverWorld, cutover_world, patiently
 from tests.support.front_door import PARTITIONS
 
+pytestmark = pytest.mark.slow
+
 ROLES = (Role.MEASURE, Role.JUDGE, Role.TALLY)
 _BATCH = 12  # pages
 

@@ -30,6 +30,8 @@ from stream.schema.roles import Role
 from stream.schema.runs import Alias, RunNames
 from tests.support.cutover_world import DETECTOR, OTHER, CutoverWorld, cutover_world, patiently
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=["memory", "embedded"])
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:

@@ -14,6 +14,8 @@ import torch  # noqa: E402
 
 from scoring.pair.body import FalconBody, WideLinear, fast_body, widen_linears  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 CONFIGS: dict[str, dict[str, Any]] = {
     "falcon": {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 6},
     "falcon-alibi": {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "alibi": True},

@@ -15,6 +15,8 @@ from scoring.pair.check import PairCheck, look, refuse_unfit_pair
 from scoring.pair.settings import PairSettings
 from tests.support.pairs import Pair
 
+pytestmark = pytest.mark.slow
+
 
 def settings_of(pair: Pair, **more: str) -> PairSettings:
     """The pair on the CPU, unless told otherwise."""

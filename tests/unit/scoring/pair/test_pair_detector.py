@@ -21,6 +21,8 @@ from scoring.thresholds.published import published_for
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from tests.support.pairs import Pair, settings_of
 
+pytestmark = pytest.mark.slow
+
 PROSE = (
     "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
     "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "

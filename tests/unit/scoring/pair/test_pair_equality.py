@@ -20,6 +20,8 @@ from scoring.pair.tokens import Abstained
 from tests.support.naive_pair import NaivePair, NaiveScores
 from tests.support.pairs import ARCHITECTURES, Pair, settings_of
 
+pytestmark = pytest.mark.slow
+
 LIMIT, BETWEEN_BATCHES = 1e-5, 1e-6
 WORDS = 304
 

@@ -30,6 +30,8 @@ from scoring.pair.scores import PairReading
 from scoring.pair.tokens import Abstained
 from tests.support.pairs import Pair, settings_of
 
+pytestmark = pytest.mark.slow
+
 POISON = 13
 
 

@@ -17,6 +17,8 @@ import torch
 
 from scoring.pair.vocabulary_pass import Head, TokenSums, vocab_pass
 
+pytestmark = pytest.mark.slow
+
 Array = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 SHAPES = st.fixed_dictionaries(
     {

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from scoring.pair.suspects import REMEMBERED, Suspects, default_file
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_next_process_knows_what_this_one_learned(tmp_path: Path) -> None:
     """Blame is in the file at once, what was read meanwhile is out of it with the next save, and no text is in it."""

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from scoring.pair.tokens import Abstained, TextRules, batches, head, plain_tokenizer, tokenise
 from tests.support.pairs import END, build_tokenizer
 
+pytestmark = pytest.mark.slow
+
 PROSE = (
     "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
     "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "

@@ -15,6 +15,8 @@ from scoring.rates.paired_bootstrap import RunErrors, paired_change
 from scoring.rates.rate import estimate
 from tests.support.paired_sites import KINDS, PAGES, SITES, coverage, of_pages, of_sites
 
+pytestmark = pytest.mark.slow
+
 LONG = bool(os.environ.get("FARMWATCH_LONG"))
 SIMULATIONS = 4000 if LONG else 400  # of samples that take long to draw from; of the others three times as many
 RESAMPLES = 2000 if LONG else 400

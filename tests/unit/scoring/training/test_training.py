@@ -27,6 +27,8 @@ from scoring.training.report import TrainingReport
 from scoring.training.texts import TrainingText, balanced_weights, calibration_crop, read_texts, training_crop
 from scoring.training.training import TrainingOptions, run_training
 
+pytestmark = pytest.mark.slow
+
 POOLS = {
     "common": "the of and to in a is that it was for on with as at by this have from or",
     "human": "anyway guess stuff bloke rain bike kitchen muddy argued shrugged laughed yesterday pub train fence",

@@ -16,6 +16,8 @@ from scoring.training.regression import Model
 from scoring.training.texts import TrainingText, read_texts
 from scoring.training.unseen import measure_reference, measure_unseen
 
+pytestmark = pytest.mark.slow
+
 AS_IT_IS = Calibration(100.0, 0.0, 0.0, 0.0)
 
 
