@@ -48,8 +48,9 @@ class Terminal:
         self._keys, self._screen, self._encoding = keys, screen, encoding
         self._found: list[int | list[bytes | int]] | None = None  # settings to go back to; None = not taken
         self._came: list[int] = []  # signals, not acted on yet
-        self._woken, self._wake = os.pipe()
-        os.set_blocking(self._wake, False)
+        # Written when a signal comes, before any handler in Python: it ends a wait that began meanwhile as well.
+        self._woken, self.wake = os.pipe()
+        os.set_blocking(self.wake, False)
 
     def size(self) -> os.terminal_size:
         """Columns and lines, at least 20 by 8."""
@@ -103,13 +104,11 @@ class Terminal:
     def note(self, number: int, _frame: FrameType | None) -> None:
         """Handler of signals: `key` acts on them."""
         self._came.append(number)
-        with suppress(BlockingIOError):
-            os.write(self._wake, b"\0")
 
     def close(self) -> None:
         """Close what this opened itself."""
         os.close(self._woken)
-        os.close(self._wake)
+        os.close(self.wake)
 
     def _act(self, number: int) -> bool:
         """Whether the screen has to be drawn anew."""
@@ -154,6 +153,7 @@ def asking(keys: int, screen: int, encoding: str = "utf-8") -> Iterator[Terminal
     terminal = Terminal(keys, screen, encoding)
     noted = (*_ENDING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
     before = {number: signal.signal(number, terminal.note) for number in noted}
+    woke_before = signal.set_wakeup_fd(terminal.wake, warn_on_full_buffer=False)
     try:
         terminal.take()
         yield terminal
@@ -161,6 +161,7 @@ def asking(keys: int, screen: int, encoding: str = "utf-8") -> Iterator[Terminal
         terminal.give_back()
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(woke_before)
         terminal.close()
 
 
