@@ -256,8 +256,8 @@ class EmbeddedMember:
         if any(committed.get(at, 0) > self._bounds[at][1] for at in places):
             self._bounds = self._reader.bounds(self._subscribed)  # another process may have written since the last look
         for at in places:
-            end = self._bounds[at][1]
-            self._positions[at] = next_offset(committed.get(at), end)
+            first, end = self._bounds[at]
+            self._positions[at] = next_offset(committed.get(at), end, first)
             if committed.get(at, 0) > end:
                 tell_beyond_end(at, committed[at], end, self.identity[0])
 

@@ -247,7 +247,7 @@ class KafkaMember:
         first = self._site.admin.beginning(list(astray))
         end = self._site.admin.written_end(list(astray))
         for at, offset in astray.items():
-            place, start = At(self._site.short(at.topic), at.partition), next_offset(offset, end[at])
+            place, start = At(self._site.short(at.topic), at.partition), next_offset(offset, end[at], first[at])
             if start < offset:
                 tell_beyond_end(place, offset, end[at], self._group)
             if start < first[at]:  # compaction leaves the beginning where it is

@@ -24,7 +24,7 @@ def check_needed(needed: Mapping[str, Sequence[int]], partitions: Mapping[str, i
             raise StreamError(f"topic {topic!r} has {partitions[topic]} partitions, {len(offsets)} offsets are needed")
 
 
-def check_share(topic: str, old: int, records: int, most: float) -> None:
-    """Raises TooMuchExpired where `old` of a topic's records are more than may go at once."""
-    if old > records * most:
-        raise TooMuchExpired(f"{old} of the {records} records of topic {topic!r} are older than it keeps them")
+def too_much_expired(topics: Mapping[str, tuple[int, int]]) -> TooMuchExpired:
+    """The error for topics of which too many records are old: topic -> (old records, all records)."""
+    shares = [f"{old} of the {records} records of topic {topic!r}" for topic, (old, records) in sorted(topics.items())]
+    return TooMuchExpired(f"{', '.join(shares)} are older than their retention; these were kept")

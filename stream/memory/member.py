@@ -160,9 +160,9 @@ class MemoryMember:
         flowing = self._pauses.flowing(self._leases)
         ready = []
         for at in self._owned():
-            end = self._partition(at).end
+            first, end = self._partition(at).first, self._partition(at).end
             if at not in self._positions:
-                self._positions[at] = next_offset(committed.get(at), end)
+                self._positions[at] = next_offset(committed.get(at), end, first)
                 if committed.get(at, 0) > end:
                     tell_beyond_end(at, committed[at], end, self._group)
             if self._positions[at] < end and at.partition in flowing:

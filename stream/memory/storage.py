@@ -13,7 +13,7 @@ from typing import ClassVar
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, CleanupPolicy, Message, Output, Topic, TopicSize
 from stream.log.errors import Fenced, StreamError, TopicMismatch, UnknownTopic
-from stream.log.limits import check_needed, check_share, check_size
+from stream.log.limits import check_needed, check_size, too_much_expired
 from stream.log.shares import next_step
 from stream.memory.state import MemoryState
 from stream.memory.topic import MemoryPartition
@@ -159,18 +159,23 @@ class MemoryStorage:
             check_needed(needed, self.topics())
             deleted = {name: found for name, found in self._topics.items() if found[0].kept is CleanupPolicy.DELETE}
             stops = {name: needed.get(name) or [p.end for p in found[1]] for name, found in deleted.items()}
+            held: dict[str, tuple[int, int]] = {}
             for name, (topic, partitions) in deleted.items():
                 places = zip(partitions, stops[name], strict=True)
                 old = sum(partition.outlived(now_ms, topic.retention_ms, None, stop) for partition, stop in places)
-                check_share(name, old, sum(partition.size.records for partition in partitions), most)
+                if old > (records := sum(partition.size.records for partition in partitions)) * most:
+                    held[name] = (old, records)
             freed = 0
             for name, (topic, partitions) in self._topics.items():
                 if topic.kept is CleanupPolicy.COMPACT:
                     freed += sum(partition.compact(now_ms) for partition in partitions)
                     continue
                 for partition, stop in zip(partitions, stops[name], strict=True):
-                    count = partition.outlived(now_ms, topic.retention_ms, topic.retention_bytes, stop)
+                    age_ms = None if name in held else topic.retention_ms
+                    count = partition.outlived(now_ms, age_ms, topic.retention_bytes, stop)
                     freed += partition.shorten(count)
+            if held:
+                raise too_much_expired(held)
             return freed
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:

@@ -28,7 +28,8 @@ class Batch:
         self._outputs: list[Output] = []
         self._offsets: dict[At, int] = {}
         self.meter = Meter()
-        self.died: list[bool] = []
+        self.outcomes: list[bool] = []  # for the breaker: whether a record failed
+        self.dead_letters = 0
         self.heartbeats: list[int] = []  # their starts, ms
         self.expired: list[Message] = []  # what retention took before it was read
         self.last_error: Exception | None = None
@@ -77,13 +78,16 @@ class Batch:
         except Exception as error:  # the error says itself what it concerns
             if not concerns_one_record(error):
                 raise
-            self._bury(message, error)
+            self._give_up(message, error)
             return
-        self.died.append(False)
+        self.outcomes.append(False)
         self._outputs.extend(context.outputs)
 
-    def _bury(self, message: Message, error: Exception) -> None:
-        self.died.append(True)
+    def _give_up(self, message: Message, error: Exception) -> None:
+        """Write a dead letter. The breaker ignores damage that stays: waiting cannot mend it."""
+        if not message.damage or message.may_return:
+            self.outcomes.append(True)
+        self.dead_letters += 1
         self.last_error = error
         self._stage.buried(message.partition)
         self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))

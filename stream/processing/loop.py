@@ -135,7 +135,7 @@ class StageLoop:
         self._follow_assignment()
         batch = Batch(self._stage, self._state, self._clock(), self._attempt)
         batch.process(*flight.still_owned(self._owned))
-        self._breaker.check(batch.died, batch.last_error)
+        self._breaker.check(batch.outcomes, batch.last_error)
         batch.tick(list(self._owned))
         commit = batch.commit()
         if commit is not None:
@@ -247,7 +247,7 @@ class StageLoop:
 
     def _after_commit(self, batch: Batch, messages: Sequence[Message], duration_s: float) -> None:
         self._stage.committed()
-        self._breaker.committed(batch.died)
+        self._breaker.committed(batch.outcomes)
         self._watchdog.progressed()
         name = self._stage.name
         batch.meter.observe("stage_duration_seconds", duration_s, stage=name)
@@ -263,7 +263,7 @@ class StageLoop:
             place |= {"from": lost.offset + 1 - lost.expired, "to": lost.offset}
             log.error("records_expired_unread", stage=name, **place, said=lost.damage)
         if batch.last_error is not None:
-            buried = {"run": self._stage.run or None, "count": sum(batch.died)}
+            buried = {"run": self._stage.run or None, "count": batch.dead_letters}
             log.error("dead_letters", stage=name, **buried, last_error=_line(batch.last_error))
 
     def _roll_back(self, error: Exception) -> None:

@@ -25,7 +25,7 @@ _GROUP = "control"
 _WRITER = "writer"
 _READ = 1  # newest schema that this code reads
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
-_OF_OTHERS = ("search", "writer")  # rows that say nothing of runs
+_OF_OTHERS = ("search", "writer", "score")  # rows that say nothing of runs
 _TOLD = (
     "another process began to change the runs of this log: nothing of this change was written; "
     "look at them, and try again"
@@ -52,6 +52,7 @@ class Control:
         self._log = log
         self._next = 0
         self._exists = False
+        self._faults: dict[bytes, BadRecord] = {}  # by key: rows that could not be read and were not replaced since
         self.runs: dict[str, Run] = {}
         self.rulesets: dict[str, str] = {}  # digest -> TOML text
         self.alias = Alias()
@@ -62,8 +63,8 @@ class Control:
     def refresh(self) -> bool:
         """Take in what was appended since; whether anything of this was.
 
-        It asks for the end of the topic and no more while nothing is new. Raises as `Log.read`, SchemaTooNew, and
-        BadRecord: without one of its rows it would take a run for another.
+        It asks for the end of the topic and no more while nothing is new. Raises as `Log.read`; SchemaTooNew and
+        BadRecord while the newest row of a key cannot be read, since without it one run could be taken for another.
         """
         if not self._exists and CONTROL not in self._log.topics():
             return False
@@ -71,8 +72,14 @@ class Control:
         end = self._log.end(CONTROL)[0]
         changed = False
         for message in self._log.read(CONTROL, 0, self._next, end) if end > self._next else ():
-            changed |= self._take(message)
+            self._faults.pop(message.key, None)
+            try:
+                changed |= self._take(message)
+            except BadRecord as error:
+                self._faults[message.key] = error
         self._next = max(self._next, end)  # the last offsets may be those of transaction markers
+        for fault in self._faults.values():
+            raise fault
         return changed
 
     @property
@@ -87,7 +94,9 @@ class Control:
     def _take(self, message: Message) -> bool:
         key, value = message.key, message.value
         kind, _, name = key.decode(errors="replace").partition("/")
-        if message.damage and kind not in _OF_OTHERS:  # a damaged key may be that of any row
+        if message.damage:
+            if kind in _OF_OTHERS:
+                return False
             raise BadRecord(_unreadable(message, message.damage))
         if kind == "run":
             if value is None:
