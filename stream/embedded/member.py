@@ -88,11 +88,9 @@ class EmbeddedMember:
             self._writer.wait(known, min(left, PROBE_S))
 
     def assignment(self) -> Mapping[int, int]:
-        """Owned partitions -> epoch, as of the last poll."""
         return dict(self._leases)
 
     def state(self, partition: int) -> StateReader:
-        """Committed state of an owned partition. Raises Fenced if not owned."""
         if self._store is None:
             raise StreamError(f"group {self.identity[0]!r} was joined without a store")
         if partition not in self._leases:
@@ -142,19 +140,15 @@ class EmbeddedMember:
         self._writer.run(apply, records.blobs)
 
     def rewind(self) -> None:
-        """Set the positions back to the committed offsets."""
         self._positions.clear()
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
-        """Hold back records of these partitions; None: of all, newly won ones included."""
         self._pauses.add(partitions)
 
     def resume(self) -> None:
-        """Take back every pause."""
         self._pauses.clear()
 
     def lag(self) -> Mapping[At, int]:
-        """Records between the committed offset and the end, per owned partition."""
         with translated_errors(self._folder):
             bounds = self._reader.bounds(self._subscribed)
             committed = self._committed()
@@ -165,7 +159,6 @@ class EmbeddedMember:
         }
 
     def close(self) -> None:
-        """Leave the group; others may take over at once."""
         if self._closed:
             return
         self._closed = True

@@ -19,12 +19,10 @@ class EmbeddedState:
         self._slot: int | None = None
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of key, or None."""
         found = self._rows("SELECT value FROM state WHERE slot = ? AND key = ?", key)
         return found[0][0] if found else None
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
         start, where = prefix, "key >= ?"
         if after is not None and after >= prefix:
             start, where = after, "key > ?"
@@ -41,7 +39,6 @@ class EmbeddedState:
         )
 
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        """Up to `limit` (key, value, due_at) with due_at <= now_ms, oldest due first, ties by key."""
         return self._rows(
             "SELECT key, value, due_at FROM state WHERE slot = ? AND due_at IS NOT NULL AND due_at <= ?"
             " ORDER BY due_at, key LIMIT ?",
@@ -50,7 +47,6 @@ class EmbeddedState:
         )
 
     def next_due(self) -> int | None:
-        """The earliest due_at, or None."""
         found = self._rows(
             "SELECT due_at FROM state WHERE slot = ? AND due_at IS NOT NULL ORDER BY due_at, key LIMIT 1"
         )

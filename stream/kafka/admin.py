@@ -12,6 +12,7 @@ from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
 from kafka.protocol.consumer import IsolationLevel, OffsetCommitRequest
 
+from stream.kafka.client import broker_version
 from stream.kafka.errors import translated, typed
 from stream.log.errors import LogUnavailable, StreamError, UnknownTopic
 
@@ -169,7 +170,7 @@ class KafkaAdmin:
 
         def ask(client: KafkaAdminClient) -> str:
             client.describe_cluster()
-            return ".".join(str(part) for part in client._manager.broker_version)
+            return broker_version(client)
 
         return self._ask("version", ask)
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.retention import own
-from stream.kafka.settings import KafkaSettings, require_crc32c
-from stream.kafka.topics import configs_of
+from stream.kafka.settings import KafkaSettings, configs_of, require_crc32c
 from stream.log.contract import Topic
 from stream.log.errors import StreamError
 

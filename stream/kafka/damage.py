@@ -14,6 +14,8 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.consumer.fetcher import Fetcher
 
+from stream.kafka.client import unpack_with
+
 _FORMAT = 2
 _LARGEST = 1 << 20  # records of a batch: one of 4.5 MiB cannot have more
 
@@ -33,7 +35,7 @@ class _Damaged(NamedTuple):
 
 def tolerate_damage(consumer: KafkaConsumer) -> None:
     """Let this consumer return what cannot be read as records with damage, see `damage_of`."""
-    consumer._fetcher.PartitionRecords = _PartitionRecords
+    unpack_with(consumer, _PartitionRecords)
 
 
 def damage_of(record: Any) -> str:

@@ -7,6 +7,7 @@ says what it may not touch.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import threading
 import uuid
@@ -27,9 +28,8 @@ from stream.kafka.producer import TransactionalProducer, build_producer
 from stream.kafka.reader import read_all
 from stream.kafka.restore import Restore
 from stream.kafka.retention import hold
-from stream.kafka.settings import KafkaSettings, name_of, require_crc32c
+from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c
 from stream.kafka.state import LocalState
-from stream.kafka.topics import configs_of
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
 from stream.log.errors import StreamError, TopicMismatch
@@ -90,7 +90,6 @@ class KafkaLog:
         )
 
     def topics(self) -> Mapping[str, int]:
-        """Existing topics of this prefix, without it -> number of partitions."""
         return self._site.topics()
 
     def append(self, outputs: Sequence[Output]) -> None:
@@ -124,21 +123,14 @@ class KafkaLog:
         store: str | None = None,
         background: Collection[str] = (),
     ) -> KafkaMember:
-        """See `Log.join`. Raises UnknownTopic. Where the broker is away, the member's polls go on trying."""
         if not topics:
             raise StreamError(f"group {group!r} joins without topics")
         return KafkaMember(self._site, group, topics, member, store, background)
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
-        """Records with start <= offset < stop (default: the end now). Raises UnknownTopic, LogUnavailable."""
-        at = self._site.one(topic, partition)
-        end = self._site.admin.stable_end([at])[at]
-        ranges = {at: (start, end if stop is None else min(stop, end))}
-        records = read_all(self._site.reader_options(), ranges, self._settings.request_timeout_s)
-        return (self._site.message(record) for record in records)
+        return self.read_all({At(topic, partition): (start, sys.maxsize if stop is None else stop)})
 
     def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
-        """See `Log.read_all`. Raises UnknownTopic, LogUnavailable."""
         spans = {self._site.one(*at): span for at, span in ranges.items()}
         ends = self._site.admin.stable_end(list(spans)) if spans else {}
         bounded = {at: (start, min(stop, ends[at])) for at, (start, stop) in spans.items()}
@@ -146,7 +138,6 @@ class KafkaLog:
         return (self._site.message(record) for record in records)
 
     def beginning(self, topic: str) -> list[int]:
-        """First offset still kept, per partition."""
         partitions = self._site.at(topic)
         found = self._site.admin.beginning(partitions)
         return [found[at] for at in partitions]
@@ -158,7 +149,6 @@ class KafkaLog:
         return [found[at] for at in partitions]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """First offset whose timestamp is >= time_ms, per partition (the end if none)."""
         partitions = self._site.at(topic)
         ends = self.end(topic)
         found = self._site.admin.offsets_at(partitions, time_ms)
@@ -174,7 +164,6 @@ class KafkaLog:
         return next((int(record.offset) for record in records), end)
 
     def committed(self, group: str, topic: str) -> list[int | None]:
-        """Committed offsets of a group, per partition."""
         partitions = self._site.at(topic)
         found = self._site.admin.committed(self._site.full(group), partitions)
         return [found.get(at) for at in partitions]

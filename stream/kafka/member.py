@@ -81,7 +81,6 @@ class KafkaMember:
             log.warning("kafka_unavailable", member=self._said, error=str(error))
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        """See `Member.poll`. Raises LogUnavailable; Fenced while another process has this member's name."""
         deadline = time.monotonic() + timeout_s
         while True:
             consumer = self._joined(deadline)
@@ -100,11 +99,9 @@ class KafkaMember:
                 return messages
 
     def assignment(self) -> Mapping[int, int]:
-        """Owned and restored partitions -> epoch."""
         return dict(self._owned.epochs)
 
     def state(self, partition: int) -> StateReader:
-        """Committed state of an owned partition. Raises Fenced if not owned."""
         if self._store is None:
             raise StreamError(f"{self._said} was joined without a store")
         self._require_owned([partition])
@@ -137,12 +134,10 @@ class KafkaMember:
             self._consumer.place(self._owned.positions())
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
-        """Hold back records of these partitions; None: of all, newly won ones included."""
         self._pauses.add(partitions)
         self._hold_or_let()
 
     def resume(self) -> None:
-        """Take back every pause."""
         self._pauses.clear()
         self._hold_or_let()
 

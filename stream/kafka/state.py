@@ -90,12 +90,10 @@ class LocalState:
         self._next = next_offset
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of key, or None."""
         row = self._db.execute("SELECT value FROM state WHERE key = ?", (key,)).fetchone()
         return None if row is None else bytes(row[0])
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
         where, values = ["key >= ?"], [prefix]
         end = _prefix_end(prefix)
         if end is not None:
@@ -108,12 +106,10 @@ class LocalState:
         return [(bytes(key), bytes(value)) for key, value in self._db.execute(sql, (*values, limit))]
 
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        """Up to `limit` (key, value, due_at) with due_at <= now_ms, oldest due first, ties by key."""
         sql = "SELECT key, value, due_at FROM state WHERE due_at <= ? ORDER BY due_at, key LIMIT ?"
         return [(bytes(k), bytes(v), int(d)) for k, v, d in self._db.execute(sql, (now_ms, limit))]
 
     def next_due(self) -> int | None:
-        """The earliest due_at, or None."""
         sql = "SELECT due_at FROM state WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1"
         row = self._db.execute(sql).fetchone()
         return None if row is None else int(row[0])

@@ -61,7 +61,6 @@ class MemoryStorage:
         self._states: dict[tuple[str, int], MemoryState] = {}
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Create the topics that are missing, and update how long existing ones are kept. Raises TopicMismatch."""
         with self.changed:
             for topic in topics:
                 have = len(self._topics[topic.name][1]) if topic.name in self._topics else topic.partitions
@@ -75,49 +74,40 @@ class MemoryStorage:
                 self._topics[topic.name] = (topic, made or [MemoryPartition() for _ in range(topic.partitions)])
 
     def topics(self) -> Mapping[str, int]:
-        """Existing topics -> number of partitions."""
         with self.changed:
             return {name: len(partitions) for name, (_, partitions) in self._topics.items()}
 
     def append(self, outputs: Sequence[Output]) -> None:
-        """Append all or nothing."""
         with self.changed:
             self.check_outputs(outputs)
             self.add(outputs)
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
-        """Records with start <= offset < stop."""
         with self.changed:
             found = self.partition(At(topic, partition))
             return iter(found.range(start, found.end if stop is None else stop))
 
     def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
-        """See `Log.read_all`."""
         return chain.from_iterable([self.read(*at, start, stop) for at, (start, stop) in ranges.items()])
 
     def beginning(self, topic: str) -> list[int]:
-        """First offset still kept, per partition."""
         with self.changed:
             return [partition.first for partition in self.partitions(topic)]
 
     def end(self, topic: str) -> list[int]:
-        """Offset after the last record, per partition."""
         with self.changed:
             return [partition.end for partition in self.partitions(topic)]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """First offset whose timestamp is >= time_ms, per partition (the end if none)."""
         with self.changed:
             return [partition.offset_at(time_ms) for partition in self.partitions(topic)]
 
     def committed(self, group: str, topic: str) -> list[int | None]:
-        """Committed offsets of a group, per partition."""
         with self.changed:
             offsets = self.groups[group].offsets if group in self.groups else {}
             return [offsets.get(At(topic, partition)) for partition in range(len(self.partitions(topic)))]
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets. Raises StreamError while the group has live members."""
         with self.changed:
             if len(offsets) != len(self.partitions(topic)):
                 raise StreamError(
@@ -128,7 +118,6 @@ class MemoryStorage:
             found.offsets.update({At(topic, partition): offset for partition, offset in enumerate(offsets)})
 
     def members(self, group: str) -> list[str]:
-        """Names of a group's live members."""
         with self.changed:
             if group not in self.groups:
                 return []
@@ -136,7 +125,6 @@ class MemoryStorage:
             return sorted(self.groups[group].members)
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
-        """Committed state of a store in key order."""
         with self.changed:
             state = self.state(store, partition)
             return iter(state.scan(b"", sys.maxsize))
@@ -149,12 +137,10 @@ class MemoryStorage:
         yield copied
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """What these topics hold; those that do not exist are left out."""
         with self.changed:
             return {topic: self._size(topic) for topic in topics if topic in self._topics}
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
-        """Apply retention and compaction; returns the bytes freed."""
         with self.changed:
             check_needed(needed, self.topics())
             deleted = {name: found for name, found in self._topics.items() if found[0].kept is CleanupPolicy.DELETE}
@@ -179,7 +165,6 @@ class MemoryStorage:
             return freed
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
-        """See `Log.remove`."""
         with self.changed:
             for group in groups:
                 self._require_idle(group, "it is removed")

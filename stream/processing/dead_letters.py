@@ -64,7 +64,7 @@ class DeadLetter:
 
 
 def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:
-    """The output that buries `message`: its own key and value, its origin and the error in the headers.
+    """The dead letter of `message`: its own key and value, its origin and the error in the headers.
 
     One letter stands for all the offsets of a message with `expired`, from the first of them on.
 
