@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from stream.embedded.commit import check_partitions, write_offsets
-from stream.log.errors import Fenced, StreamError
+from stream.log.errors import Fenced
+from stream.log.limits import check_idle
 from stream.log.shares import next_step
 
 
@@ -131,9 +132,7 @@ def members(database: sqlite3.Connection, group: str, now: Moment) -> list[str]:
 
 def require_idle(database: sqlite3.Connection, group: str, now: Moment, doing: str) -> None:
     """Raises StreamError while the group has live members."""
-    live = ", ".join(members(database, group, now))
-    if live:
-        raise StreamError(f"group {group!r} has live members ({live}): stop them before {doing}")
+    check_idle(group, members(database, group, now), doing)
 
 
 def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now: Moment) -> None:

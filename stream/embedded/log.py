@@ -35,7 +35,7 @@ from stream.embedded.writer import NoWriter, Writer
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
 from stream.log.errors import StreamError, UnknownTopic
-from stream.log.limits import check_needed
+from stream.log.limits import check_needed, check_offsets
 
 T = TypeVar("T")
 _READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time
@@ -203,8 +203,7 @@ class EmbeddedLog:
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
-        if len(offsets) != found.partitions:
-            raise StreamError(f"topic {topic!r} has {found.partitions} partitions, {len(offsets)} offsets were given")
+        check_offsets(topic, offsets, found.partitions)
         wanted = {found.base + partition: offset for partition, offset in enumerate(offsets)}
         self._writer.run(lambda database, _: groups.reset(database, self._prefix + group, wanted, self._moment()))
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from stream.embedded.database import OFFSET_BITS, fresh_id
 from stream.log.contract import At, CleanupPolicy, Topic
-from stream.log.errors import TopicMismatch, UnknownTopic
+from stream.log.errors import UnknownTopic
+from stream.log.limits import check_partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,8 @@ class Topics:
             row = database.execute(
                 "SELECT partitions FROM topics WHERE name = ?", (self._prefix + topic.name,)
             ).fetchone()
-            if row is not None and row[0] != topic.partitions:
-                raise TopicMismatch(
-                    f"topic {topic.name!r} has {row[0]} partitions, {topic.partitions} are configured: "
-                    "restore the old number, or start a new topic prefix"
-                )
+            if row is not None:
+                check_partitions(topic, row[0])
         for topic in topics:
             self._create_one(database, topic)
 

@@ -32,7 +32,8 @@ from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_cr
 from stream.kafka.state import LocalState
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
-from stream.log.errors import StreamError, TopicMismatch
+from stream.log.errors import StreamError
+from stream.log.limits import check_idle, check_offsets, check_partitions
 
 log = structlog.get_logger(__name__)
 _MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows
@@ -72,11 +73,7 @@ class KafkaLog:
         """
         existing = self._site.topics()
         for topic in topics:
-            if existing.get(topic.name, topic.partitions) != topic.partitions:
-                raise TopicMismatch(
-                    f"topic {self._site.full(topic.name)!r} has {existing[topic.name]} partitions, configured are "
-                    f"{topic.partitions}: restore the old setting, or start with another prefix"
-                )
+            check_partitions(topic, existing.get(topic.name, topic.partitions))
         self._site.admin.create(
             {
                 self._site.full(topic.name): {
@@ -174,8 +171,7 @@ class KafkaLog:
         Raises StreamError while the group has live members, or where the number of offsets is not that of partitions.
         """
         partitions = self._site.at(topic)
-        if len(offsets) != len(partitions):
-            raise StreamError(f"topic {topic!r} has {len(partitions)} partitions, {len(offsets)} offsets were given")
+        check_offsets(topic, offsets, len(partitions))
         self._site.admin.reset(self._site.full(group), dict(zip(partitions, offsets, strict=True)))
 
     def members(self, group: str) -> list[str]:
@@ -222,9 +218,7 @@ class KafkaLog:
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """See `Log.remove`. Local state that other machines have of a store is of no use any more, and stays."""
         for group in groups:
-            live = ", ".join(self.members(group))
-            if live:
-                raise StreamError(f"group {group!r} has live members ({live}): stop them before it is removed")
+            check_idle(group, self.members(group), "it is removed")
         names = dict.fromkeys([*topics, *(f"state.{store}" for store in stores)])
         freed = sum(size.bytes for size in self.sizes(list(names)).values())
         self._site.admin.delete_groups([self._site.full(group) for group in groups])

@@ -1,7 +1,7 @@
 """The Log contract: topics of partitions, consumer groups, and one atomic commit of outputs + state + offsets.
 
 Three logs keep it: `MemoryLog` (tests), `EmbeddedLog` (one machine, no server) and `KafkaLog`. Stages never know which.
-The same test suite (tests/stream) runs against all three.
+The same test suite (tests/integration) runs against all three.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, CleanupPolicy, Message, Output, Topic, TopicSize
-from stream.log.errors import Fenced, StreamError, TopicMismatch, UnknownTopic
-from stream.log.limits import check_needed, check_size, too_much_expired
+from stream.log.errors import Fenced, UnknownTopic
+from stream.log.limits import check_idle, check_needed, check_offsets, check_partitions, check_size, too_much_expired
 from stream.log.shares import next_step
 from stream.memory.state import MemoryState
 from stream.memory.topic import MemoryPartition
@@ -63,12 +63,8 @@ class MemoryStorage:
     def create(self, topics: Sequence[Topic]) -> None:
         with self.changed:
             for topic in topics:
-                have = len(self._topics[topic.name][1]) if topic.name in self._topics else topic.partitions
-                if have != topic.partitions:
-                    raise TopicMismatch(
-                        f"topic {topic.name!r} has {have} partitions, {topic.partitions} are configured: "
-                        "restore the old number, or start a new topic prefix"
-                    )
+                if topic.name in self._topics:
+                    check_partitions(topic, len(self._topics[topic.name][1]))
             for topic in topics:
                 made = self._topics[topic.name][1] if topic.name in self._topics else None
                 self._topics[topic.name] = (topic, made or [MemoryPartition() for _ in range(topic.partitions)])
@@ -109,11 +105,8 @@ class MemoryStorage:
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
         with self.changed:
-            if len(offsets) != len(self.partitions(topic)):
-                raise StreamError(
-                    f"topic {topic!r} has {len(self.partitions(topic))} partitions, {len(offsets)} offsets were given"
-                )
-            self._require_idle(group, "its offsets are reset")
+            check_offsets(topic, offsets, len(self.partitions(topic)))
+            check_idle(group, self.members(group), "its offsets are reset")
             found = self.groups.setdefault(group, ConsumerGroup())
             found.offsets.update({At(topic, partition): offset for partition, offset in enumerate(offsets)})
 
@@ -167,7 +160,7 @@ class MemoryStorage:
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         with self.changed:
             for group in groups:
-                self._require_idle(group, "it is removed")
+                check_idle(group, self.members(group), "it is removed")
             names = {*topics, *(f"state.{store}" for store in stores)} & self._topics.keys()
             freed = sum(partition.size.bytes for name in names for partition in self._topics[name][1])
             for name in names:
@@ -242,11 +235,6 @@ class MemoryStorage:
         for partition in step.take:
             found.grant(partition, membership.name)
         return {p: epoch for p, (owner, epoch) in sorted(found.leases.items()) if owner == membership.name}
-
-    def _require_idle(self, group: str, doing: str) -> None:
-        names = ", ".join(self.members(group))
-        if names:
-            raise StreamError(f"group {group!r} has live members ({names}): stop them before {doing}")
 
     def _size(self, topic: str) -> TopicSize:
         sizes = [partition.size for partition in self._topics[topic][1]]

@@ -201,7 +201,7 @@ import os, sys
 from pathlib import Path
 from stream.schema.control import exclusive
 from stream.schema.runs import Alias
-from tests.stream.test_control import open_at
+from tests.integration.test_control import open_at
 with exclusive(open_at(*sys.argv[1:])) as writer:
     writer.put(Alias(run="before"))
     os.write(1, b"in\\n")
