@@ -70,7 +70,7 @@ _TABLES = (
     "CREATE INDEX state_due ON state (slot, due_at, key) WHERE due_at IS NOT NULL",
 )
 
-# What `remove` has taken out and not deleted yet: the partition or slot (kind) whose rows nobody can find any more.
+# What `remove` has taken out and not deleted yet: the partition or slot (kind) whose rows no reader can find.
 _REMOVED = "CREATE TABLE IF NOT EXISTS removed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID"
 
 _SETTINGS = (
@@ -121,7 +121,7 @@ def require_readable(folder: Path, lock_timeout_s: float) -> None:
 
 
 def at_rest(folder: Path) -> tuple[int, int, int] | None:
-    """Inode, size and time of the last change of a database that nobody writes; None while its WAL holds commits."""
+    """Inode, size and time of the last change of a database without a writer; None while its WAL holds commits."""
     if _size(folder / f"{DATABASE}-wal"):
         return None
     found = (folder / DATABASE).stat()
@@ -131,7 +131,7 @@ def at_rest(folder: Path) -> tuple[int, int, int] | None:
 def how_to_read(rest: tuple[int, int, int] | None) -> str:
     """How `connect` reads a database that is or is not `at_rest`, changing no file.
 
-    Without a WAL SQLite would make one to read, and fail where it may not; a file that nobody writes needs none. With
+    Without a WAL SQLite would make one to read, and fail where it may not; a file without a writer needs none. With
     one it also needs the file of its index, which is there as long as the writer lives, and after it was killed.
     """
     return "mode=ro" if rest is None else "mode=ro&immutable=1"
@@ -305,7 +305,7 @@ def translate(error: Exception, folder: Path) -> Exception:
 
 def _remedy(number: int | None) -> str:
     if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return "free disk space (or raise the quota); it goes on by itself"
+        return "free disk space (or raise the quota); the log resumes by itself"
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "give this user the right to read and write there"
     if number in (errno.EMFILE, errno.ENFILE):

@@ -19,8 +19,9 @@ from stream.log.shares import next_step
 class Moment(NamedTuple):
     """The present time, and which ends of memberships are valid at it.
 
-    One that ends further ahead than a lease lasts was renewed by a wrong clock. It counts as expired, or who died under
-    that clock would live for as long as the clock was ahead. Twice a lease leaves room for small steps of the clock.
+    A membership that ends further ahead than a lease lasts was renewed by a wrong clock. It counts as expired:
+    otherwise a member that died under that clock would live for as long as the clock was ahead. Twice a lease leaves
+    room for small steps of the clock.
     """
 
     now_ms: int

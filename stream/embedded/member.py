@@ -19,7 +19,7 @@ from stream.log.contract import At, Commit, Message, StateReader
 from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.log.pauses import Pauses
 from stream.log.shares import fair_part
-from stream.log.unread import expired, next_offset, tell_beyond_end
+from stream.log.unread import expired, log_beyond_end, next_offset
 
 PROBE_S = 0.02  # an idle poll looks this often whether another process has committed
 _GROUP_CHECK_S = 0.25  # and this often whether a member's lease has expired
@@ -252,7 +252,7 @@ class EmbeddedMember:
             first, end = self._bounds[at]
             self._positions[at] = next_offset(committed.get(at), end, first)
             if committed.get(at, 0) > end:
-                tell_beyond_end(at, committed[at], end, self.identity[0])
+                log_beyond_end(at, committed[at], end, self.identity[0])
 
     def _fetch(self, max_records: int, max_bytes: int) -> list[Message]:
         """Read a fair part of each partition that has records."""

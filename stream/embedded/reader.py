@@ -24,7 +24,7 @@ from stream.log.contract import NO_HEADERS, At, Message
 from stream.log.errors import LogUnavailable, UnknownTopic
 
 _headers = msgspec.msgpack.Decoder(dict[str, str])
-# A bit that flips in a row may change a column's type, too: what comes as bytes are bytes, what is no size is none.
+# A flipped bit may also change the type of a column: the casts give bytes and integers whatever it became.
 _COLUMNS = (
     "id, CAST(coalesce(key, x'') AS BLOB), CAST(value AS BLOB), CAST(headers AS BLOB), timestamp_ms,"
     " segment, CAST(coalesce(position, -1) AS INTEGER), CAST(coalesce(size, -1) AS INTEGER), checksum"
@@ -70,7 +70,7 @@ class StoredRow:
         return self.segment is not None and self.checksum == value_checksum(self.value)
 
     def message(self, place_of: Callable[[StoredRow], str]) -> Message:
-        """The record as its readers see it; `place_of` tells where its bytes lie, for what is said of damage."""
+        """The record as its readers see it; `place_of` gives the place of its bytes for a report of damage."""
         headers = NO_HEADERS
         if self.headers:
             try:

@@ -42,7 +42,7 @@ def _crc32c() -> Finding:
 
 def _times(settings: KafkaSettings, broker: Mapping[str, str]) -> list[Finding]:
     if not broker.keys() >= _LIMITS:
-        return [("kafka broker settings", False, "not told: the client needs the right to describe configurations")]
+        return [("kafka broker settings", False, "not given: the client needs the right to describe configurations")]
     session_ms = round(settings.session_timeout_s * 1000)
     least, most = int(broker["group.min.session.timeout.ms"]), int(broker["group.max.session.timeout.ms"])
     session = f"{session_ms} ms, the broker allows {least} to {most} ms: see session_timeout_s"

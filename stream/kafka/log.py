@@ -92,8 +92,8 @@ class KafkaLog:
     def append(self, outputs: Sequence[Output]) -> None:
         """Append outside of any group in one transaction.
 
-        After LogUnavailable it may have happened nevertheless, where the broker went away under the commit: who tries
-        again appends twice. Stages are not concerned, their commits carry offsets or state.
+        After LogUnavailable it may have happened nevertheless, where the broker went away under the commit: a caller
+        that tries again appends twice. Stages are not concerned, their commits carry offsets or state.
         """
         if not outputs:
             return
@@ -175,7 +175,7 @@ class KafkaLog:
         self._site.admin.reset(self._site.full(group), dict(zip(partitions, offsets, strict=True)))
 
     def members(self, group: str) -> list[str]:
-        """Names of a group's members; who died without leaving is one until its session times out."""
+        """Names of a group's members; one that died without leaving counts until its session times out."""
         return sorted(name_of(name) for name in self._site.admin.members(self._site.full(group)).values())
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
@@ -238,7 +238,7 @@ class KafkaLog:
         return check_broker(self._site, topics)
 
     def close(self) -> None:
-        """Disconnect. Members are closed by who joined them."""
+        """Disconnect. The caller of `join` closes its members."""
         with self._append_lock:
             producer, self._producer = self._producer, None
         if producer is not None:

@@ -110,7 +110,7 @@ def reader_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> d
 def member_options(settings: KafkaSettings, bootstrap: str, client_id: str, group: str, member: str) -> dict[str, Any]:
     """A static member of a group; the assignor is added by the caller.
 
-    It decides itself where it goes on from an offset that the broker does not have.
+    It decides itself where to resume from an offset that the broker does not have.
     """
     return {
         **reader_options(settings, bootstrap, client_id),

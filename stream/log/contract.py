@@ -182,7 +182,7 @@ class Member(Protocol):
 class Log(Protocol):
     """A log: created once a process, closed at its end. Methods are safe to call from several threads."""
 
-    forgets_offsets: ClassVar[bool]  # of groups that nobody was in for long; never those that `reset` has set
+    forgets_offsets: ClassVar[bool]  # of groups that had no member for long; never those set by `reset`
 
     def create(self, topics: Sequence[Topic]) -> None:
         """Create the topics that are missing. Raises TopicMismatch where a partition count differs."""
@@ -234,15 +234,15 @@ class Log(Protocol):
         """Committed offsets of a group, per partition."""
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets, also those of a group that nobody has joined yet.
+        """Set a group's committed offsets, also those of a group without a member yet.
 
         Raises StreamError while the group has live members. Kafka moves offsets outside of the topic to its ends.
         """
 
     def members(self, group: str) -> list[str]:
-        """Names of a group's live members, sorted; none of a group that nobody has joined.
+        """Names of a group's live members, sorted; none of a group that was never joined.
 
-        Who died without leaving counts until its lease ends (embedded: `lease_ms`, Kafka: the session timeout).
+        A member that died without leaving counts until its lease ends (`lease_ms`; on Kafka the session timeout).
         """
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:

@@ -31,7 +31,7 @@ def next_offset(committed: int | None, end: int, first: int = 0) -> int:
     return committed if committed <= end else first
 
 
-def tell_beyond_end(at: At, committed: int, end: int, group: str) -> None:
+def log_beyond_end(at: At, committed: int, end: int, group: str) -> None:
     """Log that a group reads a partition again, since its offset lies beyond the end, see `next_offset`."""
     log.warning(
         "offset_beyond_end",

@@ -10,7 +10,7 @@ from stream.log.contract import At, Commit, Message, StateReader
 from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.log.pauses import Pauses
 from stream.log.shares import fair_part
-from stream.log.unread import expired, next_offset, tell_beyond_end
+from stream.log.unread import expired, log_beyond_end, next_offset
 
 if TYPE_CHECKING:
     from stream.memory.storage import Membership, MemoryStorage
@@ -155,7 +155,7 @@ class MemoryMember:
             if at not in self._positions:
                 self._positions[at] = next_offset(committed.get(at), end, first)
                 if committed.get(at, 0) > end:
-                    tell_beyond_end(at, committed[at], end, self._group)
+                    log_beyond_end(at, committed[at], end, self._group)
             if self._positions[at] < end and at.partition in flowing:
                 ready.append(at)
         ready = [at for at in ready if at.topic not in self._background] or ready

@@ -21,7 +21,7 @@ from stream.memory.topic import MemoryPartition
 
 @dataclass
 class Membership:
-    """A member as its group knows it. Ask `identity`, not the name, who it is: names are joined again."""
+    """A member as its group knows it. Compare the object, not its name: a name may join again."""
 
     name: str
     expires_at: int
@@ -55,7 +55,7 @@ class MemoryStorage:
     def __init__(self, *, clock: Clock = wall_ms, lease_ms: int = 10_000) -> None:
         self.clock = clock
         self.lease_ms = lease_ms
-        self.changed = threading.Condition(threading.RLock())  # guards everything; told when anything is committed
+        self.changed = threading.Condition(threading.RLock())  # guards everything; notified of each commit
         self._topics: dict[str, tuple[Topic, list[MemoryPartition]]] = {}
         self.groups: dict[str, ConsumerGroup] = {}
         self._states: dict[tuple[str, int], MemoryState] = {}

@@ -61,7 +61,7 @@ class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StageLoop:
-    """Runs one stage as one member of its group until it is told to stop."""
+    """Runs one stage as one member of its group until `stop` is set."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class StageLoop:
         self._watchdog.ticked()
         flight = self._ahead.popleft() if self._ahead else self._read(self._stage.poll_s)
         self._follow_assignment()
-        if not self._await(flight, stop):  # told to stop, and the work outlasted the drain
+        if not self._await(flight, stop):  # stopped, and the work outlasted the drain
             self._drop_ahead()
             return False
         self._follow_assignment()
@@ -191,7 +191,7 @@ class StageLoop:
     def _await(self, flight: InFlightBatch, stop: threading.Event) -> bool:
         """Wait for the slow work of `flight`; meanwhile read ahead, then hold the partitions back, and stay a member.
 
-        False when told to stop and the drain is over.
+        False when `stop` is set and the drain is over.
         """
         held = False
         while True:

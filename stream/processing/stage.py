@@ -157,7 +157,7 @@ class Stage:
         return False
 
     def advanced(self) -> int:
-        """A number that grows while slow work goes on, so that a long batch is told from one that stands still."""
+        """A number that grows while slow work goes on, which distinguishes a long batch from one that stands still."""
         return 0
 
     def close(self) -> None:

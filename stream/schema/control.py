@@ -1,8 +1,8 @@
 """What `control` says of runs: read cheaply, and changed by one process at a time.
 
-Whoever changes it joins the group `control` under one name, which fences whoever was at it before, and then writes the
-row `writer`. What it reads after that row holds all that anybody before it has written, and nobody before it can write
-any more. So of two that change it at once, one finds its commit refused (`Fenced`) and is told.
+A writer joins the group `control` under one name, which fences the writer before it, and then writes the row `writer`.
+All rows of earlier writers stand before that row, and an earlier writer can write no more. So of two writers at once,
+the commit of one is refused (`Fenced`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TOLD = (
     "another process began to change the runs of this log: nothing of this change was written; "
     "look at them, and try again"
 )
-_LOOK_S, _LOOK_EVERY_S = 2.0, 0.1  # who has fenced this writer writes its row soon after
+_LOOK_S, _LOOK_EVERY_S = 2.0, 0.1  # a writer that fenced this one writes its row soon after
 
 
 class Scorers(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ class Control:
 
 
 class ControlWriter:
-    """Appends changes, as long as nobody else has begun to."""
+    """Appends changes until another writer begins."""
 
     def __init__(self, log: Log, member: Member, name: bytes) -> None:
         """Use `exclusive`. `name` is of this writer alone."""
@@ -143,7 +143,7 @@ class ControlWriter:
         self._commit([Output(CONTROL, 0, f"run/{run}".encode(), None)])
 
     def claim(self) -> None:
-        """Show that nobody took over, before anything is read. Raises as `put`."""
+        """Fence earlier writers, before anything is read. Raises as `put`."""
         self._commit([Output(CONTROL, 0, _WRITER_KEY, self._name)])
 
     def _commit(self, outputs: Sequence[Output]) -> None:
@@ -155,7 +155,7 @@ class ControlWriter:
         except Fenced as error:
             raise Fenced(_TOLD) from error
         except LogUnavailable:
-            # A broker answers so, too, to who is fenced just when it commits: the topic tells what happened.
+            # A broker also answers so to a writer that is fenced while it commits: the topic shows the outcome.
             if not self._look_up(outputs):
                 raise
         self._failed = False
@@ -181,7 +181,7 @@ class ControlWriter:
 
 
 def tell_scorers(log: Log, scorers: Scorers) -> None:
-    """Write down what SCORE runs. Nobody else writes this row, so nobody is fenced. Raises as `Log.append`."""
+    """Write which detectors SCORE runs. Only SCORE writes this row, so no fencing is needed. Raises as `Log.append`."""
     log.append([Output(CONTROL, 0, _SCORERS_KEY, msgspec.msgpack.encode(scorers))])
 
 
