@@ -235,7 +235,8 @@ def record_checksum(timestamp_ms: int, key: bytes, headers: bytes | None, value:
 
 def placed_checksum(content: int, id: int) -> int:
     """The checksum of a record in its row: one that stands in another row has another."""
-    return _signed((content ^ id * _SPREAD) & _MASK)
+    digest = (content ^ id * _SPREAD) & _MASK
+    return digest - (1 << 64) if digest >> 63 else digest
 
 
 def value_checksum(value: bytes) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream.embedded.database import OFFSET_BITS, fresh_id
-from stream.log.contract import At, CleanupPolicy, Topic
+from stream.log.contract import CleanupPolicy, Topic
 from stream.log.errors import UnknownTopic
 from stream.log.limits import check_partitions
 
@@ -51,7 +51,6 @@ class Topics:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._known: dict[str, Stored] = {}
-        self._by_partition: dict[int, At] = {}
 
     def known(self, database: sqlite3.Connection, name: str) -> Stored:
         """The topic `name`, as it was when it was found first. Raises UnknownTopic."""

@@ -21,6 +21,7 @@ import pytest
 import xxhash
 from structlog.testing import capture_logs
 
+from stream.embedded.database import record_checksum
 from stream.embedded.log import EmbeddedLog
 from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
@@ -514,6 +515,15 @@ def test_records_of_older_logs_are_read(folder: Path, log: EmbeddedLog) -> None:
     assert [bool(m.damage) for m in found] == [False, True, True, False, True]
     assert all("its headers cannot be decoded" in m.damage for m in found[1:3])
     assert found[0].headers == found[3].headers == {"run": "r"}
+
+
+def test_checksums_without_the_offset_are_read(folder: Path, log: EmbeddedLog) -> None:
+    """Rows of the first logs of schema 2 hold the checksum of the content alone: they are whole, and damage shows."""
+    log.append([record("in", 0, "k", "valu", timestamp_ms=7) for _ in range(2)])
+    content = record_checksum(7, b"k", None, b"valu")
+    alter(folder, "checksum", str(content), 0)
+    alter(folder, "checksum", str(content), 1, value="x'76617564'")
+    assert [bool(m.damage) for m in log.read("in", 0)] == [False, True]
 
 
 def test_an_older_folder_is_marked_as_new(folder: Path) -> None:
