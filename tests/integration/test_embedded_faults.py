@@ -522,7 +522,7 @@ def test_checksums_without_the_offset_are_read(folder: Path, log: EmbeddedLog) -
     log.append([record("in", 0, "k", "valu", timestamp_ms=7) for _ in range(2)])
     content = record_checksum(7, b"k", None, b"valu")
     alter(folder, "checksum", str(content), 0)
-    alter(folder, "checksum", str(content), 1, value="x'76617564'")
+    alter(folder, "checksum", str(content), 1, key="x'6c'")
     assert [bool(m.damage) for m in log.read("in", 0)] == [False, True]
 
 
